@@ -16,4 +16,7 @@
 VERBS(CMD_PROTOTYPE)
 #undef CMD_PROTOTYPE
 
+/* cmd_explain: carry out --explain, which stands for no verb. */
+int cmd_explain(const struct options *options);
+
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* main: from the command line to an exit status. */
+/* main: reads the command line, calls the verb, and returns the exit status. */
 #include "cmd.h"
 #include "options/help.h"
 #include "options/option_parser.h"
+#include "options/variable.h"
+#include "output/printable.h"
 #include "output/report.h"
 #include "session/environment.h"
 
 #include <fcntl.h>
-#include <rlock_admin.h>
+#include <rlock.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -22,69 +24,90 @@ extern char **environ;
  */
 static void occupy_standard_descriptors(void)
 {
-    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int fd;
 
-    while (fd >= 0 && fd <= STDERR_FILENO)
-        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (fd > STDERR_FILENO)
-        close(fd);
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", O_RDONLY | O_CLOEXEC); /* gets the lowest free number: fd */
 }
 
 /*
- * Report why option_parser_read() refused the options, and return the exit status. Later faults go
- * by the report of struct session. No session exists yet, so this function makes a report of its
- * own.
+ * Returns the struct report by which main() prints messages. A verb prints its own messages by the
+ * report of its session.
  */
+static struct report report_before_session(const struct options *options)
+{
+    return (struct report){.level = REPORT_NOTICE,
+                           .json = options->json != 0,
+                           .key = options->n_keys > 0 ? options->keys[0] : NULL,
+                           .start_ms = rlock_clock_ms(),
+                           .pid = getpid()};
+}
+
+/* Report why option_parser_read() refused the options, and return the exit status. */
 static int report_error(const struct options *options, const struct rlock_error *err)
 {
-    struct report report = {.level = REPORT_NOTICE,
-                            .json = options->json != 0,
-                            .key = options->n_keys > 0 ? options->keys[0] : NULL,
-                            .start_ms = rlock_clock_ms()};
+    struct report report = report_before_session(options);
     enum exit_reason reason = exit_reason_of(err->status);
+    const char *verb = verb_table[options->verb].name;
+    char hint[sizeof options->hint];
 
+    snprintf(hint, sizeof hint, "%s", options->hint);
+    if (hint[0] == '\0' && reason == REASON_USAGE)
+        snprintf(hint, sizeof hint, verb != NULL ? "see rlock help %s" : "see rlock --help", verb);
     report_say(&report, REPORT_FAILURE,
-               (struct message){.what = exit_reason_row(reason)->name,
+               (struct message){.what = event_of_reason(reason),
                                 .why = err->text,
-                                .hint = reason == REASON_USAGE ? "see rlock --help" : NULL});
+                                .hint = hint[0] != '\0' ? hint : NULL});
     return exit_reason_status(reason);
-}
-
-static char *version_text(void)
-{
-    char *text;
-
-    return asprintf(&text, "rlock %s (%s)\n", RLOCK_VERSION, rlock_built_with()) < 0 ? NULL : text;
-}
-
-/* The text that --help, --version or --dump prints. Heap; NULL: out of memory, or no such table. */
-static char *asked_text(const struct options *options)
-{
-    switch (options->asked) {
-    case ASKED_HELP:
-        return help_text(options->verb);
-    case ASKED_VERSION:
-        return version_text();
-    case ASKED_DUMP:
-        return help_dump(options->dump);
-    case ASKED_RUN:
-        break;
-    }
-    return NULL;
-}
-
-static int print_asked(const struct options *options)
-{
-    char *text = asked_text(options);
-    bool is_printed = text != NULL && report_text(text);
-
-    free(text);
-    return exit_reason_status(is_printed ? REASON_GRANTED : REASON_SYSTEM);
 }
 
 #define ACTION(constant, function, ...) [constant] = function,
 
 static int (*const actions[VERB_COUNT])(const struct options *) = {VERBS(ACTION)};
+
+/* Print a table for the tests: --dump. */
+static int print_table(const struct options *options)
+{
+    struct report report = report_before_session(options);
+
+    return exit_reason_status(report_text(&report, help_dump(options->dump)));
+}
+
+/*
+ * Warn of variables that rlock doesn't read, such as RLOCK_TTTL: the user believes that they have
+ * an effect.
+ */
+static void warn_of_variables(const struct options *options)
+{
+    struct report report = report_before_session(options);
+    struct mistake mistake;
+    char **entry;
+
+    for (entry = environ; *entry != NULL && !options->quiet; entry++)
+        if (!variable_check(*entry, &mistake))
+            report_say(&report, REPORT_NOTICE,
+                       (struct message){.what = EVENT_WARNING,
+                                        .why = mistake.why,
+                                        .hint = mistake.hint[0] != '\0' ? mistake.hint : NULL});
+}
+
+static int act(const struct options *options)
+{
+    switch (options->asked) {
+    case ASKED_HELP:
+        return cmd_help(options);
+    case ASKED_VERSION:
+        return cmd_version(options);
+    case ASKED_DUMP:
+        return print_table(options);
+    case ASKED_RUN:
+        break;
+    }
+    if (!verb_table[options->verb].is_offline)
+        warn_of_variables(options);
+    return options->explain ? cmd_explain(options) : actions[options->verb](options);
+}
 
 int main(int argc, char **argv)
 {
@@ -95,12 +118,11 @@ int main(int argc, char **argv)
     (void)argc;
     occupy_standard_descriptors();
     environment_hide(environ);
+    printable_read_locale();
     if (option_parser_read(&options, argv, &err) != RLOCK_OK)
         status = report_error(&options, &err);
-    else if (options.asked != ASKED_RUN)
-        status = print_asked(&options);
     else
-        status = actions[options.verb](&options);
+        status = act(&options);
     options_fini(&options);
     return status;
 }

@@ -9,6 +9,7 @@ _rlock_options='-k --key                KEY
 -t --ttl                DURATION 10s 30s 1m 5m
 -n --nonblock           -
 -w --wait               DURATION 0 10s 1m 10m 1h
+-  --warn-wait          DURATION 1m 10m 1h
 -E --conflict-exit-code N        0 75
 -  --queue              fifo|none|newest fifo none newest
 -s --shared             -
@@ -16,6 +17,7 @@ _rlock_options='-k --key                KEY
 -  --slots              N        2 4 8
 -  --protocol             token|timestamp token timestamp
 -  --timestamp-unit       s|ms     s ms
+-  --scripts              yes|no   yes no
 -  --min-hold           DURATION 1s 10s 1m
 -  --once               DURATION 1h 12h 1d
 -c --command            STRING
@@ -25,13 +27,15 @@ _rlock_options='-k --key                KEY
 -  --wait-all           -
 -  --cgroup             -
 -  --nested             -
+-  --explain            -
 -  --replicas           N        0 1 2
+-  --history            N        0 100 1000
 -  --label              TEXT
 -u --url                URL      redis:// rediss:// redis+sentinel:// rediss+sentinel:// unix:// local:
 -  --tls-ca             FILE
 -  --tls-cert           FILE
 -  --tls-key            FILE
--  --tls-name           NAME
+-  --tls-name           NAME     @hosts
 -  --password-file      FILE
 -  --password-command   COMMAND
 -  --sentinel-user      NAME
@@ -43,27 +47,38 @@ _rlock_options='-k --key                KEY
 -  --json               -
 -  --report             FILE
 -  --report-append      FILE
+-  --on-event           COMMAND
+-  --all                -
 -h --help               -
--  --bind-pid           PID
+-  --bind-pid           PID      @processes
 -  --log                FILE|syslog
+-  --for                DURATION 30m 2h 1d
+-  --renew              -
 -  --token-file         FILE
 -  --quiet-if-gone      -
 -  --watch              -
+-  --since              DURATION 1h 1d 7d
+-  --format             text|json|prometheus
+-  --output             FILE
 -  --yes                -
 -V --version            -'
 
-# The options that every verb accepts.
-_rlock_everywhere=url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,quiet,verbose,json,help,version
+# The options that every verb that needs a server accepts.
+_rlock_everywhere=url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,scripts,quiet,verbose,json,help,version
 
 # The options of each verb; "-" stands for a run without a verb.
-_rlock_verbs="-       key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,cgroup,nested,replicas,label,pass-credentials,report,report-append,$_rlock_everywhere
-acquire key,ttl,nonblock,wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,label,bind-pid,log,$_rlock_everywhere
+_rlock_verbs="-       key,ttl,nonblock,wait,warn-wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,cgroup,nested,explain,replicas,history,label,pass-credentials,report,report-append,on-event,$_rlock_everywhere
+acquire key,ttl,nonblock,wait,warn-wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,history,label,bind-pid,log,$_rlock_everywhere
+hold    key,ttl,nonblock,wait,warn-wait,conflict-exit-code,queue,shared,exclusive,slots,for,renew,replicas,history,label,log,$_rlock_everywhere
 renew   key,ttl,replicas,token-file,$_rlock_everywhere
 release key,token-file,quiet-if-gone,$_rlock_everywhere
 status  key,watch,$_rlock_everywhere
-list    $_rlock_everywhere
-break   key,yes,$_rlock_everywhere
-doctor  key,ttl,replicas,$_rlock_everywhere"
+list    format,output,$_rlock_everywhere
+history key,since,$_rlock_everywhere
+break   key,history,label,yes,$_rlock_everywhere
+doctor  key,ttl,replicas,history,$_rlock_everywhere
+help    all,help,version
+version help,version"
 
 # _rlock_own VERB: prints the options that the verb accepts, separated by commas; fails if there is
 # no such verb.
@@ -97,11 +112,12 @@ _rlock_option() {
 }
 
 # _rlock_takes_next WORD: succeeds if WORD is an option and the word behind it is its argument. Sets
-# is_shell if the option is -c: then rlock takes no command.
+# is_shell if the option is -c: then rlock takes no command; and has_key if the option is -k.
 _rlock_takes_next() {
     local letters=${1#-} name
     case $1 in
         --command | --command=*) is_shell=yes ;;
+        --key | --key=*) has_key=yes ;;
     esac
     case $1 in
         --*=*) return 1 ;;
@@ -110,6 +126,7 @@ _rlock_takes_next() {
             while [[ -n $letters ]]; do # in -nk KEY: -n, then -k, which has an argument
                 name=-${letters:0:1} letters=${letters:1}
                 [[ $name == -c ]] && is_shell=yes
+                [[ $name == -k ]] && has_key=yes
                 _rlock_option "$name" || return
                 [[ $argument == - ]] || { [[ -z $letters ]] && return; return 1; }
             done
@@ -154,6 +171,25 @@ _rlock_keys() {
         LC_ALL=C sed -n 's/^{"key":"\([A-Za-z0-9_.:/@%+{}-]*\)".*/\1/p'
 }
 
+# _rlock_urls VALUE: prints URLs that begin with the value: schemes; behind a scheme the hosts that
+# the shell knows, or files.
+_rlock_urls() {
+    if [[ $1 =~ ^(rediss?(\+sentinel)?://(.*[@,])?)([^:/@,]*)$ ]]; then
+        compgen -A hostname -P "${BASH_REMATCH[1]}" -- "${BASH_REMATCH[4]}"
+    elif [[ $1 == unix://* ]]; then
+        compgen -f -P unix:// -- "${1#unix://}"
+    else
+        echo "$suggestions"
+    fi
+}
+
+# _rlock_processes: prints the processes to which `rlock acquire --bind-pid` may bind a lock: all
+# except process 1 and threads of the kernel, whose virtual size is 0.
+_rlock_processes() { ps -eo pid=,vsz= | awk '$1 != 1 && $2 > 0 { print $1 }'; }
+
+# _rlock_verb_names: prints the verbs.
+_rlock_verb_names() { cut -d ' ' -f 1 <<<"${_rlock_verbs#*$'\n'}"; }
+
 # _rlock_value VALUE: offers arguments for the option that _rlock_option has found.
 _rlock_value() {
     case $argument in
@@ -164,8 +200,10 @@ _rlock_value() {
             ;;
         URL)
             compopt -o nospace 2>/dev/null
-            _rlock_reply "$1" "$suggestions"
+            _rlock_reply "$1" "$(_rlock_urls "$1")"
             ;;
+        NAME) [[ $suggestions != @hosts ]] || _rlock_reply "$1" "$(compgen -A hostname)" ;;
+        PID) _rlock_reply "$1" "$(_rlock_processes)" ;;
         *) _rlock_reply "$1" "$suggestions" ;;
     esac
 }
@@ -190,22 +228,25 @@ _rlock_command() {
 }
 
 _rlock() {
-    local argument suggestions cur i last is_shell='' verb=-
+    local argument suggestions cur i last is_shell='' has_key='' verb=-
     local -a words at server
     COMPREPLY=()
     _rlock_split
     last=$((${#words[@]} - 1))
     cur=${words[last]}
 
-    i=1
-    ((last < 2)) || ! _rlock_own "${words[1]}" >/dev/null || verb=${words[1]} i=2
-    for (( ; i < last; i++)); do
+    for ((i = 1; i < last; i++)); do
         case ${words[i]} in
             --url | --password-file | --sentinel-user | --sentinel-password-file | -u) server+=("${words[i]}" "${words[i + 1]}") ;;
             --url=* | --password-file=* | --sentinel-user=* | --sentinel-password-file=* | -u*) server+=("${words[i]}") ;;
             -- | [!-]* | - | '')
+                [[ $verb == - ]] || continue # a key behind a verb
+                if [[ -z $has_key && ${words[i]} != -* ]] && _rlock_own "${words[i]}" >/dev/null; then
+                    verb=${words[i]}
+                    continue
+                fi
                 [[ ${words[i]} == -- ]] && ((i++))
-                [[ -n $is_shell || $verb != - ]] || _rlock_command "${at[i]}"
+                [[ -n $is_shell ]] || _rlock_command "${at[i]}"
                 return
                 ;;
         esac
@@ -218,12 +259,14 @@ _rlock() {
         [[ $COMP_WORDBREAKS == *=* ]] || COMPREPLY=("${COMPREPLY[@]/#/${cur%%=*}=}")
     elif [[ $cur == -* ]]; then
         _rlock_reply "$cur" "$(_rlock_names "$verb")"
+    elif [[ $verb == help ]]; then
+        _rlock_reply "$cur" "$(_rlock_verb_names)"
     elif [[ $verb != - ]]; then
-        [[ $verb != list ]] || _rlock_reply "$cur" "$(_rlock_keys)"
-    elif [[ -z $is_shell ]]; then
+        [[ $verb == doctor || $verb == version ]] || _rlock_reply "$cur" "$(_rlock_keys)"
+    elif [[ -n $has_key && -z $is_shell ]]; then
         _rlock_command "${at[last]}"
-        ((last > 1)) ||
-            mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$(cut -d ' ' -f 1 <<<"${_rlock_verbs#*$'\n'}")" -- "$cur")
+    elif [[ -z $is_shell ]]; then
+        _rlock_reply "$cur" "$(_rlock_verb_names)"
     fi
 }
 

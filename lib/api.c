@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "doctor/doctor.h"
 #include "ops/acquire_loop.h"
+#include "ops/history.h"
 #include "ops/inspect.h"
 #include "ops/renewer.h"
 #include "rlock_admin.h"
@@ -13,6 +14,8 @@
 #include <string.h>
 
 struct rlock {
+    char caller_info[HOLDER_INFO_BYTES]; /* who the caller is: rlock_break() tells the holders */
+    bool keeps_history;                  /* config.history isn't 0 */
     struct owner owner;
     struct quorum quorum;
     struct renewer renewer;
@@ -75,22 +78,54 @@ static enum rlock_status copy_passwords(struct rlock *l, struct rlock_config *co
     return RLOCK_OK;
 }
 
+/*
+ * Copies the caller's config, whose size may be that of an older or a newer rlock.h. Members that
+ * an older header lacks become zero. A member that only a newer header has must be zero: this
+ * library can't do what the member asks for.
+ */
+static enum rlock_status copy_config(struct rlock_config *copy, const struct rlock_config *config,
+                                     struct rlock_error *err)
+{
+    /*
+     * In the library's first release `observer` was the last member, so no caller has a smaller
+     * struct.
+     */
+    const size_t first_size = offsetof(struct rlock_config, observer) + sizeof config->observer;
+    const char *bytes = (const char *)config;
+
+    if (config->size < first_size)
+        return err_set(err, RLOCK_E_USAGE, 0, "config: size must be sizeof(struct rlock_config)");
+    for (size_t i = sizeof *config; i < config->size; i++)
+        if (bytes[i] != 0)
+            return err_set(err, RLOCK_E_USAGE, 0,
+                           "config: a member is set that this librlock (%s) doesn't have",
+                           RLOCK_VERSION);
+    *copy = (struct rlock_config){.size = sizeof *copy};
+    memcpy(copy, config, config->size < sizeof *copy ? config->size : sizeof *copy);
+    return RLOCK_OK;
+}
+
 enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *config,
                              struct rlock_error *err)
 {
-    struct rlock_config own_config = *config;
-    enum rlock_status st = RLOCK_OK;
-    struct rlock *l = calloc(1, sizeof *l);
+    struct rlock_config own_config;
+    enum rlock_status st = copy_config(&own_config, config, err);
+    struct rlock *l = NULL;
 
+    if (st != RLOCK_OK)
+        return st;
+    l = calloc(1, sizeof *l);
     if (l == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-    l->observer = config->observer;
+    l->observer = own_config.observer;
+    l->keeps_history = own_config.history != 0;
+    holder_info_write(l->caller_info, &own_config.holder, own_config.history);
     st = copy_passwords(l, &own_config, err);
-    if (st == RLOCK_OK && config->n_keys > 0)
-        st = owner_open(&l->owner, config, err);
+    if (st == RLOCK_OK && own_config.n_keys > 0)
+        st = owner_open(&l->owner, &own_config, err);
     if (st == RLOCK_OK)
         st = quorum_open(&l->quorum, &own_config, err);
-    if (st == RLOCK_OK && config->n_keys > 0)
+    if (st == RLOCK_OK && own_config.n_keys > 0)
         owner_join_quorum(&l->owner, l->quorum.members.hash);
     if (st == RLOCK_OK)
         *lock = l;
@@ -178,13 +213,13 @@ enum rlock_status rlock_list(struct rlock *lock, const char *pattern,
 enum rlock_status rlock_break(struct rlock *lock, const char *key, const char *name,
                               struct rlock_deadline deadline, struct rlock_error *err)
 {
-    return inspect_break(&lock->quorum, key, name, deadline, err);
+    return inspect_break(&lock->quorum, key, name, lock->caller_info, deadline, err);
 }
 
 enum rlock_status rlock_examine(struct rlock *lock, const char *key, struct rlock_deadline deadline,
                                 const struct rlock_examiner *examiner, struct rlock_error *err)
 {
-    return doctor_examine(&lock->quorum, key, deadline, examiner, err);
+    return doctor_examine(&lock->quorum, key, lock->keeps_history, deadline, examiner, err);
 }
 
 void rlock_forget_passwords(struct rlock *lock)
@@ -197,6 +232,27 @@ void rlock_forget_passwords(struct rlock *lock)
         member_forget_password(&lock->quorum.members.member[i]);
     password_source_clear_password(&lock->quorum.members.password_source);
     password_source_clear_password(&lock->quorum.members.sentinel_password_source);
+}
+
+enum rlock_status rlock_history(struct rlock *lock, const char *key, int64_t window_ms,
+                                struct rlock_deadline deadline,
+                                const struct rlock_history_visitor *visitor,
+                                struct rlock_error *err)
+{
+    return history_read(&lock->quorum, key, window_ms, deadline, visitor, err);
+}
+
+enum rlock_status rlock_history_keys(struct rlock *lock, const char *pattern,
+                                     struct rlock_deadline deadline,
+                                     const struct rlock_history_visitor *visitor,
+                                     struct rlock_error *err)
+{
+    return history_keys(&lock->quorum, pattern, deadline, visitor, err);
+}
+
+void rlock_set_end(struct rlock *lock, const struct rlock_end *end)
+{
+    owner_set_end(&lock->owner, end);
 }
 
 void rlock_set_hooks(struct rlock *lock, const struct rlock_hooks *hooks)

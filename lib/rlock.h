@@ -7,8 +7,8 @@
  * fence (a number that grows with each grant of the lock), and expires_ms, the moment at which the
  * holder must regard the lease as ended. The server ends the lease later than that: expires_ms is
  * counted from before the last confirmed request was sent, on a clock that also runs while the
- * machine is suspended, less 1 % of the TTL and 2 ms for clocks that drift. rlock(1) says which
- * faults a lease can't survive, and how a fence helps then.
+ * machine is suspended, less 1 % of the TTL and 2 ms for clocks that drift. rlock-locks(7)
+ * says which faults a lease can't survive, and how a fence helps then.
  *
  *     rlock_open      parses the addresses, draws a token; sends nothing
  *     rlock_acquire   acquires the lease, and waits for it until a deadline
@@ -31,17 +31,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define RLOCK_VERSION "0.1.0"
 #define RLOCK_KEY_MAX 65536  /* longest key, in bytes */
 #define RLOCK_KEYS_MAX 32    /* most keys that one handle locks together */
-#define RLOCK_PARENTS_MAX 16 /* most parent locks: locks of the processes above the caller */
+#define RLOCK_PARENTS_MAX 16 /* most parent tokens: of locks that ancestor processes hold */
 #define RLOCK_SLOTS_MAX 1000
 #define RLOCK_REPLICAS_MAX 1000
+#define RLOCK_HISTORY_MAX 1000
 #define RLOCK_MEMBERS_MAX 9 /* most servers of a quorum */
 #define RLOCK_TOKEN_BYTES 32
 #define RLOCK_TTL_MIN_MS 1000
 #define RLOCK_TTL_MAX_MS (30 * INT64_C(86400000))
-#define RLOCK_NEVER INT64_MAX /* as a point in time: no limit */
+#define RLOCK_NEVER INT64_MAX /* a point in time that never comes: no limit */
 
 enum rlock_status {
     RLOCK_OK,
@@ -71,18 +76,35 @@ enum rlock_status {
 /* Why a call failed, where a program needs to know more than the status. */
 enum rlock_reason {
     RLOCK_REASON_NONE,
-    RLOCK_REASON_TOKEN,          /* config.token doesn't have the form of a token */
-    RLOCK_REASON_LOGIN,          /* a server refused the password, or no password was found */
-    RLOCK_REASON_SENTINEL_LOGIN, /* a Sentinel refused its password, or none was found */
-    RLOCK_REASON_NOT_PRIMARY,    /* the server is a replica, or has just become one */
-    RLOCK_REASON_WHOLE_SECONDS   /* BLPOP of this server takes whole seconds only (Redis 5) */
+    RLOCK_REASON_TOKEN,             /* config.token doesn't have the form of a token */
+    RLOCK_REASON_PASSWORD_LOOKUP,   /* config.password_source found no password */
+    RLOCK_REASON_NO_PASSWORD,       /* the server wants a password, and none was given */
+    RLOCK_REASON_WRONG_PASSWORD,    /* the server refused the user or the password */
+    RLOCK_REASON_NEEDLESS_PASSWORD, /* a password was given, and the server has none */
+    RLOCK_REASON_SENTINEL_LOGIN,    /* a Sentinel refused its password, or none was found */
+    RLOCK_REASON_NOT_REDIS,         /* the server speaks another protocol: HTTP, SSH, ... */
+    RLOCK_REASON_PROTECTED,         /* the server serves only clients on its own machine */
+    RLOCK_REASON_NO_RIGHT,          /* the user may not run a command, or not use a key */
+    RLOCK_REASON_KEY_TYPE,          /* the key holds another type of value than a lock */
+    RLOCK_REASON_NOT_PRIMARY,       /* the server is a replica, or has just become one */
+    RLOCK_REASON_LOADING,           /* the server is reading its data */
+    RLOCK_REASON_SCRIPT_RUNS,       /* a script runs for so long that the server serves nobody */
+    RLOCK_REASON_MEMORY_FULL,       /* the server's data has reached its maxmemory */
+    RLOCK_REASON_DISK,              /* the server can't save its data, so it refuses writes */
+    RLOCK_REASON_FEW_REPLICAS,      /* the server has too few replicas, so it refuses writes */
+    RLOCK_REASON_MANY_CLIENTS,      /* the server has as many clients as its maxclients */
+    RLOCK_REASON_CLUSTER_DOWN,      /* no node of the Cluster serves the key */
+    RLOCK_REASON_OTHER_SLOTS,       /* the keys aren't in the same hash slot of the Cluster */
+    RLOCK_REASON_WHOLE_SECONDS,     /* BLPOP of this server takes whole seconds only (Redis 5) */
+    RLOCK_REASON_NO_SCRIPTS         /* the server or its ACL forbids EVAL: see without_scripts */
 };
 
 struct rlock_error {
     enum rlock_status status;
     enum rlock_reason reason;
     int sys;        /* errno of a system call that failed; 0: none failed */
-    char text[256]; /* for people: "127.0.0.1:6379: connect: Connection refused" */
+    size_t said;    /* index in `text` of the server's own words, behind "; "; 0: no such part */
+    char text[512]; /* for people: "127.0.0.1:6379: connect: Connection refused" */
 };
 
 /* When a call that blocks gives up: at a time, or as soon as a descriptor is readable. */
@@ -103,7 +125,7 @@ struct rlock_timing {
 /* How a waiter waits while another owner holds the lock. */
 enum rlock_queue {
     RLOCK_QUEUE_FIFO,  /* in the queue: first come, first served */
-    RLOCK_QUEUE_NONE,  /* not in the queue: it asks again until it finds the lock free */
+    RLOCK_QUEUE_NONE,  /* not in the queue: the waiter asks again until the lock is free */
     RLOCK_QUEUE_NEWEST /* in the queue, until a newer waiter with RLOCK_QUEUE_NEWEST comes */
 };
 
@@ -123,28 +145,70 @@ enum rlock_protocol {
 
 /* What other users of the lock are told about its holder. rlock_open() copies the strings. */
 struct rlock_holder {
-    const char *host; /* NULL: not told (also for user, command, label) */
+    const char *host; /* NULL: not shown to others (also user, command, label) */
     const char *user;
     const char *command; /* the program's name, without its arguments */
     const char *label;
-    int64_t pid;      /* 0: not told */
-    bool has_renewer; /* if another process releases the lease, report it as RLOCK_RELEASED */
+    int64_t pid;      /* 0: not shown to others */
+    bool has_renewer; /* a renewer runs: if another process releases the lease, tell the renewer */
+    int64_t hold_ms;  /* how long a person will hold the lock; 0: a process holds it, no person */
+};
+
+/* What the key of a lock contains. */
+enum rlock_seen {
+    RLOCK_SEEN_FREE,      /* the key doesn't exist */
+    RLOCK_SEEN_KEPT,      /* reserved for the next waiter, for at most 0.5 s */
+    RLOCK_SEEN_EXCLUSIVE, /* held by one owner */
+    RLOCK_SEEN_SHARED,    /* held by owners that use RLOCK_SHARED */
+    RLOCK_SEEN_SLOTS,     /* held by owners that use RLOCK_SLOTS */
+    RLOCK_SEEN_REST,      /* released with RLOCK_ENDS_REST: nobody holds or can acquire it yet */
+    RLOCK_SEEN_DONE,      /* as RLOCK_SEEN_REST, but released with RLOCK_ENDS_DONE */
+    RLOCK_SEEN_FOREIGN    /* the value of another program, which may be no lock at all */
+};
+
+/* A holder or a waiter. The strings may have any bytes, but `text` has printable UTF-8 only. */
+struct rlock_party {
+    char host[164]; /* "": not known (also user, command, label) */
+    char user[164];
+    char command[164];
+    char label[164];
+    char pid[24];       /* as the party wrote it, maybe no number */
+    char text[256];     /* a summary of the strings above, for people */
+    int64_t since_ms;   /* start of the lease or the wait, server time, ms since 1970; 0: unknown */
+    int64_t for_ms;     /* from since_ms until the server replied */
+    int64_t left_ms;    /* until the lease ends, if the lock may have several holders; else 0 */
+    int64_t slot;       /* the slot number, with RLOCK_SLOTS; else -1 */
+    int64_t ttl_ms;     /* the TTL of the lease; 0: not known */
+    int64_t renewed_ms; /* from the last renewal, or the grant, until the server replied; -1: not
+                           known */
+    int64_t hold_ms; /* rlock_holder.hold_ms of a person that holds the lock; 0: a process does */
+    int64_t hold_left_ms; /* with hold_ms: from the server's reply until the planned end of the
+                             hold; 0 for a waiter */
+    bool has_renewer;     /* the holder has set rlock_holder.has_renewer */
 };
 
 /* Why the server didn't grant the lock when it was last asked. */
 struct rlock_obstacle {
-    char holder[256];           /* the holder, for people: printable ASCII; "": none was seen */
+    enum rlock_seen seen;       /* RLOCK_SEEN_FREE: no lock was seen, or restarted servers may have
+                                   forgotten a lock */
+    struct rlock_party holder;  /* the holder, or the party as in rlock_view.other; after
+                                   RLOCK_SUPERSEDED the newer waiter; text "": not known */
     int64_t seen_ms;            /* when the server's reply was read, on rlock_clock_ms() */
     int64_t left_ms;            /* from seen_ms until the lock expires; -1: it never expires */
-    int64_t since_ms;           /* when that lease began, server time, ms since 1970; 0: unknown */
     int64_t place;              /* the caller's place in the queue, from 1; 0: not in the queue */
     bool is_next;               /* the caller's turn may come at any moment */
     size_t key;                 /* which key is held: an index into config.keys */
     struct rlock_error trouble; /* why no server can grant now; status RLOCK_OK: no trouble */
     int64_t trouble_ms;         /* when the trouble began, on rlock_clock_ms() */
+    int64_t gives_up_ms;        /* while there is trouble, and no server has ever answered: when
+                            rlock_acquire() will give up, on rlock_clock_ms(); else 0 */
+    bool in_doubt; /* after a fault: a request without a reply may still acquire the lock, until the
+                      TTL that it asked for ends */
 };
 
-/* Callbacks of rlock_acquire(), in its thread. They must not block. Each may be NULL. */
+/*
+ * Callbacks of rlock_acquire(), in the caller's thread. Each may be NULL. None of them may block.
+ */
 struct rlock_observer {
     /* called while the lock is held, when trouble begins or ends, and with NULL after the wait */
     void (*on_blocked)(void *context, const struct rlock_obstacle *obstacle);
@@ -155,7 +219,12 @@ struct rlock_observer {
 
 struct rlock_password_source; /* see rlock_admin.h: looks a password up for each connection */
 
+/*
+ * What rlock_open() needs. Zero every member that you don't set: a later library of the same soname
+ * may have more members at the end, and `size` tells it how many the caller was compiled with.
+ */
 struct rlock_config {
+    size_t size;             /* sizeof(struct rlock_config) */
     const char *const *urls; /* in the form of option --url of rlock(1) */
     size_t n_urls;           /* odd, 1 .. RLOCK_MEMBERS_MAX; a majority of them decides */
     const char *password;    /* for URLs without a password; NULL: use password_source */
@@ -184,6 +253,10 @@ struct rlock_config {
     enum rlock_queue queue;
     int64_t replicas; /* how many must have a grant within reply_ms: 0 .. RLOCK_REPLICAS_MAX */
     struct rlock_observer observer;
+    int64_t history; /* most entries that the lock's history keeps, 0 .. RLOCK_HISTORY_MAX; 0: the
+                        library writes none */
+    bool without_scripts; /* for a server that forbids EVAL: one key, one URL, RLOCK_EXCLUSIVE,
+                             RLOCK_PROTOCOL_TOKEN, no unless_done; waits as RLOCK_QUEUE_NONE */
 };
 
 /* A lease that was granted. */
@@ -193,9 +266,9 @@ struct rlock_grant {
     int64_t expires_ms;         /* the end of the lease, on rlock_clock_ms() */
     uint64_t fence;             /* greater than that of each earlier grant of these keys; never 0 */
     int64_t slot;               /* with RLOCK_SLOTS: 0 .. n_slots - 1 */
-    bool is_parent;             /* the parents hold all keys: the lease is a parent's */
-    bool has_parent;            /* the parents hold some or all of the keys */
-    uint32_t parent_keys;       /* bit i is set if a parent holds keys[i] */
+    bool is_parent;             /* config.parent_tokens hold all keys: `token` is one of them */
+    bool has_parent;            /* config.parent_tokens hold some or all of the keys */
+    uint32_t parent_keys;       /* bit i is set if one of config.parent_tokens holds keys[i] */
     struct rlock_timing timing; /* config.timing, shorter if a parent's lease is shorter */
 };
 
@@ -204,6 +277,18 @@ enum rlock_ending {
     RLOCK_ENDS_FREE, /* the lock is free, or passes to the next waiter */
     RLOCK_ENDS_REST, /* nobody can acquire the lock for stay_ms */
     RLOCK_ENDS_DONE  /* as RLOCK_ENDS_REST, but waiters with `unless_done` get RLOCK_DONE */
+};
+
+/* Why a renewal found the lock lost. */
+enum rlock_loss_cause {
+    RLOCK_LOSS_UNKNOWN, /* the server has no lock: it expired, or somebody deleted the key */
+    RLOCK_LOSS_HELD,    /* another owner holds the lock now */
+    RLOCK_LOSS_BROKEN   /* somebody has taken the lock away, by rlock_break() */
+};
+
+struct rlock_loss {
+    enum rlock_loss_cause cause;
+    struct rlock_party by; /* with HELD: the new holder; with BROKEN: who broke the lock */
 };
 
 /* What the renewer reports. */
@@ -219,7 +304,8 @@ struct rlock_event {
     enum rlock_kept kind;
     int64_t sent_ms; /* of RENEWED and RESTORED: the time just before the renewal was sent */
     int64_t expires_ms;
-    char text[256];
+    char text[512];
+    struct rlock_loss loss; /* of LOST */
 };
 
 struct rlock; /* a handle: the keys and servers of one rlock_config */
@@ -227,7 +313,10 @@ struct rlock; /* a handle: the keys and servers of one rlock_config */
 /* rlock_status_text: the status in words, as "somebody else holds the lock"; never NULL. */
 const char *rlock_status_text(enum rlock_status status);
 
-/* rlock_clock_ms: the time on CLOCK_BOOTTIME, which includes suspended time. For any thread. */
+/*
+ * rlock_clock_ms: the time on CLOCK_BOOTTIME, which includes suspended time. Any thread may call
+ * this function.
+ */
 int64_t rlock_clock_ms(void);
 
 /*
@@ -242,7 +331,8 @@ enum rlock_status rlock_timing_fit(int64_t ttl_ms, int64_t kill_after_ms,
 
 /*
  * rlock_open: makes a handle, which rlock_close() frees. Copies `config`, and sends nothing.
- * Returns RLOCK_OK (`*lock` is filled), RLOCK_E_USAGE (RLOCK_REASON_TOKEN: a bad token),
+ * Returns RLOCK_OK (`*lock` is filled), RLOCK_E_USAGE (RLOCK_REASON_TOKEN: a bad token; or
+ * config->size is too small, or `config` sets a member that this library doesn't have),
  * RLOCK_E_CONFIG, RLOCK_E_MEMORY or RLOCK_E_SYSTEM.
  */
 enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *config,
@@ -251,9 +341,9 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
 /*
  * rlock_acquire: acquires the lease, waiting for it until `deadline`. A deadline that has passed
  * already: asks once, within connect_ms. No deadline: fails if no server answers within connect_ms;
- * once one has, waits through outages. After a lost reply it asks again with the same token. It
- * undoes a request that it gives up and the server may have executed. Blocks until `deadline`, and
- * up to reply_ms longer to undo (0.5 s if stopped).
+ * later outages don't end the wait. After a lost reply it asks again with the same token. If
+ * rlock_acquire() gives up a request that the server may have executed, it sends an undo. Blocks
+ * until `deadline`, and up to reply_ms longer for the undo (0.5 s if stopped).
  * Returns RLOCK_OK (`*grant` is filled), or fills `*obstacle`, which may be NULL: RLOCK_BUSY (asked
  * once), RLOCK_TIMEOUT, RLOCK_STOPPED, RLOCK_SUPERSEDED, RLOCK_DONE (the work was done already),
  * RLOCK_GONE (with only_parents), or a fault: RLOCK_E_USAGE if a parent token's lock is shared or
@@ -276,9 +366,10 @@ void rlock_unkeep(struct rlock *lock);
 
 /*
  * rlock_renew: renews the handle's lease once, while no renewer runs: for `ttl_ms`, or, if `ttl_ms`
- * is 0, for the TTL that it had. It never puts back a lease that is gone, and never shortens one.
- * Returns RLOCK_OK (`*expires_ms` is the earliest end of the leases), RLOCK_LOST, RLOCK_GONE or
- * RLOCK_RELEASED (`err` has a text), RLOCK_STOPPED, or a fault. Blocks until `deadline`.
+ * is 0, for the lease's last TTL. This call never puts back a lease that is gone, and never
+ * shortens a lease. Returns RLOCK_OK (`*expires_ms` is the earliest end of the leases), RLOCK_LOST,
+ * RLOCK_GONE or RLOCK_RELEASED (`err` has a text), RLOCK_STOPPED, or a fault. Blocks until
+ * `deadline`.
  */
 enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_deadline deadline,
                               int64_t *expires_ms, struct rlock_error *err)
@@ -288,7 +379,7 @@ enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_d
  * rlock_release: gives the lease back, in one step inside the server; no late renewal can bring it
  * back. `stay_ms`, 1 .. RLOCK_TTL_MAX_MS, is for the endings other than RLOCK_ENDS_FREE.
  * Returns RLOCK_OK, RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED, or a fault (the lease then ends by its
- * TTL). Blocks until `deadline`; sleeps 1 ms if a waiter got the lock, so that it starts first.
+ * TTL). Blocks until `deadline`; if a waiter got the lock, sleeps 1 ms to let its command start.
  */
 enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadline,
                                 enum rlock_ending ending, int64_t stay_ms, struct rlock_error *err)
@@ -296,5 +387,9 @@ enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadli
 
 /* rlock_close: closes connections, frees the handle; releases no lease. NULL is allowed. */
 void rlock_close(struct rlock *lock);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

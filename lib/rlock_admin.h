@@ -11,34 +11,11 @@
 
 #include "rlock.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- inspecting and breaking locks ---- */
-
-/* What the key of a lock contains. */
-enum rlock_seen {
-    RLOCK_SEEN_FREE,      /* the key doesn't exist */
-    RLOCK_SEEN_KEPT,      /* reserved for the next waiter, for at most 0.5 s */
-    RLOCK_SEEN_EXCLUSIVE, /* held by one owner */
-    RLOCK_SEEN_SHARED,    /* held by owners that use RLOCK_SHARED */
-    RLOCK_SEEN_SLOTS,     /* held by owners that use RLOCK_SLOTS */
-    RLOCK_SEEN_REST,      /* released with RLOCK_ENDS_REST: nobody holds or can acquire it yet */
-    RLOCK_SEEN_DONE,      /* as RLOCK_SEEN_REST, but released with RLOCK_ENDS_DONE */
-    RLOCK_SEEN_FOREIGN    /* the value of another program, which may be no lock at all */
-};
-
-/* A holder or a waiter. The strings may contain any bytes, except for `text`. */
-struct rlock_party {
-    char host[164]; /* "": not told (also for user, command, label) */
-    char user[164];
-    char command[164];
-    char label[164];
-    char pid[24];     /* as the party wrote it, maybe no number */
-    char text[256];   /* a summary of the strings above for people, printable ASCII */
-    int64_t since_ms; /* start of the lease or the wait, server time, ms since 1970; 0: unknown */
-    int64_t for_ms;   /* from since_ms until the server replied */
-    int64_t left_ms;  /* until the lease ends, if the lock may have several holders; else 0 */
-    int64_t slot;     /* the slot number, with RLOCK_SLOTS; else -1 */
-    int64_t ttl_ms;   /* the TTL of the lease; 0: not told */
-};
 
 /* One lock at one moment. The pointers are valid until on_lock() returns. */
 struct rlock_view {
@@ -47,14 +24,24 @@ struct rlock_view {
     int64_t left_ms;   /* until the key expires; -1: it never expires; 0: free */
     uint64_t fence;    /* the newest fence; grants, releases and breaks raise it; 0: not known */
     int64_t waiting;   /* length of the queue, dead waiters included; -1: not known */
-    const char *name;  /* identifies the key's present value, for rlock_break(); "": not told */
+    const char *name;  /* stands for the key's present value in rlock_break(); "": not known */
     const char *value; /* with RLOCK_SEEN_FOREIGN: how the key's value begins; else NULL */
-    const struct rlock_party *holders; /* the first 20 holders at most */
+    const struct rlock_party *holders; /* at most 20, by slot or since_ms */
     size_t n_holders;
+    /* of a lock without a holder: RLOCK_SEEN_KEPT: the waiter; REST: the last holder; DONE: who did
+     * the work; else NULL */
+    const struct rlock_party *other;
     size_t n_all;      /* number of all holders, also beyond `holders` */
     size_t n_members;  /* number of members; 1: a single server */
     size_t n_alike;    /* number of members that report the same value of the key */
     const char *wrong; /* names of helper keys with another program's data; "" or NULL: none */
+};
+
+/* How the last hold of a lock ended, as the lock's history tells it. */
+struct rlock_last_end {
+    int64_t ended_ms; /* when it ended, in ms since 1970, on the server's clock */
+    int status;       /* the holder's exit status, as in struct rlock_end; -1: not known */
+    bool is_lost;     /* when the holder was done, it no longer had the lock */
 };
 
 /* Callbacks of rlock_inspect() and rlock_list(), in the caller's thread. Each may be NULL. */
@@ -62,6 +49,8 @@ struct rlock_visitor {
     void (*on_lock)(void *context, const struct rlock_view *view);
     void (*on_waiter)(void *context, const struct rlock_party *waiter); /* in queue order */
     void *context;
+    /* Only rlock_list() calls this, and reads the histories for it. */
+    void (*on_last_end)(void *context, const char *key, const struct rlock_last_end *end);
 };
 
 /*
@@ -86,7 +75,10 @@ enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rloc
  *   pattern  a glob for keys, as for SCAN; NULL: all keys
  *
  * A key counts as a lock if it is a string that rlock wrote, or any string that has a fence or
- * waiters. Returns and blocks as rlock_inspect().
+ * waiters. If on_last_end() isn't NULL, each lock whose history tells an end is passed to it, also
+ * if the lock is free; for each member of a quorum once, and never by a handle without scripts.
+ * `pattern` is then a glob as for fnmatch(3).
+ * Returns and blocks as rlock_inspect().
  * Source   lib/lua/list.lua.
  */
 enum rlock_status rlock_list(struct rlock *lock, const char *pattern,
@@ -107,6 +99,85 @@ enum rlock_status rlock_list(struct rlock *lock, const char *pattern,
 enum rlock_status rlock_break(struct rlock *lock, const char *key, const char *name,
                               struct rlock_deadline deadline, struct rlock_error *err)
     __attribute__((warn_unused_result));
+
+/* ---- the history of a lock: config.history ---- */
+
+/* How a hold ended, for the history. */
+struct rlock_end {
+    int status;         /* an exit status, 0 .. 255 */
+    const char *reason; /* one word of at most 40 letters, digits and hyphens, such as "exited" */
+    int64_t held_ms;    /* for how long the lock was held */
+    int64_t renewals;   /* how many renewals the server has confirmed */
+};
+
+/* How a hold ended, as the history tells it. */
+enum rlock_hold_end {
+    RLOCK_HOLD_NOW,      /* the hold has not ended */
+    RLOCK_HOLD_ENDED,    /* the holder has released the lock */
+    RLOCK_HOLD_RELEASED, /* another process has released the lock by its token */
+    RLOCK_HOLD_BROKEN,   /* somebody has taken the lock away: rlock_break() */
+    RLOCK_HOLD_LOST,     /* when the holder was done, it no longer had the lock */
+    RLOCK_HOLD_VANISHED  /* nobody noted the end: the holder crashed, or has lost the lock */
+};
+
+/* One hold of a lock. The times are the server's, in ms since 1970. */
+struct rlock_hold {
+    const char *key;
+    enum rlock_hold_end end;
+    struct rlock_party holder; /* since_ms: the grant; 0: the server has removed its entry */
+    struct rlock_party by; /* RELEASED, BROKEN: who released or broke the lock, as far as known */
+    uint64_t fence;        /* 0: not known */
+    int64_t waited_ms;     /* how long the holder had waited; -1: not known */
+    int64_t alive_ms;      /* with VANISHED: when the holder last had the lock for sure */
+    int64_t ended_ms;      /* when the hold ended; with VANISHED: at the latest; 0: it lasts */
+    int64_t held_ms;       /* -1: not known */
+    int64_t renewals;      /* -1: not known */
+    int status;            /* as in struct rlock_end; -1: not known */
+    char reason[41];       /* as in struct rlock_end; "": not known */
+    size_t n_members;      /* number of members; 1: a single server */
+    size_t n_alike;        /* number of members whose history has the hold */
+};
+
+/* Callbacks of rlock_history() and rlock_history_keys(), in the caller's thread. */
+struct rlock_history_visitor {
+    void (*on_hold)(void *context, const struct rlock_hold *hold);
+    void (*on_key)(void *context, const char *key);
+    void *context;
+};
+
+/*
+ * rlock_history: passes to on_hold() each hold of a lock that the history tells, the oldest first.
+ *
+ *   window_ms  pass only holds that last, or that ended in the last `window_ms`; 0: pass all
+ *
+ * In a quorum it joins the histories of all members that answer. Returns and blocks as
+ * rlock_inspect(); RLOCK_E_REFUSED also if the key of the history holds another type than a list.
+ * Source   lib/lua/history.lua.
+ */
+enum rlock_status rlock_history(struct rlock *lock, const char *key, int64_t window_ms,
+                                struct rlock_deadline deadline,
+                                const struct rlock_history_visitor *visitor,
+                                struct rlock_error *err) __attribute__((warn_unused_result));
+
+/*
+ * rlock_history_keys: passes to on_key() the key of each lock that has a history, in no order, and
+ * some keys twice.
+ *
+ *   pattern  a glob for keys, as for fnmatch(3); NULL: all keys
+ *
+ * Returns and blocks as rlock_list().
+ * Source   lib/lua/histories.lua.
+ */
+enum rlock_status rlock_history_keys(struct rlock *lock, const char *pattern,
+                                     struct rlock_deadline deadline,
+                                     const struct rlock_history_visitor *visitor,
+                                     struct rlock_error *err) __attribute__((warn_unused_result));
+
+/*
+ * rlock_set_end: sets what the next rlock_release() writes into the history. Copies it. Without
+ * this call the history tells the time of the release, and nothing else about it.
+ */
+void rlock_set_end(struct rlock *lock, const struct rlock_end *end);
 
 /* ---- examining a server ---- */
 
@@ -167,7 +238,7 @@ struct rlock_password_source {
     int (*ask)(void *context, int64_t deadline_ms, struct rlock_error *err);
     /* Ends the lookup, once the descriptor is readable. Copies the password and a NUL into
      * `password`, whose `room` is RLOCK_PASSWORD_MAX + 1 bytes. Or returns a fault and fills `err`,
-     * with RLOCK_REASON_LOGIN if a later lookup may find another password. */
+     * with RLOCK_REASON_PASSWORD_LOOKUP if a later lookup may find another password. */
     enum rlock_status (*take)(void *context, char *password, size_t room, struct rlock_error *err);
     /* The library calls this once for each password that it got from take(), but not before it has
      * overwritten all copies of all these passwords in memory. May be NULL. */
@@ -176,12 +247,12 @@ struct rlock_password_source {
 };
 
 /*
- * rlock_forget_passwords: clears the passwords of the handle from memory. It is for a forked child
- * that doesn't use the handle: the handle can open no connection afterwards.
+ * rlock_forget_passwords: clears the passwords of the handle from memory. A forked child that
+ * doesn't use the handle calls this: the handle can open no connection afterwards.
  */
 void rlock_forget_passwords(struct rlock *lock);
 
-/* ---- hooks, and the version of libraries ---- */
+/* ---- hooks, advice, and the version of libraries ---- */
 
 /*
  * Further callbacks of rlock_acquire(), in the caller's thread. Each may be NULL.
@@ -200,7 +271,17 @@ struct rlock_hooks {
 /* rlock_set_hooks: sets the hooks of the next rlock_acquire(). Copies them. */
 void rlock_set_hooks(struct rlock *lock, const struct rlock_hooks *hooks);
 
+/*
+ * rlock_reason_help: says what a user of rlock(1) can do about a fault with this reason, such as
+ * "name the primary with -u"; static. NULL: no advice fits all faults with this reason.
+ */
+const char *rlock_reason_help(enum rlock_reason reason);
+
 /* rlock_built_with: names what the library was built with, "hiredis 1.2.0, TLS yes"; static. */
 const char *rlock_built_with(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

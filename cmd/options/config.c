@@ -26,9 +26,10 @@ static char *trim(char *text)
     return text;
 }
 
-static bool read_line(char *line, config_taker *take, void *context, char *why, size_t room)
+static bool read_line(char *text, int line, config_taker *take, void *context, char *why,
+                      size_t room)
 {
-    char *name = trim(line);
+    char *name = trim(text);
     char *equals;
 
     if (*name == '\0' || *name == '#')
@@ -39,7 +40,7 @@ static bool read_line(char *line, config_taker *take, void *context, char *why, 
         return false;
     }
     *equals = '\0';
-    return take(context, trim(name), trim(equals + 1), why, room);
+    return take(context, line, trim(name), trim(equals + 1), why, room);
 }
 
 bool config_names_descriptor(const char *path)
@@ -75,11 +76,21 @@ static const char *check_kind(const char *path, const struct stat *is)
 static const char *check_owner(const struct stat *is)
 {
     if (is->st_uid != geteuid() && is->st_uid != 0)
-        return "it belongs to another user, who could name a server of theirs: chown it, or name "
-               "another file in RLOCK_CONFIG";
+        return "the file belongs to another user, who could make rlock use another server: chown "
+               "the file, or name another one in RLOCK_CONFIG";
     if ((is->st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        return "others than its owner may write it, and name a server of theirs: chmod go-w";
+        return "others than its owner may write the file, and could make rlock use another server: "
+               "chmod go-w";
     return NULL;
+}
+
+bool config_is_exposed(const char *path)
+{
+    struct stat is;
+
+    if (stat(path, &is) != 0 || !S_ISREG(is.st_mode))
+        return false;
+    return (is.st_mode & (is.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IROTH)) != 0;
 }
 
 /*
@@ -128,7 +139,7 @@ static char *load(const char *path, bool is_trusted, size_t *used, const char **
     if (*why == NULL)
         *why = read_all(fd, text, room, used);
     if (*why == NULL && *used == room && room <= CONFIG_BYTES_MAX)
-        *why = "it grew while it was read";
+        *why = "the file grew while rlock read it";
     if (text != NULL)
         text[*used] = '\0';
     if (*why != NULL && text != NULL) {
@@ -161,7 +172,7 @@ enum config_result config_read(const char *path, config_taker *take, void *conte
     }
     while (good && rest != NULL) {
         number++;
-        good = read_line(strsep(&rest, "\n"), take, context, complaint, sizeof complaint);
+        good = read_line(strsep(&rest, "\n"), number, take, context, complaint, sizeof complaint);
     }
     if (!good)
         snprintf(why, room, "%s:%d: %s", path, number, complaint);

@@ -9,10 +9,12 @@
 #define CONFIG_BYTES_MAX 65536 /* a larger file is refused */
 
 /*
- * config_read() calls this function for each line "name = value". If the function returns false,
- * the line is wrong, `why` (of `room` bytes) has the reason, and config_read() stops.
+ * config_read() calls this function for each line "name = value"; `line` is the line's number,
+ * which starts at 1. If the function returns false, the line is wrong, `why` (of `room` bytes) has
+ * the reason, and config_read() stops.
  */
-typedef bool config_taker(void *context, char *name, const char *value, char *why, size_t room);
+typedef bool config_taker(void *context, int line, char *name, const char *value, char *why,
+                          size_t room);
 
 enum config_result { CONFIG_READ, CONFIG_ABSENT, CONFIG_BAD };
 
@@ -32,6 +34,14 @@ enum config_result config_read(const char *path, config_taker *take, void *conte
 
 /* config_names_descriptor: does the path name a descriptor of this process, such as /dev/fd/3? */
 bool config_names_descriptor(const char *path);
+
+/*
+ * config_is_exposed: true if too many users may read the file, which has a password. The rule is
+ * that of ssh(1) for private keys: in a file of the user, neither the group nor others may have any
+ * right. A file of another user, such as root, is exposed only if everybody may read it: the file's
+ * owner may have given its group the right to read it for this user's sake.
+ */
+bool config_is_exposed(const char *path);
 
 /*
  * config_first_line: read the first line of a file, without its newline, onto the heap. The caller

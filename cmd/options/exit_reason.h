@@ -16,7 +16,7 @@ enum exit_reason {
     REASON_USAGE,
     REASON_UNREACHABLE,
     REASON_SYSTEM,
-    REASON_BUSY, /* the lock is held, and -n; also a verb whose answer to a question is no */
+    REASON_BUSY, /* -n: the lock is not free; status: a lock is taken; break: not broken */
     REASON_TIMEOUT,
     REASON_SUPERSEDED,
     REASON_LOST,

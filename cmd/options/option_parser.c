@@ -4,6 +4,8 @@
 
 #include "base/err.h"
 #include "options/config.h"
+#include "options/mistake.h"
+#include "options/suggest.h"
 #include "options/units.h"
 #include "wire/url.h"
 
@@ -11,15 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/*
- * Which source gave an option its value, and when: of two values from the same source, the one that
- * was read later has the greater `order`.
- */
-struct origin {
-    enum source from;
-    int order;
-};
+#include <strings.h>
 
 /*
  * The state of option_parser_read(), which reads the command line first, then the environment, then
@@ -27,31 +21,13 @@ struct origin {
  */
 struct parser {
     struct options *options;
-    struct origin origins[OPTION_COUNT];
     enum source source; /* the source that is being read */
-    int n_values;       /* how many values were read so far; the next value's `order` */
-    char why[256];      /* the error message; "": none */
+    int line;           /* the number of the line that is being read in the file */
+    int n_values;       /* how many values the parser has read; the `order` of the next value */
+    bool has_dashes; /* "--" stands before the first word, so the word is a command, not a verb */
+    char why[320];   /* the error message; "": none */
+    enum rlock_status failed; /* the status for a bad URL, with `why`; RLOCK_OK: no URL is bad */
 };
-
-static const struct option *option_of_letter(char letter)
-{
-    size_t i;
-
-    for (i = 0; i < OPTION_COUNT; i++)
-        if (option_table[i].letter != '\0' && option_table[i].letter == letter)
-            return &option_table[i];
-    return NULL;
-}
-
-static const struct option *option_of_name(const char *name, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i < OPTION_COUNT; i++)
-        if (strlen(option_table[i].name) == n && strncmp(option_table[i].name, name, n) == 0)
-            return &option_table[i];
-    return NULL;
-}
 
 static bool complain(struct parser *parser, const struct option *row, const char *why,
                      const char *value)
@@ -60,7 +36,7 @@ static bool complain(struct parser *parser, const struct option *row, const char
     char shown[100] = "";
 
     if (copy != NULL) {
-        /* the value may be a URL with a password, given to a wrong option by mistake */
+        /* the user may have given a URL with a password to a wrong option */
         url_mask(copy);
         err_escape(shown, sizeof shown, copy);
         explicit_bzero(copy, strlen(copy));
@@ -123,7 +99,7 @@ static bool take_number(struct parser *parser, const struct option *row, const c
     case OPTION_DURATION:
     case OPTION_DURATION_OR_ZERO:
         if (!units_duration(value, at))
-            return complain(parser, row, "not a duration such as 30, 0.5, 500ms, 5m, 2h or 1d",
+            return complain(parser, row, "not a duration such as 30, 0.5, 500ms, 5m, 1h30m or 1d",
                             value);
         if (*at == 0 && row->kind == OPTION_DURATION)
             return complain(parser, row, "must be more than zero", value);
@@ -170,18 +146,19 @@ static bool keep_text(struct options *options, const char *value, const char **k
 }
 
 /*
- * May the source that is being read set this option? Yes, unless a greater source (enum source) has
- * set it; a second value from the same source replaces the first. If the answer is yes, record the
- * source as the origin of the option's value.
+ * Returns false if a greater source (enum source) has already set this option. Otherwise records
+ * the source that is being read as the origin of the option's value, and returns true: a second
+ * value from the same source replaces the first.
  */
 static bool overrides(struct parser *parser, const struct option *row)
 {
-    struct origin *origin = &parser->origins[row - option_table];
+    struct origin *origin = &parser->options->origins[row - option_table];
 
     if (parser->source < origin->from)
         return false;
     origin->from = parser->source;
     origin->order = parser->n_values++;
+    origin->line = parser->line;
     return true;
 }
 
@@ -198,13 +175,44 @@ static const char *copy_and_mask(struct parser *parser, const char *url)
     return kept;
 }
 
+/*
+ * Check a URL as soon as the parser reads it. The message about a bad URL names the line or the
+ * variable that the URL comes from, and the parser doesn't keep that place for each URL.
+ */
+static bool check_url(struct parser *parser, const char *text)
+{
+    struct rlock_error err = {.status = RLOCK_OK};
+    char *hint = parser->options->hint;
+    char meant[URL_SHOWN_BYTES];
+    struct url url;
+
+    if (strcmp(text, OPTIONS_LOCAL_URL) == 0)
+        return true;
+    if (url_parse(&url, text, &err) == RLOCK_OK) {
+        url_fini(&url);
+        return true;
+    }
+    snprintf(parser->why, sizeof parser->why, "%s%.240s",
+             parser->source == FROM_COMMAND_LINE ? "--url: " : "", err.text);
+    parser->failed = err.status;
+    if (url_suggest(text, meant))
+        snprintf(hint, sizeof parser->options->hint, "did you mean %s?", meant);
+    return false;
+}
+
 /* Append a value to the option's array, whose length is the next field of struct options. */
 static bool append_text(struct parser *parser, const struct option *row, const char *value)
 {
     const char ***texts = (const char ***)((char *)parser->options + row->offset);
     size_t *n = (size_t *)(texts + 1);
-    const char **grown = realloc(*texts, (*n + 1) * sizeof *grown);
+    const char **grown;
 
+    if (row->offset == offsetof(struct options, urls)) {
+        value = strcasecmp(value, OPTIONS_LOCAL_URL) == 0 ? OPTIONS_LOCAL_URL : value;
+        if (!check_url(parser, value))
+            return false;
+    }
+    grown = realloc(*texts, (*n + 1) * sizeof *grown);
     if (grown == NULL)
         return complain(parser, row, "no memory", "");
     *texts = grown;
@@ -233,7 +241,9 @@ static bool append_words(struct parser *parser, const struct option *row, const 
     free(words);
     if (good && n == 0)
         return complain(parser, row, "must not be empty", value);
-    return good || complain(parser, row, "no memory", "");
+    if (!good && parser->why[0] == '\0')
+        complain(parser, row, "no memory", "");
+    return good;
 }
 
 static bool take(struct parser *parser, const struct option *row, const char *value)
@@ -258,9 +268,29 @@ static bool take(struct parser *parser, const struct option *row, const char *va
     return true;
 }
 
-/* ---- the configuration file ---- */
+/* ---- reading the configuration file ---- */
 
-static bool take_from_file(void *context, char *name, const char *value, char *why, size_t room)
+/* The configuration file can't set `name`: write a hint why, or which option the user meant. */
+static void suggest_name(struct parser *parser, const char *name)
+{
+    /* not NULL: the command line accepts this name, for an option of rlock or of flock(1) */
+    const struct option *row = option_of_name(name, strlen(name));
+    struct suggestion suggestion = {.typed = row != NULL ? row->name : name};
+    char *hint = parser->options->hint;
+    size_t i;
+
+    for (i = 0; i < OPTION_COUNT; i++)
+        if (option_table[i].is_everywhere)
+            suggest_consider(&suggestion, option_table[i].name);
+    if (row != NULL && !row->is_everywhere)
+        snprintf(hint, sizeof parser->options->hint, "--%s can be given on the command line only",
+                 row->name);
+    else if (suggestion.best != NULL)
+        snprintf(hint, sizeof parser->options->hint, "did you mean %s?", suggestion.best);
+}
+
+static bool take_from_file(void *context, int line, char *name, const char *value, char *why,
+                           size_t room)
 {
     struct parser *parser = context;
     const char *kept;
@@ -273,43 +303,59 @@ static bool take_from_file(void *context, char *name, const char *value, char *w
     if (i == OPTION_COUNT) {
         url_mask(name);
         snprintf(why, room, "unknown name \"%.60s\"", name);
+        suggest_name(parser, name);
         return false;
     }
+    parser->line = line;
     good = keep_text(parser->options, value, &kept) && take(parser, &option_table[i], kept);
     if (!good)
         snprintf(why, room, "%s", parser->why[0] == '\0' ? "no memory" : parser->why);
     return good;
 }
 
+static enum config_result read_file(struct parser *parser, const char *path)
+{
+    enum config_result result =
+        config_read(path, take_from_file, parser, parser->why, sizeof parser->why);
+
+    if (result != CONFIG_READ || keep_text(parser->options, path, &parser->options->file))
+        return result;
+    snprintf(parser->why, sizeof parser->why, "no memory");
+    return CONFIG_BAD;
+}
+
 /*
- * Read one file: $RLOCK_CONFIG if it is set; else the user's file, or the system's file if the user
- * has none.
+ * Read one file: $RLOCK_CONFIG if it is set; else the user's file, which is in $XDG_CONFIG_HOME or
+ * in ~/.config (XDG Base Directory Specification); or the system's file if the user has none.
  */
 static bool read_files(struct parser *parser)
 {
     const char *named = getenv("RLOCK_CONFIG");
+    const char *folder = getenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
     enum config_result result = CONFIG_ABSENT;
     char path[PATH_MAX];
 
     parser->source = FROM_FILE;
     if (named != NULL && *named != '\0') {
-        result = config_read(named, take_from_file, parser, parser->why, sizeof parser->why);
+        result = read_file(parser, named);
         if (result == CONFIG_ABSENT)
             snprintf(parser->why, sizeof parser->why, "%.200s: no such file", named);
         return result == CONFIG_READ;
     }
-    if (home != NULL && *home != '\0') {
+    path[0] = '\0';
+    if (folder != NULL && *folder == '/') /* the specification says: ignore a relative path */
+        snprintf(path, sizeof path, "%s/rlock/config", folder);
+    else if (home != NULL && *home != '\0')
         snprintf(path, sizeof path, "%s/.config/rlock/config", home);
-        result = config_read(path, take_from_file, parser, parser->why, sizeof parser->why);
-    }
+    if (path[0] != '\0')
+        result = read_file(parser, path);
     if (result == CONFIG_ABSENT)
-        result =
-            config_read("/etc/rlock.conf", take_from_file, parser, parser->why, sizeof parser->why);
+        result = read_file(parser, "/etc/rlock.conf");
     return result != CONFIG_BAD;
 }
 
-/* ---- the environment ---- */
+/* ---- reading the environment ---- */
 
 static bool read_environment(struct parser *parser)
 {
@@ -327,43 +373,154 @@ static bool read_environment(struct parser *parser)
         if (value == NULL || *value == '\0' || take(parser, &option_table[i], value))
             continue;
         memcpy(why, parser->why, sizeof why);
-        snprintf(parser->why, sizeof parser->why, "%s: %.180s", variable, why);
+        snprintf(parser->why, sizeof parser->why, "%.50s: %.200s", variable, why);
         return false;
     }
     return true;
 }
 
-/* ---- the command line ---- */
+/* ---- reading the command line ---- */
 
-/* Does this option exist, and does the verb accept it? */
-static bool belongs_to_verb(const struct parser *parser, const struct option *row)
+/* The ways to write an option's argument on the command line. */
+enum form {
+    FORM_NONE,          /* the option has no argument */
+    FORM_NEXT_WORD,     /* -k KEY, --key KEY */
+    FORM_ATTACHED,      /* -kKEY */
+    FORM_BEHIND_EQUALS, /* --key=KEY */
+};
+
+/* One option on the command line. */
+struct given {
+    const struct option *row; /* NULL: no such option exists */
+    char name[64];            /* as the user wrote it, such as "--ttl" or "-t"; may be cut */
+    char *value;              /* the argument; NULL: none is given */
+    enum form form;
+};
+
+/* The position of the parser on the command line. */
+struct place {
+    char **argv;
+    /* the letters of the word *argv that are not read yet; NULL: no part of the word is read */
+    char *letters;
+};
+
+/* True if the word at this position is an option. "--" and "-" are no options. */
+static bool is_at_option(const struct place *at)
 {
-    return row != NULL && (row->verbs & IN(parser->options->verb)) != 0;
+    const char *word = *at->argv;
+
+    return at->letters != NULL ||
+           (word != NULL && word[0] == '-' && word[1] != '\0' && strcmp(word, "--") != 0);
+}
+
+static struct given read_long(struct place *at)
+{
+    char *word = *at->argv++;
+    size_t n = strcspn(word, "=");
+    struct given given = {.row = option_of_name(word + 2, n - 2)};
+
+    snprintf(given.name, sizeof given.name, "%.*s", (int)n, word);
+    if (word[n] == '=') {
+        given.value = word + n + 1;
+        given.form = FORM_BEHIND_EQUALS;
+    }
+    return given;
+}
+
+/* Read one letter of a word such as -n, -nv or -t30. */
+static struct given read_letter(struct place *at)
+{
+    char *letter = at->letters != NULL ? at->letters : *at->argv + 1;
+    struct given given = {.row = option_of_letter(*letter), .name = {'-', *letter}};
+
+    at->letters = letter + 1;
+    if (given.row != NULL && given.row->argument != NULL && letter[1] != '\0') {
+        given.value = letter + 1;
+        given.form = FORM_ATTACHED;
+    }
+    if (given.value != NULL || letter[1] == '\0') {
+        at->letters = NULL;
+        at->argv++;
+    }
+    return given;
+}
+
+/* Read the option at this position with its argument, and move the position behind them. */
+static struct given read_option(struct place *at)
+{
+    bool is_long = at->letters == NULL && (*at->argv)[1] == '-';
+    struct given given = is_long ? read_long(at) : read_letter(at);
+
+    if (given.row != NULL && given.row->argument != NULL && given.form == FORM_NONE &&
+        *at->argv != NULL) {
+        given.value = *at->argv++;
+        given.form = FORM_NEXT_WORD;
+    }
+    return given;
+}
+
+static bool is_key(const struct option *row)
+{
+    return row->offset == offsetof(struct options, keys);
+}
+
+/*
+ * Returns the place of the verb, which may stand behind options, as in "rlock -u URL status". NULL:
+ * there is no verb. A word behind -k or "--" is a command, even if it is a verb's name: in
+ * "rlock -k job status" the user runs a program "status" under the lock "job".
+ */
+static char **find_verb(char **argv)
+{
+    struct place at = {.argv = argv};
+
+    while (is_at_option(&at)) {
+        struct given given = read_option(&at);
+
+        if (given.row == NULL || is_key(given.row))
+            return NULL;
+    }
+    return verb_named(*at.argv) == VERB_RUN ? NULL : at.argv;
+}
+
+static bool accepts(enum verb verb, const struct option *row)
+{
+    return (row->verbs & IN(verb)) != 0;
+}
+
+/* Suggest an option that the verb accepts and whose name is like that of an unknown option. */
+static void suggest_option(struct parser *parser, const char *name)
+{
+    struct suggestion suggestion = {.typed = name + 2};
+    const char *why_not = option_why_not(name);
+    char *hint = parser->options->hint;
+    size_t i;
+
+    if (why_not != NULL) {
+        snprintf(hint, sizeof parser->options->hint, "%s", why_not);
+        return;
+    }
+    if (name[1] != '-')
+        return;
+    for (i = 0; i < OPTION_COUNT; i++)
+        if (accepts(parser->options->verb, &option_table[i]))
+            suggest_consider(&suggestion, option_table[i].name);
+    if (suggestion.best != NULL)
+        snprintf(hint, sizeof parser->options->hint, "did you mean --%s?", suggestion.best);
 }
 
 /*
  * Report an unknown option by its name only. In --name=value the value is left out of the message,
  * as it may be a password that was meant for another option.
  */
-static bool complain_unknown(struct parser *parser, const char *name, size_t n)
+static bool complain_unknown(struct parser *parser, const char *name)
 {
+    const char *verb = verb_table[parser->options->verb].name;
     char shown[100];
-    char cut[64];
 
-    snprintf(cut, sizeof cut, "%.*s", (int)n, name);
-    err_escape(shown, sizeof shown, cut);
-    snprintf(parser->why, sizeof parser->why, "unknown option%s%s: %s",
-             verb_table[parser->options->verb].name != NULL ? " of " : "",
-             verb_table[parser->options->verb].name != NULL ? verb_table[parser->options->verb].name
-                                                            : "",
-             shown);
-    return false;
-}
-
-static bool complain_no_argument(struct parser *parser, const struct option *row)
-{
-    snprintf(parser->why, sizeof parser->why, "--%s needs an argument: %s", row->name,
-             row->argument);
+    err_escape(shown, sizeof shown, name);
+    snprintf(parser->why, sizeof parser->why, "unknown option%s%s: %s", verb != NULL ? " of " : "",
+             verb != NULL ? verb : "", shown);
+    suggest_option(parser, name);
     return false;
 }
 
@@ -372,106 +529,163 @@ static bool complain_no_argument(struct parser *parser, const struct option *row
  * unset, the key would be "--"; and with "-k=job" the key would be "=job". No other program would
  * use such a key, so the lock would exclude nobody. --key=KEY accepts any key.
  */
-static bool is_likely_mistake(struct parser *parser, const struct option *row, const char *value,
-                              bool is_attached)
+static bool is_likely_mistake(struct parser *parser, const struct given *given)
 {
     char shown[56];
 
-    if (row->offset != offsetof(struct options, keys))
+    if (!is_key(given->row) || given->form == FORM_BEHIND_EQUALS)
         return false;
-    err_escape(shown, sizeof shown, value);
-    if (*value == '-')
+    err_escape(shown, sizeof shown, given->value);
+    if (given->value[0] == '-')
         snprintf(parser->why, sizeof parser->why,
-                 "key: \"%.60s\" begins with \"-\", as options do (is a variable empty?); if it is "
-                 "meant: --key=%.60s",
+                 "key: \"%.60s\" begins with \"-\", as options do (is a variable empty?); if you "
+                 "mean this key: --key=%.60s",
                  shown, shown);
-    else if (*value == '=' && is_attached)
+    else if (given->value[0] == '=' && given->form == FORM_ATTACHED)
         snprintf(parser->why, sizeof parser->why,
-                 "key: \"%.60s\" begins with \"=\", but -k takes KEY without one: -k %.60s; if it "
-                 "is meant: -k %.60s",
+                 "key: \"%.60s\" begins with \"=\", but -k takes KEY without one: -k %.60s; if you "
+                 "mean the first key: -k %.60s",
                  shown, shown + 1, shown);
     else
         return false;
     return true;
 }
 
-/*
- * Read --name, --name=value or --name value, and advance `*argv` to the last word that belongs to
- * the option.
- */
-static bool take_long(struct parser *parser, char ***argv)
+static bool take_given(struct parser *parser, const struct given *given)
 {
-    char *name = **argv + 2;
-    size_t n = strcspn(name, "=");
-    const struct option *row = option_of_name(name, n);
+    const struct option *row = given->row;
 
-    if (n == strlen("dump") && strncmp(name, "dump=", n + 1) == 0) {
+    if (strcmp(given->name, "--dump") == 0 && given->form == FORM_BEHIND_EQUALS) {
         parser->options->asked = ASKED_DUMP;
-        parser->options->dump = name + n + 1;
+        parser->options->dump = given->value;
         return true;
     }
-    if (!belongs_to_verb(parser, row) || (row->argument == NULL && name[n] == '='))
-        return complain_unknown(parser, **argv, n + 2);
-    if (row->argument == NULL)
-        return take(parser, row, NULL);
-    if (name[n] == '=')
-        return take(parser, row, name + n + 1);
-    if ((*argv)[1] == NULL)
-        return complain_no_argument(parser, row);
-    ++*argv;
-    return !is_likely_mistake(parser, row, **argv, false) && take(parser, row, **argv);
+    if (row == NULL || !accepts(parser->options->verb, row) ||
+        (row->argument == NULL && given->value != NULL))
+        return complain_unknown(parser, given->name);
+    if (row->argument != NULL && given->value == NULL) {
+        snprintf(parser->why, sizeof parser->why, "--%s needs an argument: %s", row->name,
+                 row->argument);
+        return false;
+    }
+    return !is_likely_mistake(parser, given) && take(parser, row, given->value);
 }
 
-/*
- * Read letters such as -n, -nv, -t30 or -t 30, and advance `*argv` to the last word that belongs to
- * them.
- */
-static bool take_letters(struct parser *parser, char ***argv)
+static size_t count(char **words)
 {
-    char *at = **argv + 1;
+    size_t n = 0;
 
-    for (; *at != '\0'; at++) {
-        const struct option *row = option_of_letter(*at);
+    while (words[n] != NULL)
+        n++;
+    return n;
+}
 
-        if (!belongs_to_verb(parser, row))
-            return complain_unknown(parser, (char[]){'-', *at}, 2);
-        if (row->argument == NULL) {
-            if (!take(parser, row, NULL))
-                return false;
-            continue;
-        }
-        if (at[1] != '\0')
-            return !is_likely_mistake(parser, row, at + 1, true) && take(parser, row, at + 1);
-        if ((*argv)[1] == NULL)
-            return complain_no_argument(parser, row);
-        ++*argv;
-        return !is_likely_mistake(parser, row, **argv, false) && take(parser, row, **argv);
+/* Read options up to the first word that is no option, or up to --help, --version or --dump. */
+static bool read_options(struct parser *parser, struct place *at)
+{
+    while (is_at_option(at) && parser->options->asked == ASKED_RUN) {
+        struct given given = read_option(at);
+
+        if (!take_given(parser, &given))
+            return false;
     }
     return true;
 }
 
+/*
+ * Read the command line. Without a verb, rlock's options end at the first word that is no option:
+ * this word is the command, and the options behind it are the command's own. With a verb, words may
+ * stand before, between and behind the options, and "--" ends the options; the parser moves these
+ * words to the start of `argv`, over words that it has read.
+ */
 static bool read_command_line(struct parser *parser, char **argv)
 {
+    struct options *options = parser->options;
+    char **verb = find_verb(argv);
+    struct place at = {.argv = argv};
+    char **words = argv;
+
     parser->source = FROM_COMMAND_LINE;
-    parser->options->verb = verb_named(*argv);
-    argv += verb_table[parser->options->verb].name != NULL;
-    for (; *argv != NULL; argv++) {
-        if (strcmp(*argv, "--") == 0) {
-            argv++;
+    options->verb = options->about = verb_named(verb != NULL ? *verb : NULL);
+    options->argv = argv;
+    for (;;) {
+        if (!read_options(parser, &at))
+            return false;
+        if (options->asked != ASKED_RUN)
+            return true;
+        if (*at.argv == NULL)
+            break;
+        if (strcmp(*at.argv, "--") == 0) {
+            parser->has_dashes = true;
+            at.argv++;
             break;
         }
-        if ((*argv)[0] != '-' || (*argv)[1] == '\0')
+        if (options->verb == VERB_RUN)
             break;
-        if (!((*argv)[1] == '-' ? take_long : take_letters)(parser, &argv))
-            return false;
-        if (parser->options->asked != ASKED_RUN)
-            return true;
+        if (at.argv != verb)
+            *words++ = *at.argv;
+        at.argv++;
     }
-    parser->options->argv = argv;
+    if (options->verb == VERB_RUN)
+        options->argv = at.argv;
+    else
+        memmove(words, at.argv, (count(at.argv) + 1) * sizeof *words);
     return true;
 }
 
 /* ---- options that must be given, and options that exclude each other ---- */
+
+static bool refuse(struct parser *parser, struct mistake mistake)
+{
+    snprintf(parser->why, sizeof parser->why, "%s", mistake.why);
+    snprintf(parser->options->hint, sizeof parser->options->hint, "%s", mistake.hint);
+    return false;
+}
+
+/* In "rlock status job" the word "job" is a key: add it to the keys, as -k would. */
+static bool take_key_word(struct parser *parser)
+{
+    struct options *options = parser->options;
+    const char *word = options->argv[0];
+
+    if (word == NULL)
+        return true;
+    if (options->argv[1] != NULL)
+        return refuse(parser, (struct mistake){.why = "only one key may be given as a word",
+                                               .hint = "for several locks: -k KEY -k KEY"});
+    if (options->n_keys > 0) {
+        complain(parser, option_of_letter('k'), "given twice, by -k and behind the verb", word);
+        return false;
+    }
+    return take(parser, option_of_letter('k'), word);
+}
+
+/* Check the words that are no options. If one of them is a verb's key, add it to the keys. */
+static bool check_words(struct parser *parser)
+{
+    struct options *options = parser->options;
+    const char *const word = options->argv[0];
+
+    switch (verb_table[options->verb].words) {
+    case VERB_WORDS_KEY:
+    case VERB_WORDS_MAYBE_KEY:
+        return take_key_word(parser);
+    case VERB_WORDS_VERB:
+        options->asked = ASKED_HELP;
+        options->about = verb_named(word);
+        if (word != NULL && options->about == VERB_RUN)
+            return refuse(parser, mistake_unknown_verb(word));
+        return word == NULL || options->argv[1] == NULL ||
+               refuse(parser, (struct mistake){.why = "only one verb may be given"});
+    case VERB_WORDS_NONE:
+        return word == NULL ||
+               refuse(parser, (struct mistake){.why = "the verb takes no arguments but options"});
+    case VERB_WORDS_COMMAND:
+    case VERB_WORDS_PATTERN:
+        break;
+    }
+    return true;
+}
 
 static bool check(struct parser *parser)
 {
@@ -479,26 +693,21 @@ static bool check(struct parser *parser)
     const struct verb_row *verb = &verb_table[options->verb];
     const char *why = NULL;
 
+    if (!check_words(parser))
+        return false;
     if (verb->needs_key && options->n_keys == 0)
-        why = "no key: name the lock with -k KEY";
-    else if (verb->takes_one_key && options->n_keys > 1)
+        return refuse(parser, mistake_no_key(options->argv, !parser->has_dashes, getenv("PATH")));
+    if (verb->takes_one_key && options->n_keys > 1)
         why = "only one key may be given";
-    else if (verb->name != NULL)
-        why = options->argv[0] != NULL && verb->words == NULL
-                  ? "the verb takes no arguments behind its options"
-                  : NULL;
-    else if (options->command == NULL && options->argv[0] == NULL)
+    else if (verb->words != VERB_WORDS_COMMAND)
+        return true;
+    else if (options->command == NULL && options->argv[0] == NULL && !options->explain)
         why = "no command: say what to run behind the options, or with -c STRING";
     else if (options->command != NULL && options->argv[0] != NULL)
         why = "-c STRING is the whole command: no arguments may follow";
     if (why != NULL)
         snprintf(parser->why, sizeof parser->why, "%s", why);
     return why == NULL;
-}
-
-static const struct origin *origin_of(const struct parser *parser, const char *name)
-{
-    return &parser->origins[option_of_name(name, strlen(name)) - option_table];
 }
 
 static bool is_later(const struct origin *one, const struct origin *other)
@@ -513,9 +722,9 @@ static bool is_later(const struct origin *one, const struct origin *other)
 static enum rlock_mode mode_of(const struct parser *parser)
 {
     const struct options *options = parser->options;
-    const struct origin *shared = origin_of(parser, "shared");
-    const struct origin *exclusive = origin_of(parser, "exclusive");
-    const struct origin *slots = origin_of(parser, "slots");
+    const struct origin *shared = options_origin(parser->options, "shared");
+    const struct origin *exclusive = options_origin(parser->options, "exclusive");
+    const struct origin *slots = options_origin(parser->options, "slots");
     bool is_exclusive = options->exclusive != 0;
 
     if (options->slots > 0 && !(is_exclusive && is_later(exclusive, slots)) &&
@@ -541,8 +750,8 @@ static enum rlock_protocol protocol_of(const struct options *options)
 static void choose_password(const struct parser *parser)
 {
     struct options *options = parser->options;
-    const struct origin *file = origin_of(parser, "password-file");
-    const struct origin *command = origin_of(parser, "password-command");
+    const struct origin *file = options_origin(parser->options, "password-file");
+    const struct origin *command = options_origin(parser->options, "password-command");
 
     if (options->password_command != NULL && is_later(command, file))
         options->password_file = NULL;
@@ -551,15 +760,75 @@ static void choose_password(const struct parser *parser)
     options->password_from = options->password_command != NULL ? command->from : file->from;
 }
 
+static bool takes_lock(enum verb verb)
+{
+    return verb == VERB_RUN || verb == VERB_ACQUIRE || verb == VERB_HOLD;
+}
+
+/* Returns what among the verb and the options needs a script on the server; NULL: nothing. */
+static const char *needs_scripts(const struct options *options)
+{
+    bool chooses_queue = options_origin(options, "queue")->from != FROM_DEFAULT;
+
+    if (options->verb == VERB_HISTORY)
+        return "this verb";
+    if (options->n_keys > 1)
+        return "several keys";
+    if (options->n_urls > 1)
+        return "a quorum (several --url)";
+    if (options->history > 0 && options->verb != VERB_DOCTOR)
+        return "history";
+    if (!takes_lock(options->verb))
+        return NULL;
+    if (options->mode != RLOCK_EXCLUSIVE)
+        return options->mode == RLOCK_SHARED ? "shared" : "slots";
+    if (options->once_ms > 0)
+        return "once";
+    if (options->protocol != RLOCK_PROTOCOL_TOKEN)
+        return "protocol timestamp";
+    return chooses_queue && options->queue != RLOCK_QUEUE_NONE ? "queue fifo, queue newest" : NULL;
+}
+
+static bool check_scripts(struct parser *parser)
+{
+    const char *what =
+        parser->options->scripts == SCRIPTS_NO ? needs_scripts(parser->options) : NULL;
+
+    if (what != NULL)
+        snprintf(parser->why, sizeof parser->why,
+                 "%s: not possible with --scripts no, as it needs a script on the server", what);
+    return what == NULL;
+}
+
+/* Returns why `rlock hold` can't use these options; NULL: it can. */
+static const char *mistake_of_hold(const struct options *options)
+{
+    if (options->hold_ms == 0)
+        return "for: say for how long to hold the lock, as with --for 2h";
+    if (options->hold_ms < RLOCK_TTL_MIN_MS || options->hold_ms > RLOCK_TTL_MAX_MS)
+        return "for: must be from 1s to 30d";
+    if (!options->renews && options_origin(options, "ttl")->from == FROM_COMMAND_LINE)
+        return "ttl: possible only with --renew: otherwise the lease lasts as long as --for says";
+    if (!options->renews && options_origin(options, "log")->from == FROM_COMMAND_LINE)
+        return "log: possible only with --renew: otherwise no process stays that could report";
+    if (options->mode == RLOCK_SLOTS && options->n_keys > 1)
+        return "slots: possible with one key only";
+    if (options->protocol != RLOCK_PROTOCOL_TOKEN)
+        return "protocol timestamp: not possible with hold, as such a lock has no token";
+    return NULL;
+}
+
 /* Refuse options that exclude each other, whichever sources they come from. */
 static bool check_mode(struct parser *parser)
 {
     const struct options *options = parser->options;
     const char *why = NULL;
 
-    if (options->verb != VERB_RUN && options->verb != VERB_ACQUIRE)
+    if (!takes_lock(options->verb))
         return true;
-    if (options->mode == RLOCK_SLOTS && options->n_keys > 1)
+    if (options->verb == VERB_HOLD)
+        why = mistake_of_hold(options);
+    else if (options->mode == RLOCK_SLOTS && options->n_keys > 1)
         why = "slots: possible with one key only";
     else if (options->once_ms > 0 && (options->n_keys > 1 || options->mode != RLOCK_EXCLUSIVE))
         why = "once: possible with one key only, and without --shared and --slots";
@@ -584,31 +853,48 @@ static bool check_mode(struct parser *parser)
     return why == NULL;
 }
 
+/*
+ * True if --json stands anywhere on the command line, or RLOCK_JSON is on. Only for messages about
+ * bad options: the parser stops at a bad option, and --json may stand behind it.
+ */
+static bool asks_for_json(char **argv)
+{
+    const char *variable = getenv("RLOCK_JSON");
+    bool is_on = variable != NULL && *variable != '\0' && parse_flag(variable, &is_on) && is_on;
+
+    for (; *argv != NULL && strcmp(*argv, "--") != 0; argv++)
+        is_on = is_on || strcmp(*argv, "--json") == 0;
+    return is_on;
+}
+
 enum rlock_status option_parser_read(struct options *options, char **argv, struct rlock_error *err)
 {
     struct parser parser = {.options = options};
     enum rlock_status st = RLOCK_OK;
 
     *options = options_by_default;
-    if (!read_command_line(&parser, argv + 1))
-        st = RLOCK_E_USAGE;
-    else if (options->asked != ASKED_RUN)
+    if (!read_command_line(&parser, argv + 1) || (options->asked == ASKED_RUN && !check(&parser)))
+        st = parser.failed != RLOCK_OK ? parser.failed : RLOCK_E_USAGE;
+    else if (options->asked != ASKED_RUN || verb_table[options->verb].is_offline)
         return RLOCK_OK;
-    else if (!check(&parser) || !read_environment(&parser))
-        st = RLOCK_E_USAGE;
+    else if (!read_environment(&parser))
+        st = parser.failed != RLOCK_OK ? parser.failed : RLOCK_E_USAGE;
     else if (!read_files(&parser))
         st = RLOCK_E_CONFIG;
-    options->url_from = origin_of(&parser, "url")->from;
+    options->url_from = options_origin(options, "url")->from;
     choose_password(&parser);
-    options->sentinel_password_file_from = origin_of(&parser, "sentinel-password-file")->from;
-    options->token_file_from = origin_of(&parser, "token-file")->from;
-    options->ttl_from = origin_of(&parser, "ttl")->from;
-    if (options->nonblock && is_later(origin_of(&parser, "nonblock"), origin_of(&parser, "wait")))
+    options->sentinel_password_file_from = options_origin(options, "sentinel-password-file")->from;
+    options->token_file_from = options_origin(options, "token-file")->from;
+    options->ttl_from = options_origin(options, "ttl")->from;
+    if (options->nonblock &&
+        is_later(options_origin(options, "nonblock"), options_origin(options, "wait")))
         options->wait_ms = 0;
     options->mode = mode_of(&parser);
     options->protocol = protocol_of(options);
-    if (st == RLOCK_OK && !check_mode(&parser))
+    if (st == RLOCK_OK && !(check_mode(&parser) && check_scripts(&parser)))
         st = RLOCK_E_USAGE;
+    if (st != RLOCK_OK && asks_for_json(argv))
+        options->json = 1;
     err->status = st;
     snprintf(err->text, sizeof err->text, "%s", parser.why);
     return st;

@@ -2,117 +2,164 @@
 /* options: all options, in one table, and the struct that holds their values. */
 #include "options/options.h"
 
+#include "wire/url.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define AT(member) offsetof(struct options, member)
 
+#define DAILY OPTION_GROUP_DAILY
+#define WAITING OPTION_GROUP_WAITING
+#define SAFETY OPTION_GROUP_SAFETY
+#define SERVER OPTION_GROUP_SERVER
+#define OUTPUT OPTION_GROUP_OUTPUT
+
 #define IN_RUN IN(VERB_RUN)
 #define IN_ACQUIRE IN(VERB_ACQUIRE)
-#define IN_GRANTED (IN_RUN | IN_ACQUIRE)
+#define IN_HOLD IN(VERB_HOLD)
+#define IN_GRANTED (IN_RUN | IN_ACQUIRE | IN_HOLD)
 #define IN_BY_TOKEN (IN(VERB_RENEW) | IN(VERB_RELEASE))
 #define IN_DOCTOR IN(VERB_DOCTOR)
 #define IN_MEASURED (IN_GRANTED | IN(VERB_RENEW) | IN_DOCTOR)
-#define IN_KEYED (IN_GRANTED | IN_BY_TOKEN | IN(VERB_STATUS) | IN(VERB_BREAK) | IN_DOCTOR)
+#define IN_KEYED \
+    (IN_GRANTED | IN_BY_TOKEN | IN(VERB_STATUS) | IN(VERB_HISTORY) | IN(VERB_BREAK) | IN_DOCTOR)
 #define IN_ALL (IN(VERB_COUNT) - 1)
+#define IN_ONLINE (IN_ALL & ~(IN(VERB_HELP) | IN(VERB_VERSION)))
 
 /* clang-format off: each option is one or two lines, with its columns under each other */
 const struct option option_table[OPTION_COUNT] = {
-    {'k', "key", "KEY", OPTION_TEXTS, AT(keys), IN_KEYED, false, NULL,
-     "name of the lock; several -k: all of these locks together, or none"},
-    {'t', "ttl", "DURATION", OPTION_DURATION, AT(ttl_ms), IN_MEASURED, true, "30s",
-     "how long a lease lasts, 1s to 30d; rlock renews it when a third has passed"},
-    {'n', "nonblock", NULL, OPTION_FLAG, AT(nonblock), IN_GRANTED, true, NULL,
+    {'k', "key", DAILY, "KEY", OPTION_TEXTS, AT(keys), IN_KEYED, false, NULL,
+     "name of the lock; several -k: all together, or none"},
+    {'t', "ttl", DAILY, "DURATION", OPTION_DURATION, AT(ttl_ms), IN_MEASURED, true, "30s",
+     "length of a lease, 1s to 30d; rlock renews it"},
+    {'n', "nonblock", DAILY, NULL, OPTION_FLAG, AT(nonblock), IN_GRANTED, true, NULL,
      "don't wait if the lock is taken"},
-    {'w', "wait", "DURATION", OPTION_DURATION_OR_ZERO, AT(wait_ms), IN_GRANTED, true, "for ever",
-     "wait at most this long for the lock; 0 is the same as -n"},
-    {'E', "conflict-exit-code", "N", OPTION_STATUS, AT(conflict_status), IN_GRANTED, true, "75",
-     "exit status when the lock is taken, or not granted in time"},
-    {'\0', "queue", "fifo|none|newest", OPTION_CHOICE, AT(queue), IN_GRANTED, true, "fifo",
+    {'w', "wait", DAILY, "DURATION", OPTION_DURATION_OR_ZERO, AT(wait_ms), IN_GRANTED, true,
+     "for ever", "wait at most this long; 0 means -n"},
+    {'\0', "warn-wait", WAITING, "DURATION", OPTION_DURATION, AT(warn_wait_ms), IN_GRANTED, true,
+     NULL, "warn once, when rlock has waited this long"},
+    {'E', "conflict-exit-code", WAITING, "N", OPTION_STATUS, AT(conflict_status), IN_GRANTED, true,
+     "75", "exit status when the lock is taken, or not granted in time"},
+    {'\0', "queue", WAITING, "fifo|none|newest", OPTION_CHOICE, AT(queue), IN_GRANTED, true, "fifo",
      "who is next: fifo, the first waiter; none, whoever asks first; newest, the last to come"},
-    {'s', "shared", NULL, OPTION_FLAG, AT(shared), IN_GRANTED, true, NULL,
+    {'s', "shared", WAITING, NULL, OPTION_FLAG, AT(shared), IN_GRANTED, true, NULL,
      "shared lock: any number of holders that use -s, and no other"},
-    {'x', "exclusive", NULL, OPTION_FLAG, AT(exclusive), IN_GRANTED, true, NULL,
+    {'x', "exclusive", WAITING, NULL, OPTION_FLAG, AT(exclusive), IN_GRANTED, true, NULL,
      "exclusive lock: a single holder (default)"},
-    {'\0', "slots", "N", OPTION_NUMBER, AT(slots), IN_GRANTED, true, NULL,
+    {'\0', "slots", WAITING, "N", OPTION_NUMBER, AT(slots), IN_GRANTED, true, NULL,
      "at most N holders at the same time, each with a slot number of its own"},
-    {'c', "command", "STRING", OPTION_TEXT, AT(command), IN_RUN, false, NULL,
+    {'c', "command", DAILY, "STRING", OPTION_TEXT, AT(command), IN_RUN, false, NULL,
      "run STRING with /bin/sh -c"},
-    {'\0', "on-lost", "kill|pause|ignore", OPTION_CHOICE, AT(on_lost), IN_GRANTED, true, "kill",
-     "what to do with the command when the lock is lost"},
-    {'\0', "kill-after", "DURATION", OPTION_DURATION_OR_ZERO, AT(kill_after_ms), IN_GRANTED, true,
-     "a sixth of the ttl, at most 5s",
+    {'\0', "on-lost", SAFETY, "kill|pause|ignore", OPTION_CHOICE, AT(on_lost), IN_RUN | IN_ACQUIRE,
+     true, "kill", "what to do with the command when the lock is lost"},
+    {'\0', "kill-after", SAFETY, "DURATION", OPTION_DURATION_OR_ZERO, AT(kill_after_ms),
+     IN_RUN | IN_ACQUIRE, true, "a sixth of the ttl, at most 5s",
      "grace period from TERM to KILL when the command has to end"},
-    {'\0', "max-hold", "DURATION", OPTION_DURATION, AT(max_hold_ms), IN_RUN, true, NULL,
+    {'\0', "max-hold", DAILY, "DURATION", OPTION_DURATION, AT(max_hold_ms), IN_RUN, true, NULL,
      "end the command after this time, with status 124"},
-    {'\0', "protocol", "token|timestamp", OPTION_CHOICE, AT(key_value), IN_RUN, true, "token",
+    {'\0', "protocol", SAFETY, "token|timestamp", OPTION_CHOICE, AT(key_value), IN_RUN, true,
+     "token",
      "what the key holds: the owner's token, or the time of expiry, as older programs write it"},
-    {'\0', "timestamp-unit", "s|ms", OPTION_CHOICE, AT(timestamp_unit), IN_RUN, true, "s",
-     "unit of the time in the key, with --protocol timestamp"},
-    {'\0', "min-hold", "DURATION", OPTION_DURATION, AT(min_hold_ms), IN_RUN, true, NULL,
+    {'\0', "timestamp-unit", SAFETY, "s|ms", OPTION_CHOICE, AT(timestamp_unit), IN_RUN, true, "s",
+     "unit of the time of expiry in the key, with --protocol timestamp"},
+    {'\0', "scripts", SERVER, "yes|no", OPTION_CHOICE, AT(scripts), IN_ONLINE, true, "yes",
+     "whether rlock may run scripts on the server (EVAL); with no, some options are refused"},
+    {'\0', "min-hold", WAITING, "DURATION", OPTION_DURATION, AT(min_hold_ms), IN_RUN, true, NULL,
      "keep the lock at least this long, even if the command ends earlier"},
-    {'\0', "once", "DURATION", OPTION_DURATION, AT(once_ms), IN_RUN, false, NULL,
+    {'\0', "once", WAITING, "DURATION", OPTION_DURATION, AT(once_ms), IN_RUN, false, NULL,
      "after success mark the work as done for this long; other runs then exit with 0"},
-    {'\0', "wait-all", NULL, OPTION_FLAG, AT(wait_all), IN_RUN, true, NULL,
+    {'\0', "wait-all", SAFETY, NULL, OPTION_FLAG, AT(wait_all), IN_RUN, true, NULL,
      "keep the lock until every descendant of the command has ended"},
-    {'\0', "cgroup", NULL, OPTION_FLAG, AT(cgroup), IN_RUN, true, NULL,
+    {'\0', "cgroup", SAFETY, NULL, OPTION_FLAG, AT(cgroup), IN_RUN, true, NULL,
      "run the command in a control group of its own, which is killed as a whole"},
-    {'\0', "nested", NULL, OPTION_FLAG, AT(nested), IN_RUN, true, NULL,
+    {'\0', "nested", SAFETY, NULL, OPTION_FLAG, AT(nested), IN_RUN, true, NULL,
      "run only under the lock of a parent rlock, else exit with 76"},
-    {'\0', "replicas", "N", OPTION_NUMBER_OR_ZERO, AT(replicas), IN_MEASURED, true, "0",
+    {'\0', "replicas", SAFETY, "N", OPTION_NUMBER_OR_ZERO, AT(replicas), IN_MEASURED, true, "0",
      "a grant or renewal counts only when N replicas have confirmed it"},
-    {'\0', "label", "TEXT", OPTION_TEXT, AT(label), IN_GRANTED, false, NULL,
-     "text that is shown to those who wait for the lock"},
-    {'u', "url", "URL", OPTION_TEXTS, AT(urls), IN_ALL, true, "redis://127.0.0.1:6379",
-     "the server: redis://, rediss://, redis+sentinel://, unix:// or local:; several -u: a quorum"},
-    {'\0', "tls-ca", "FILE", OPTION_TEXT, AT(tls_ca), IN_ALL, true, "the system's",
+    {'\0', "history", SAFETY, "N", OPTION_NUMBER_OR_ZERO, AT(history),
+     IN_GRANTED | IN(VERB_BREAK) | IN_DOCTOR, true, "0",
+     "let the server keep the last N events of the lock: grants, ends, breaks"},
+    {'\0', "label", WAITING, "TEXT", OPTION_TEXT, AT(label), IN_GRANTED | IN(VERB_BREAK), false,
+     NULL, "text for those who find the lock taken; with break, for the former holder"},
+    {'u', "url", DAILY, "URL", OPTION_TEXTS, AT(urls), IN_ONLINE, true, "redis://127.0.0.1:6379",
+     "redis://, rediss://, redis+sentinel://, unix:// or local:; several -u: a quorum"},
+    {'\0', "tls-ca", SERVER, "FILE", OPTION_TEXT, AT(tls_ca), IN_ONLINE, true, "the system's",
      "file or folder of the CAs that may certify a rediss:// server"},
-    {'\0', "tls-cert", "FILE", OPTION_TEXT, AT(tls_cert), IN_ALL, true, NULL,
+    {'\0', "tls-cert", SERVER, "FILE", OPTION_TEXT, AT(tls_cert), IN_ONLINE, true, NULL,
      "client certificate for a rediss:// server"},
-    {'\0', "tls-key", "FILE", OPTION_TEXT, AT(tls_key), IN_ALL, true, "the --tls-cert file",
-     "private key of the client certificate"},
-    {'\0', "tls-name", "NAME", OPTION_TEXT, AT(tls_name), IN_ALL, true, "the host of the URL",
-     "name that the certificate of a rediss:// server must be for"},
-    {'\0', "password-file", "FILE", OPTION_TEXT, AT(password_file), IN_ALL, true, NULL,
+    {'\0', "tls-key", SERVER, "FILE", OPTION_TEXT, AT(tls_key), IN_ONLINE, true,
+     "the --tls-cert file", "private key of the client certificate"},
+    {'\0', "tls-name", SERVER, "NAME", OPTION_TEXT, AT(tls_name), IN_ONLINE, true,
+     "the host of the URL", "name that the certificate of a rediss:// server must be for"},
+    {'\0', "password-file", SERVER, "FILE", OPTION_TEXT, AT(password_file), IN_ONLINE, true, NULL,
      "file whose first line is the password"},
-    {'\0', "password-command", "COMMAND", OPTION_TEXT, AT(password_command), IN_ALL, true, NULL,
-     "shell command whose first line of output is the password"},
-    {'\0', "sentinel-user", "NAME", OPTION_TEXT, AT(sentinel_user), IN_ALL, true, NULL,
+    {'\0', "password-command", SERVER, "COMMAND", OPTION_TEXT, AT(password_command), IN_ONLINE,
+     true, NULL, "shell command whose first line of output is the password"},
+    {'\0', "sentinel-user", SERVER, "NAME", OPTION_TEXT, AT(sentinel_user), IN_ONLINE, true, NULL,
      "user name for the Sentinels"},
-    {'\0', "sentinel-password-file", "FILE", OPTION_TEXT, AT(sentinel_password_file), IN_ALL, true,
-     NULL, "file whose first line is the password for the Sentinels"},
-    {'\0', "pass-credentials", NULL, OPTION_FLAG, AT(pass_credentials), IN_RUN, true, NULL,
+    {'\0', "sentinel-password-file", SERVER, "FILE", OPTION_TEXT, AT(sentinel_password_file),
+     IN_ONLINE, true, NULL, "file whose first line is the password for the Sentinels"},
+    {'\0', "pass-credentials", SAFETY, NULL, OPTION_FLAG, AT(pass_credentials), IN_RUN, true, NULL,
      "leave passwords in the command's environment"},
-    {'\0', "connect-timeout", "DURATION", OPTION_DURATION, AT(connect_ms), IN_ALL, true, "5s",
-     "limit for the first contact with the server, and for each later attempt"},
-    {'q', "quiet", NULL, OPTION_FLAG, AT(quiet), IN_ALL, true, NULL, "report failures only"},
-    {'v', "verbose", NULL, OPTION_FLAG, AT(verbose), IN_ALL, true, NULL,
+    {'\0', "connect-timeout", SERVER, "DURATION", OPTION_DURATION, AT(connect_ms), IN_ONLINE, true,
+     "5s", "limit for the first contact with the server, and for each later attempt"},
+    {'q', "quiet", OUTPUT, NULL, OPTION_FLAG, AT(quiet), IN_ONLINE, true, NULL,
+     "report failures only"},
+    {'v', "verbose", OUTPUT, NULL, OPTION_FLAG, AT(verbose), IN_ONLINE, true, NULL,
      "report every step, with its time"},
-    {'\0', "json", NULL, OPTION_FLAG, AT(json), IN_ALL, true, NULL,
+    {'\0', "json", OUTPUT, NULL, OPTION_FLAG, AT(json), IN_ONLINE, true, NULL,
      "messages as JSON, one object per line"},
-    {'\0', "report", "FILE", OPTION_TEXT, AT(report), IN_RUN, false, NULL,
+    {'\0', "report", OUTPUT, "FILE", OPTION_TEXT, AT(report), IN_RUN, false, NULL,
      "at the end write the outcome to FILE as a JSON object; - is stdout"},
-    {'\0', "report-append", "FILE", OPTION_TEXT, AT(report_append), IN_RUN, true, NULL,
+    {'\0', "report-append", OUTPUT, "FILE", OPTION_TEXT, AT(report_append), IN_RUN, true, NULL,
      "at the end append the outcome to FILE as a line of JSON, with its time"},
-    {'\0', "bind-pid", "PID", OPTION_PID, AT(bind_pid), IN_ACQUIRE, true, NULL,
+    {'\0', "on-event", OUTPUT, "COMMAND", OPTION_TEXT, AT(on_event), IN_RUN, true, NULL,
+     "run COMMAND by /bin/sh at the events granted, waiting-long, lost, busy and released"},
+    {'\0', "bind-pid", DAILY, "PID", OPTION_PID, AT(bind_pid), IN_ACQUIRE, true, NULL,
      "leave a process behind that renews the lock until process PID ends"},
-    {'\0', "log", "FILE|syslog", OPTION_TEXT, AT(log), IN_ACQUIRE, true,
-     "stderr, if a file or terminal",
-     "where the process that --bind-pid starts reports why it ended PID"},
-    {'\0', "token-file", "FILE", OPTION_TEXT, AT(token_file), IN_BY_TOKEN, true, NULL,
+    {'\0', "log", OUTPUT, "FILE|syslog", OPTION_TEXT, AT(log), IN_ACQUIRE | IN_HOLD, true,
+     "stderr if that is a file or a terminal, else none",
+     "where the background process of --bind-pid or --renew writes its messages"},
+    {'\0', "for", DAILY, "DURATION", OPTION_DURATION, AT(hold_ms), IN_HOLD, false, NULL,
+     "how long to hold the lock, 1s to 30d"},
+    {'\0', "renew", DAILY, NULL, OPTION_FLAG, AT(renews), IN_HOLD, false, NULL,
+     "a process renews a lease of -t for all of --for; if the machine dies, the lock is soon free"},
+    {'\0', "token-file", DAILY, "FILE", OPTION_TEXT, AT(token_file), IN_BY_TOKEN, true, NULL,
      "file whose first line is the token, instead of RLOCK_TOKEN"},
-    {'\0', "quiet-if-gone", NULL, OPTION_FLAG, AT(quiet_if_gone), IN(VERB_RELEASE), true, NULL,
-     "no failure if the lock is gone already"},
-    {'\0', "watch", NULL, OPTION_FLAG, AT(watch), IN(VERB_STATUS), false, NULL,
+    {'\0', "quiet-if-gone", DAILY, NULL, OPTION_FLAG, AT(quiet_if_gone), IN(VERB_RELEASE), true,
+     NULL, "exit with 0, without a message, if nobody holds the lock any more"},
+    {'\0', "watch", DAILY, NULL, OPTION_FLAG, AT(watch), IN(VERB_STATUS), false, NULL,
      "show the lock again each second, until interrupted"},
-    {'\0', "yes", NULL, OPTION_FLAG, AT(yes), IN(VERB_BREAK), false, NULL,
+    {'\0', "since", DAILY, "DURATION", OPTION_DURATION, AT(since_ms), IN(VERB_HISTORY), false, NULL,
+     "show only holds that ended at most this long ago, such as 1d"},
+    {'\0', "format", OUTPUT, "text|json|prometheus", OPTION_CHOICE, AT(format), IN(VERB_LIST),
+     false, "text, or json with --json", "list the locks as a table, as JSON, or as metrics"},
+    {'\0', "output", OUTPUT, "FILE", OPTION_TEXT, AT(output), IN(VERB_LIST), false, "stdout",
+     "write the list to FILE; if that fails, FILE keeps its former content"},
+    {'\0', "yes", DAILY, NULL, OPTION_FLAG, AT(yes), IN(VERB_BREAK), false, NULL,
      "don't ask for confirmation"},
-    {'h', "help", NULL, OPTION_ASK, AT(asked), IN_ALL, false, NULL, "print this help and exit"},
-    {'V', "version", NULL, OPTION_ASK, AT(asked), IN_ALL, false, NULL,
+    {'\0', "all", DAILY, NULL, OPTION_FLAG, AT(all), IN(VERB_HELP), false, NULL,
+     "show all options of rlock, not only those of daily use"},
+    {'\0', "explain", OUTPUT, NULL, OPTION_FLAG, AT(explain), IN_RUN, false, NULL,
+     "say what would happen with these options and this server, and run nothing"},
+    {'h', "help", OUTPUT, NULL, OPTION_ASK, AT(asked), IN_ALL, false, NULL,
+     "print this help and exit"},
+    {'V', "version", OUTPUT, NULL, OPTION_ASK, AT(asked), IN_ALL, false, NULL,
      "print the version and exit"},
 };
 /* clang-format on */
+
+const struct flock_option flock_table[FLOCK_COUNT] = {
+    {'e', NULL, "exclusive", NULL},
+    {'\0', "nb", "nonblock", NULL},
+    {'\0', "nonblocking", "nonblock", NULL},
+    {'\0', "timeout", "wait", NULL},
+    {'\0', "unlock", NULL, "a lock that was taken by rlock acquire is released by rlock release"},
+    {'o', "close", NULL, "leave it out: the command inherits no descriptor from rlock"},
+    {'F', "no-fork", NULL, "leave it out: rlock renews the lock while the command runs"},
+};
 
 const struct options options_by_default = {
     .ttl_ms = 30000,
@@ -122,17 +169,100 @@ const struct options options_by_default = {
     .connect_ms = 5000,
 };
 
-void option_variable(const struct option *option, char variable[64])
+static bool is_name(const char *whole, const char *name, size_t n)
+{
+    return whole != NULL && strlen(whole) == n && strncmp(whole, name, n) == 0;
+}
+
+const struct option *option_of_name(const char *name, size_t n)
 {
     size_t i;
 
-    snprintf(variable, 64, "RLOCK_%s", option->name);
-    for (i = 0; variable[i] != '\0'; i++) {
-        if (variable[i] >= 'a' && variable[i] <= 'z')
-            variable[i] = (char)(variable[i] - 'a' + 'A');
-        else if (variable[i] == '-')
-            variable[i] = '_';
+    for (i = 0; i < OPTION_COUNT; i++)
+        if (is_name(option_table[i].name, name, n))
+            return &option_table[i];
+    for (i = 0; i < FLOCK_COUNT; i++)
+        if (is_name(flock_table[i].name, name, n) && flock_table[i].meaning != NULL)
+            return option_of_name(flock_table[i].meaning, strlen(flock_table[i].meaning));
+    return NULL;
+}
+
+const struct option *option_of_letter(char letter)
+{
+    size_t i;
+
+    for (i = 0; i < OPTION_COUNT; i++)
+        if (letter != '\0' && option_table[i].letter == letter)
+            return &option_table[i];
+    for (i = 0; i < FLOCK_COUNT; i++)
+        if (letter != '\0' && flock_table[i].letter == letter && flock_table[i].meaning != NULL)
+            return option_of_name(flock_table[i].meaning, strlen(flock_table[i].meaning));
+    return NULL;
+}
+
+const char *option_why_not(const char *word)
+{
+    size_t i;
+
+    for (i = 0; i < FLOCK_COUNT; i++)
+        if (flock_table[i].why_not != NULL &&
+            ((word[1] != '-' && word[1] == flock_table[i].letter) ||
+             (word[1] == '-' && strcmp(word + 2, flock_table[i].name) == 0)))
+            return flock_table[i].why_not;
+    return NULL;
+}
+
+/* Without snprintf(3): the parser calls this for each option at each start of rlock. */
+void option_variable(const struct option *option, char variable[64])
+{
+    static const char prefix[] = "RLOCK_";
+    const char *from = option->name;
+    size_t i = strlen(prefix);
+
+    memcpy(variable, prefix, i);
+    for (; *from != '\0' && i < 63; from++) {
+        if (*from >= 'a' && *from <= 'z')
+            variable[i++] = (char)(*from - 'a' + 'A');
+        else
+            variable[i++] = *from == '-' ? '_' : *from;
     }
+    variable[i] = '\0';
+}
+
+static size_t index_of(const char *name)
+{
+    size_t i = 0;
+
+    while (strcmp(option_table[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+const struct origin *options_origin(const struct options *options, const char *name)
+{
+    return &options->origins[index_of(name)];
+}
+
+void options_name_origin(const struct options *options, const char *name, char *text, size_t room)
+{
+    const struct origin *origin = options_origin(options, name);
+    char variable[64];
+
+    switch (origin->from) {
+    case FROM_COMMAND_LINE:
+        snprintf(text, room, "--%s", name);
+        return;
+    case FROM_ENVIRONMENT:
+        option_variable(&option_table[index_of(name)], variable);
+        snprintf(text, room, "%s", variable);
+        return;
+    case FROM_FILE:
+        snprintf(text, room, "%s:%d", options->file, origin->line);
+        return;
+    case FROM_DEFAULT:
+        break;
+    }
+    snprintf(text, room, "the default");
 }
 
 char *options_keys(const struct options *options, char between)
@@ -148,6 +278,15 @@ char *options_keys(const struct options *options, char between)
     for (i = 0, at = keys; keys != NULL && i < options->n_keys; i++)
         at = stpcpy(stpcpy(at, (char[]){i > 0 ? between : '\0', '\0'}), options->keys[i]);
     return keys;
+}
+
+void options_mask_urls(const struct options *options)
+{
+    size_t i;
+
+    for (i = 0; i < options->n_texts; i++)
+        if (strstr(options->texts[i], "://") != NULL)
+            url_mask(options->texts[i]);
 }
 
 void options_fini(struct options *options)

@@ -10,19 +10,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The URL of the private server, which is for the locks of one machine. */
+#define OPTIONS_LOCAL_URL "local:"
+
 /*
- * The choices of --protocol, --timestamp-unit and --on-lost. The constants stand in the order of
- * the words in option_table, because the parser stores the index of the word that the user gave.
+ * The choices of --protocol, --timestamp-unit, --scripts, --on-lost and --format. The constants
+ * stand in the order of the words in option_table, because the parser stores the index of the word
+ * that the user gave.
  */
 enum key_value { KEY_VALUE_TOKEN, KEY_VALUE_TIMESTAMP };
 enum timestamp_unit { TIMESTAMP_S, TIMESTAMP_MS };
+enum scripts { SCRIPTS_YES, SCRIPTS_NO };
 enum on_lost { ON_LOST_KILL, ON_LOST_PAUSE, ON_LOST_IGNORE };
+enum list_format { LIST_FORMAT_TEXT, LIST_FORMAT_JSON, LIST_FORMAT_PROMETHEUS };
 
-/* What the user asks for: to carry out the verb, or only to print the help, version or a table. */
+/* What rlock has to do: carry out the verb, or only print the help, the version or a table. */
 enum asked { ASKED_RUN, ASKED_HELP, ASKED_VERSION, ASKED_DUMP };
 
 /* Where a value comes from. If several sources set one option, the last of these constants wins. */
 enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE };
+
+/*
+ * The source of an option's value. `order` counts the values in the order in which the parser reads
+ * them, so that of two values from the same source the later one has the greater `order`.
+ */
+struct origin {
+    enum source from;
+    int order;
+    int line; /* FROM_FILE: the number of the line in options.file, from 1 */
+};
+
+#define OPTION_COUNT 57
 
 /*
  * The values of all options. Every number, duration (in milliseconds), choice and flag is an
@@ -34,12 +52,14 @@ struct options {
     size_t n_keys;
     int64_t ttl_ms;
     int64_t wait_ms;              /* longest wait for the lock; -1: no limit; 0: don't wait */
+    int64_t warn_wait_ms;         /* warn once when rlock has waited this long; 0: never */
     int64_t nonblock;             /* if set, the parser sets wait_ms to 0 */
     int64_t conflict_status;      /* exit status when the lock is not granted; 75 by default */
     const char *command;          /* -c: a command for /bin/sh; NULL: argv is the command */
     int64_t queue;                /* --queue: enum rlock_queue */
     int64_t key_value;            /* --protocol: enum key_value */
     int64_t timestamp_unit;       /* --timestamp-unit: enum timestamp_unit */
+    int64_t scripts;              /* --scripts: enum scripts */
     enum rlock_protocol protocol; /* the parser derives it from key_value and timestamp_unit */
     int64_t shared;
     int64_t exclusive;
@@ -53,8 +73,9 @@ struct options {
     int64_t wait_all;
     int64_t cgroup;
     int64_t replicas; /* how many replicas must confirm a grant; 0: none */
+    int64_t history;  /* how many entries of the lock's history the server keeps; 0: none */
     const char *label;
-    const char **urls; /* heap array: all URLs from one source, url_from */
+    const char **urls; /* heap array of the URLs, which all come from one source: url_from */
     size_t n_urls;
     const char *tls_ca;
     const char *tls_cert;
@@ -69,25 +90,39 @@ struct options {
     int64_t quiet;
     int64_t verbose;
     int64_t json;
+    const char *on_event; /* a command for /bin/sh, run at events; NULL: none */
     const char *report;
     const char *report_append;
     int64_t bind_pid; /* --bind-pid; 0: not given */
-    const char *log;  /* where the process of --bind-pid reports: a file or "syslog" */
+    const char *log;  /* --log: where the renew daemon writes messages: a file or "syslog" */
     const char *token_file;
+    int64_t hold_ms; /* --for: for how long a person holds the lock; 0: not given */
+    int64_t renews;  /* hold --renew: a process renews the lease for hold_ms */
     int64_t quiet_if_gone;
     int64_t watch;
+    int64_t format;     /* list: enum list_format */
+    const char *output; /* list: the file to write to; NULL: stdout */
+    int64_t since_ms;   /* history: show only holds that ended within this time; 0: all */
     int64_t yes;
     int64_t nested;
+    int64_t explain;
+    int64_t all; /* help: show all options */
 
     enum verb verb;
+    enum verb about; /* with ASKED_HELP: the verb to explain; VERB_RUN: rlock as a whole */
     enum asked asked;
-    const char *dump;  /* with ASKED_DUMP: the name of the table */
-    char *const *argv; /* the words behind the options: COMMAND ARG..., or the verb's arguments */
+    char hint[240];   /* if the options are refused: what the user may have meant; "": unknown */
+    const char *dump; /* with ASKED_DUMP: the name of the table */
+    /* the words that are no options: COMMAND ARG..., or the words of a verb (verb_words()) */
+    char *const *argv;
     enum source url_from;
     enum source password_from; /* source of password_file or password_command */
     enum source sentinel_password_file_from;
     enum source ttl_from;
     enum source token_file_from;
+    /* where each option's value comes from, in the order of option_table */
+    struct origin origins[OPTION_COUNT];
+    const char *file; /* path of the configuration file that was read, in `texts`; NULL: none */
 
     char **texts; /* heap: values from a file, copies of URLs; overwritten before they are freed */
     size_t n_texts;
@@ -109,13 +144,24 @@ enum option_kind {
     OPTION_ASK /* no argument: --help or --version */
 };
 
+/* The headings of --help, in this order. "rlock help" shows only the first group. */
+enum option_group {
+    OPTION_GROUP_DAILY,
+    OPTION_GROUP_WAITING,
+    OPTION_GROUP_SAFETY,
+    OPTION_GROUP_SERVER,
+    OPTION_GROUP_OUTPUT
+};
+#define OPTION_GROUPS (OPTION_GROUP_OUTPUT + 1)
+
 /* The bit that stands for a verb in struct option's mask `verbs`. */
 #define IN(verb) (1U << (verb))
 
 struct option {
     char letter; /* the letter of the short form, such as 'k' for -k; '\0': none */
     const char *name;
-    const char *argument; /* its name in --help, or the words to choose from; NULL: no argument */
+    enum option_group group;
+    const char *argument; /* its argument in --help, or the words to choose from; NULL: none */
     enum option_kind kind;
     size_t offset;          /* offset of the option's field in struct options */
     unsigned verbs;         /* IN() of each verb that accepts the option */
@@ -124,18 +170,60 @@ struct option {
     const char *help;
 };
 
-#define OPTION_COUNT 46
-
 extern const struct option option_table[OPTION_COUNT];
 
-/* The values of options that no source gives. */
+/*
+ * An option of flock(1) that has another name in option_table, so that a command line for flock
+ * works with rlock; or an option of flock that rlock refuses.
+ */
+struct flock_option {
+    char letter;      /* '\0': none */
+    const char *name; /* NULL: none */
+    /* the name in option_table of the same option; NULL: rlock has no such option */
+    const char *meaning;
+    const char *why_not; /* if `meaning` is NULL: why rlock has no such option */
+};
+
+#define FLOCK_COUNT 7
+
+extern const struct flock_option flock_table[FLOCK_COUNT];
+
+/*
+ * option_of_letter, option_of_name: the option of that name in option_table, or of that name in
+ * flock(1); a long name has n bytes. NULL: none.
+ */
+const struct option *option_of_letter(char letter);
+const struct option *option_of_name(const char *name, size_t n);
+
+/*
+ * option_why_not: returns why rlock lacks an option of flock(1), which is given as "-o" or
+ * "--close". NULL: flock has no such option, or rlock accepts the option.
+ */
+const char *option_why_not(const char *word);
+
+/* The default values of all options. */
 extern const struct options options_by_default;
 
 /* option_variable: the name of the option's environment variable, such as RLOCK_CONNECT_TIMEOUT. */
 void option_variable(const struct option *option, char variable[64]);
 
+/* options_origin: where the value of the option `name` comes from. */
+const struct origin *options_origin(const struct options *options, const char *name);
+
+/*
+ * options_name_origin: write where the value of the option `name` comes from, as "--url",
+ * "RLOCK_URL", "/etc/rlock.conf:3" or "the default".
+ */
+void options_name_origin(const struct options *options, const char *name, char *text, size_t room);
+
 /* options_keys: all keys as one text, separated by `between`. Heap; NULL: out of memory. */
 char *options_keys(const struct options *options, char between);
+
+/*
+ * options_mask_urls: overwrite the passwords in the URLs that the parser has allocated. The caller
+ * calls this when the library has copied the passwords.
+ */
+void options_mask_urls(const struct options *options);
 
 /*
  * options_fini: overwrite the strings that the parser has allocated, as a URL may have a password,

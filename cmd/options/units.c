@@ -12,50 +12,87 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool unit_ms(const char *text, int64_t *ms)
+/* Set `*ms` to the length of the unit at the start of the text. Returns the end of its name. */
+static const char *read_unit(const char *text, int64_t *ms)
 {
     static const struct {
         const char *name;
         int64_t ms;
-    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+    } units[] = {{"", 1000},   {"ms", 1},      {"s", 1000},    {"sec", 1000},
+                 {"m", 60000}, {"min", 60000}, {"h", 3600000}, {"d", 86400000}};
+    size_t n = 0;
     size_t i;
 
+    while (text[n] >= 'a' && text[n] <= 'z')
+        n++;
     for (i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strcmp(text, units[i].name) == 0) {
+        if (strlen(units[i].name) == n && strncmp(text, units[i].name, n) == 0) {
             *ms = units[i].ms;
-            return true;
+            return text + n;
         }
-    return false;
+    return NULL;
 }
 
-bool units_duration(const char *text, int64_t *ms)
+/* A part of a duration, such as the "30s" of "1m30s". */
+struct part {
+    int64_t ms;
+    int64_t unit_ms;
+    bool is_whole; /* the number has no decimal point */
+    bool has_unit; /* the text names the unit; false: the default unit is meant */
+};
+
+/* Read one part, rounded up to a whole ms. Returns the end of the part; NULL: no number. */
+static const char *read_part(const char *text, struct part *part)
 {
     int64_t whole = 0;
     int64_t billionths = 0;
     int64_t place = BILLION / 10;
-    int64_t unit;
     const char *start = text;
 
     for (; is_digit(*text); text++) {
         whole = whole * 10 + (*text - '0');
         if (whole > UNITS_DURATION_MAX_MS)
-            return false;
+            return NULL;
     }
     if (text == start)
-        return false;
+        return NULL;
+    part->is_whole = *text != '.';
     if (*text == '.') {
         if (!is_digit(*++text))
-            return false;
+            return NULL;
         for (; is_digit(*text); text++, place /= 10)
-            /* behind the point, the tenth digit and all after it only round up */
+            /* from the tenth digit behind the point on, a digit other than 0 only rounds up */
             billionths += place > 0 ? (*text - '0') * place : *text > '0';
     }
-    if (!unit_ms(text, &unit) || whole > UNITS_DURATION_MAX_MS / unit)
+    start = text;
+    text = read_unit(text, &part->unit_ms);
+    if (text == NULL || whole > UNITS_DURATION_MAX_MS / part->unit_ms)
+        return NULL;
+    part->has_unit = text > start;
+    part->ms = whole * part->unit_ms + (billionths * part->unit_ms + BILLION - 1) / BILLION;
+    return text;
+}
+
+bool units_duration(const char *text, int64_t *ms)
+{
+    struct part part;
+    int64_t smaller_than = INT64_MAX; /* length of the unit of the part before, in ms */
+    int64_t sum = 0;
+
+    do {
+        text = read_part(text, &part);
+        if (text == NULL || part.unit_ms >= smaller_than)
+            return false;
+        /* of several parts each needs a unit, and only the last may have a decimal point */
+        if ((*text != '\0' && !part.is_whole) ||
+            (!part.has_unit && (*text != '\0' || smaller_than != INT64_MAX)))
+            return false;
+        sum += part.ms;
+        smaller_than = part.unit_ms;
+    } while (*text != '\0' && sum <= UNITS_DURATION_MAX_MS);
+    if (sum > UNITS_DURATION_MAX_MS)
         return false;
-    whole = whole * unit + (billionths * unit + BILLION - 1) / BILLION;
-    if (whole > UNITS_DURATION_MAX_MS)
-        return false;
-    *ms = whole;
+    *ms = sum;
     return true;
 }
 
@@ -88,4 +125,12 @@ void units_text(char text[UNITS_TEXT_BYTES], int64_t ms)
         snprintf(text, UNITS_TEXT_BYTES, "%lldh%02lldm", s / 3600, s / 60 % 60);
     else
         snprintf(text, UNITS_TEXT_BYTES, "%lldd%02lldh", s / 86400, s / 3600 % 24);
+}
+
+void units_tenths(char text[UNITS_TEXT_BYTES], int64_t ms)
+{
+    if (ms >= 0 && ms < 60000)
+        snprintf(text, UNITS_TEXT_BYTES, "%d.%ds", (int)(ms / 1000), (int)(ms % 1000 / 100));
+    else
+        units_text(text, ms);
 }

@@ -10,8 +10,10 @@
 #define UNITS_DURATION_MAX_MS (INT64_C(100) * 365 * 86400 * 1000)
 
 /*
- * units_duration: convert "30", "0.5", "500ms", "30s", "5m", "2h" or "1d" to milliseconds, rounded
- * up. Returns false if the text is no duration, or is longer than UNITS_DURATION_MAX_MS.
+ * units_duration: convert "30", "0.5", "500ms", "30s", "30sec", "5m", "5min", "2h" or "1d" to
+ * milliseconds, rounded up. Several parts with units, from the greatest unit to the smallest, are
+ * added: "1h30m". Returns false if the text is no duration, or is longer than
+ * UNITS_DURATION_MAX_MS.
  */
 bool units_duration(const char *text, int64_t *ms);
 
@@ -28,5 +30,8 @@ bool units_number(const char *text, int64_t most, int64_t *value);
  * "3d04h". A negative duration is "0s".
  */
 void units_text(char text[UNITS_TEXT_BYTES], int64_t ms);
+
+/* units_tenths: write a duration below a minute as "12.3s", and any other as units_text() does. */
+void units_tenths(char text[UNITS_TEXT_BYTES], int64_t ms);
 
 #endif

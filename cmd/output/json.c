@@ -8,10 +8,14 @@
  */
 #include "output/json.h"
 
+#include "base/utf8.h"
+#include "output/wall_time.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define END_BYTES 3 /* "}\n" and the NUL */
@@ -39,80 +43,6 @@ static bool put_format(struct json *json, const char *format, ...)
 }
 
 /*
- * The length in bytes of the UTF-8 sequence (RFC 3629) at the start of `at`; 0: these bytes are not
- * valid UTF-8.
- */
-static size_t sequence(const unsigned char *at)
-{
-    unsigned char low = 0x80;
-    unsigned char high = 0xbf;
-    size_t n;
-    size_t i;
-
-    if (at[0] >= 0xc2 && at[0] <= 0xdf)
-        n = 2;
-    else if (at[0] >= 0xe0 && at[0] <= 0xef)
-        n = 3;
-    else if (at[0] >= 0xf0 && at[0] <= 0xf4)
-        n = 4;
-    else
-        return 0;
-    if (at[0] == 0xe0)
-        low = 0xa0; /* a smaller second byte would be an overlong form */
-    if (at[0] == 0xf0)
-        low = 0x90;
-    if (at[0] == 0xed)
-        high = 0x9f; /* a greater second byte would be a surrogate */
-    if (at[0] == 0xf4)
-        high = 0x8f; /* a greater second byte would be above U+10FFFF */
-    for (i = 1; i < n; i++) {
-        if (at[i] < low || at[i] > high)
-            return 0;
-        low = 0x80;
-        high = 0xbf;
-    }
-    return n;
-}
-
-/*
- * The code points to escape: control characters, also those above ASCII, since a terminal takes
- * U+009B for the start of an escape sequence; format characters (category Cf of Unicode 15.1),
- * which are invisible or reverse the direction of text; and U+2028 and U+2029, which some programs
- * take for the end of a line.
- */
-static const struct {
-    uint32_t first, last;
-} hidden[] = {
-    {0x00, 0x1f},       {0x7f, 0x9f},       {0xad, 0xad},       {0x600, 0x605},
-    {0x61c, 0x61c},     {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x890, 0x891},
-    {0x8e2, 0x8e2},     {0x180e, 0x180e},   {0x200b, 0x200f},   {0x2028, 0x202e},
-    {0x2060, 0x206f},   {0xfeff, 0xfeff},   {0xfff9, 0xfffb},   {0x110bd, 0x110bd},
-    {0x110cd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
-    {0xe0001, 0xe007f},
-};
-
-static bool is_hidden(uint32_t code)
-{
-    size_t i;
-
-    for (i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
-        if (code >= hidden[i].first && code <= hidden[i].last)
-            return true;
-    return false;
-}
-
-/* The code point that a valid sequence of n bytes encodes. */
-static uint32_t code_of(const unsigned char *at, size_t n)
-{
-    uint32_t code = n == 1 ? at[0] : at[0] & (0x7fU >> n);
-    size_t i;
-
-    for (i = 1; i < n; i++)
-        code = code << 6 | (at[i] & 0x3fU);
-    return code;
-}
-
-/*
  * Write a code point as \\uXXXX; if it is above U+FFFF, as a surrogate pair (RFC 8259, section 7).
  */
 static bool put_escaped(struct json *json, uint32_t code)
@@ -130,16 +60,15 @@ static bool put_escaped(struct json *json, uint32_t code)
  */
 static size_t put_character(struct json *json, const char *value)
 {
-    const unsigned char *at = (const unsigned char *)value;
     size_t n;
 
-    if (*at == '"' || *at == '\\')
-        return put_format(json, "\\%c", *at) ? 1 : 0;
-    n = *at < 0x80 ? 1 : sequence(at);
+    if (*value == '"' || *value == '\\')
+        return put_format(json, "\\%c", *value) ? 1 : 0;
+    n = utf8_bytes(value);
     if (n == 0)
         return put(json, "\\ufffd", 6) ? 1 : 0;
-    if (is_hidden(code_of(at, n)))
-        return put_escaped(json, code_of(at, n)) ? n : 0;
+    if (utf8_is_hidden(utf8_code(value, n)))
+        return put_escaped(json, utf8_code(value, n)) ? n : 0;
     return put(json, value, n) ? n : 0;
 }
 
@@ -158,7 +87,7 @@ static bool put_string(struct json *json, const char *value)
 
 static bool put_name(struct json *json, const char *name)
 {
-    const char *comma = json->used > 1 ? "," : "";
+    const char *comma = json->text[json->used - 1] != '{' ? "," : "";
 
     return put(json, comma, strlen(comma)) && put_string(json, name) && put(json, ":", 1);
 }
@@ -197,6 +126,61 @@ void json_unsigned(struct json *json, const char *name, uint64_t value)
     size_t before = json->used;
 
     keep_if(json, put_name(json, name) && put_format(json, "%" PRIu64, value), before);
+}
+
+void json_time(struct json *json, const char *name, int64_t unix_ms)
+{
+    char text[WALL_TIME_BYTES];
+
+    wall_time_utc(text, unix_ms);
+    json_string(json, name, text);
+}
+
+static void string_if_known(struct json *json, const char *name, const char *value)
+{
+    if (*value != '\0')
+        json_string(json, name, value);
+}
+
+void json_party_members(struct json *json, const struct rlock_party *party, const char *for_name)
+{
+    char *end;
+    int64_t pid = strtoll(party->pid, &end, 10);
+
+    string_if_known(json, "host", party->host);
+    if (party->pid[0] != '\0' && *end == '\0')
+        json_number(json, "pid", pid);
+    string_if_known(json, "user", party->user);
+    string_if_known(json, "command", party->command);
+    string_if_known(json, "label", party->label);
+    if (party->since_ms > 0) {
+        json_time(json, "since", party->since_ms);
+        if (for_name != NULL)
+            json_number(json, for_name, party->for_ms);
+        if (for_name != NULL && party->renewed_ms >= 0)
+            json_time(json, "renewed_at", party->since_ms + party->for_ms - party->renewed_ms);
+    }
+    if (party->since_ms > 0 && party->hold_left_ms > 0)
+        json_time(json, "until", party->since_ms + party->for_ms + party->hold_left_ms);
+    if (party->left_ms > 0)
+        json_number(json, "left_ms", party->left_ms);
+    if (party->slot >= 0)
+        json_number(json, "slot", party->slot);
+}
+
+void json_party(struct json *json, const char *name, const struct rlock_party *party,
+                const char *for_name)
+{
+    size_t before = json->used;
+
+    json->room--; /* for the "}" of the inner object */
+    if (!put_name(json, name) || !put(json, "{", 1))
+        keep_if(json, false, before);
+    else
+        json_party_members(json, party, for_name);
+    json->room++;
+    if (json->used > before)
+        put(json, "}", 1);
 }
 
 void json_end(struct json *json)

@@ -3,8 +3,8 @@
 #ifndef JSON_H
 #define JSON_H
 
+#include <rlock_admin.h>
 #include <stddef.h>
-#include <stdint.h>
 
 /* One byte of a string becomes at most 6 bytes of JSON: \\u00XX, for a control character. */
 #define JSON_BYTES_EACH 6
@@ -16,7 +16,7 @@ struct json {
 };
 
 /*
- * To write an object, call json_begin, then json_string, json_number or json_unsigned for each
+ * To write an object, call json_begin, then json_string, json_number or another function for each
  * member, then json_end, which adds "}" and a newline. If the buffer has no room for a member, the
  * whole member is left out, so that the text is a valid object.
  */
@@ -25,5 +25,23 @@ void json_string(struct json *json, const char *name, const char *value);
 void json_number(struct json *json, const char *name, int64_t value);
 void json_unsigned(struct json *json, const char *name, uint64_t value);
 void json_end(struct json *json);
+
+/*
+ * json_time: add a member that is a time, which is given in ms since 1970, and written in UTC as
+ * RFC 3339.
+ */
+void json_time(struct json *json, const char *name, int64_t unix_ms);
+
+/*
+ * json_party: add a member that is an object about a holder or a waiter. The object has no members
+ * for facts that the server didn't report. `for_name` is the name of its member that tells for how
+ * long the party has held the lock or waited; NULL: the object has no such member.
+ *
+ * json_party_members: add only the members of such an object. The caller has begun the object by
+ * json_begin().
+ */
+void json_party(struct json *json, const char *name, const struct rlock_party *party,
+                const char *for_name);
+void json_party_members(struct json *json, const struct rlock_party *party, const char *for_name);
 
 #endif

@@ -77,7 +77,7 @@ void outbuf_fini(struct outbuf *out)
     *out = (struct outbuf){.text = NULL};
 }
 
-/* ---- struct sorted_lines ---- */
+/* ---- sorting lines by their keys ---- */
 
 static void line_fini(struct sorted_line *line)
 {
@@ -135,12 +135,6 @@ void sorted_lines_sort(struct sorted_lines *lines)
             lines->line[kept++] = lines->line[i];
     }
     lines->n = kept;
-}
-
-void sorted_lines_set_key(struct sorted_lines *lines, size_t i, char *key)
-{
-    free(lines->line[i].key);
-    lines->line[i].key = key;
 }
 
 void sorted_lines_fini(struct sorted_lines *lines)

@@ -71,12 +71,6 @@ void sorted_lines_add(struct sorted_lines *lines, const char *key, const char *t
  */
 void sorted_lines_sort(struct sorted_lines *lines);
 
-/*
- * sorted_lines_set_key: replace the key of line i by `key`, which the set frees from now on. The
- * order of the lines stays.
- */
-void sorted_lines_set_key(struct sorted_lines *lines, size_t i, char *key);
-
 void sorted_lines_fini(struct sorted_lines *lines);
 
 #endif

@@ -90,8 +90,8 @@ bool outfile_print(int fd, const char *bytes, size_t n)
 }
 
 /*
- * Write in parts of PIPE_BUF bytes: after poll(2) a pipe has room for that many without blocking,
- * but not for more.
+ * Write in parts of PIPE_BUF bytes: a pipe that poll(2) reports as writable accepts PIPE_BUF bytes
+ * without blocking, but not more.
  */
 static int write_patiently(int fd, const char *bytes, size_t n)
 {
@@ -142,9 +142,9 @@ struct place {
 };
 
 /*
- * Would fs.protected_symlinks forbid to follow this link? That is: it is in a sticky folder which
- * others may write, and belongs to neither the user nor the folder's owner. The setting may be off,
- * so rlock applies the rule itself.
+ * True if fs.protected_symlinks (proc(5)) forbids to follow this link: the link is in a sticky
+ * folder that others may write, and belongs to neither the user nor the folder's owner. The kernel
+ * applies the rule only if the administrator has switched it on, so rlock applies it as well.
  */
 static bool is_others_link(int dir, const struct stat *link)
 {
@@ -325,10 +325,10 @@ static struct shared shared_of(const struct stat *file)
  * Append to a file that the command may have open as well.
  *
  * 1. A descriptor without O_APPEND may have any offset, so rlock opens the file once more with
- * O_APPEND.
+ *    O_APPEND.
  * 2. rlock appends its bytes, and the file becomes longer.
  * 3. rlock moves each inherited descriptor whose offset was the old end to the new end. Otherwise
- * the next write by that descriptor would overwrite the bytes of rlock.
+ *    the next write by that descriptor would overwrite the bytes of rlock.
  */
 static int append_shared(const struct place *place, const struct shared *shared,
                          const struct stat *file, const char *bytes, size_t n)
@@ -361,12 +361,12 @@ static void draw_name(char name[40])
 
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         random = (uint64_t)rlock_clock_ms();
-    snprintf(name, 40, ".rlock-report.%016llx", (unsigned long long)random);
+    snprintf(name, 40, ".rlock.%016llx", (unsigned long long)random);
 }
 
 /*
- * Create a temporary file beside the one to replace. Its name is random, so that no other user can
- * create a file of that name first.
+ * Create a temporary file beside the one to replace. The file gets a random name, so that no other
+ * user can create a file of that name first.
  */
 static int create_new(const struct place *place, char name[40], mode_t mode)
 {
@@ -417,8 +417,21 @@ static int overwrite(const struct place *place, const struct stat *file, const c
     return failed;
 }
 
-/* Replace a file by rename(2), or create it. `file` is NULL if it doesn't exist yet. */
-static int replace(const struct place *place, const struct stat *file, const char *bytes, size_t n)
+/* What becomes of a regular file. */
+enum how {
+    APPEND,
+    REPLACE,
+    REPLACE_SYNCED /* the new content is on the disk before it gets the file's name */
+};
+
+/*
+ * Replace a file by rename(2), or create it. `file` is NULL if it doesn't exist yet.
+ *
+ * Why fsync(2) for REPLACE_SYNCED: without it the disk may get the new name before the new content.
+ * If the machine loses power between these two, the file is empty afterwards.
+ */
+static int replace(const struct place *place, const struct stat *file, const char *bytes, size_t n,
+                   enum how how)
 {
     char name[40];
     int failed = 0;
@@ -433,7 +446,7 @@ static int replace(const struct place *place, const struct stat *file, const cha
                    : errno;
     if (file != NULL && copy_owner_and_mode(fd, file) != 0)
         failed = EPERM;
-    else if (!outfile_write(fd, bytes, n))
+    else if (!outfile_write(fd, bytes, n) || (how == REPLACE_SYNCED && fsync(fd) != 0))
         failed = errno;
     if (close(fd) != 0 && failed == 0)
         failed = errno;
@@ -455,7 +468,7 @@ static int append_place(const struct place *place, const char *bytes, size_t n)
     return fd < 0 ? errno : write_and_close(fd, bytes, n);
 }
 
-static int write_place(const struct place *place, const char *bytes, size_t n, bool is_replaced)
+static int write_place(const struct place *place, const char *bytes, size_t n, enum how how)
 {
     struct shared shared;
     struct stat file;
@@ -464,17 +477,17 @@ static int write_place(const struct place *place, const char *bytes, size_t n, b
         0) {
         if (errno != ENOENT || place->is_descriptor)
             return errno;
-        return is_replaced ? replace(place, NULL, bytes, n) : append_place(place, bytes, n);
+        return how == APPEND ? append_place(place, bytes, n) : replace(place, NULL, bytes, n, how);
     }
     shared = shared_of(&file);
     if (shared.is_open && (shared.writable >= 0 || S_ISREG(file.st_mode)))
         return append_shared(place, &shared, &file, bytes, n);
-    if (is_replaced && S_ISREG(file.st_mode) && !place->is_descriptor)
-        return replace(place, &file, bytes, n);
+    if (how != APPEND && S_ISREG(file.st_mode) && !place->is_descriptor)
+        return replace(place, &file, bytes, n, how);
     return append_place(place, bytes, n);
 }
 
-static int write_path(const char *path, const char *bytes, size_t n, bool is_replaced)
+static int write_path(const char *path, const char *bytes, size_t n, enum how how)
 {
     struct place place;
     int failed;
@@ -483,19 +496,24 @@ static int write_path(const char *path, const char *bytes, size_t n, bool is_rep
         return is_inherited(STDOUT_FILENO) ? write_to(STDOUT_FILENO, bytes, n) : EBADF;
     failed = place_find(&place, path);
     if (failed == 0)
-        failed = write_place(&place, bytes, n, is_replaced);
+        failed = write_place(&place, bytes, n, how);
     place_close(&place);
     return failed;
 }
 
 int outfile_replace(const char *path, const char *bytes, size_t n)
 {
-    return write_path(path, bytes, n, true);
+    return write_path(path, bytes, n, REPLACE);
+}
+
+int outfile_replace_synced(const char *path, const char *bytes, size_t n)
+{
+    return write_path(path, bytes, n, REPLACE_SYNCED);
 }
 
 int outfile_append(const char *path, const char *bytes, size_t n)
 {
-    return write_path(path, bytes, n, false);
+    return write_path(path, bytes, n, APPEND);
 }
 
 int outfile_open(const char *path, int *failed)

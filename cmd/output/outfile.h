@@ -7,7 +7,8 @@
 #include <stddef.h>
 
 /*
- * Returned instead of an errno: the path has another user's symbolic link, in a folder like /tmp.
+ * The functions below return this value instead of an errno if the path contains a symbolic link of
+ * another user in a sticky folder that others may write, such as /tmp.
  */
 #define OUTFILE_OTHERS_LINK (-1)
 
@@ -39,6 +40,12 @@ bool outfile_print(int fd, const char *bytes, size_t n);
  * Blocks   for up to 1 s for each PIPE_BUF bytes, if a pipe or terminal accepts none.
  */
 int outfile_replace(const char *path, const char *bytes, size_t n);
+
+/*
+ * outfile_replace_synced: as outfile_replace(); but the content of a new file is on the disk before
+ * the file gets its name, so that a crash of the machine leaves either the old or the new content.
+ */
+int outfile_replace_synced(const char *path, const char *bytes, size_t n);
 
 /*
  * outfile_append: write to the file `path` as outfile_replace() does, with one difference: a

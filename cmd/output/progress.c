@@ -2,17 +2,25 @@
 /*
  * progress: who holds the lock that rlock waits for, as a line on the terminal or as messages.
  *
- * How the line is drawn: only with carriage returns and blanks, which every terminal knows. The
- * cursor stays at the start of the line, so that characters that the user types don't move it into
- * the next row. rlock writes the line to /dev/tty, which it opens non-blocking: a terminal that the
- * user has stopped (^S), or whose connection is dead, must not delay rlock when it is granted the
- * lock. rlock clears the line before it writes a message. Source of the rules for when to draw:
- * OpenSSH's progressmeter.c.
+ * How the line is drawn: the cursor stays at the start of the row, so that characters that the user
+ * types don't move it into the next row. While rlock writes the line, the terminal doesn't wrap at
+ * its last column: the window may have become narrower since rlock asked for its width. Behind the
+ * line rlock erases the rest of the screen: a terminal whose window becomes narrower may have moved
+ * the end of the older line into the rows below. A terminal that knows no escape sequences (TERM is
+ * "dumb" or empty) gets blanks instead.
+ *
+ * rlock writes the line to /dev/tty, which it opens non-blocking: a terminal that the user has
+ * stopped (^S), or whose connection is dead, must not delay rlock when it is granted the lock.
+ * rlock clears the line before it writes a message. Source of the rules for when to draw: OpenSSH's
+ * progressmeter.c.
  */
 #include "output/progress.h"
 
-#include "base/err.h"
 #include "options/units.h"
+#include "output/printable.h"
+#include "output/taken.h"
+#include "output/terminal.h"
+#include "output/wall_time.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,47 +29,48 @@
 #include <unistd.h>
 
 #define DRAW_EVERY_MS 1000
-#define MESSAGE_EVERY_MS 60000
+#define LOOK_EVERY_MS 2000 /* PROGRESS_MESSAGES: a message is written up to 2 s late */
 #define COLUMNS_UNKNOWN 80
-#define TROUBLE_MS 1000 /* a failure of the server that is shorter isn't reported: a restart, say */
-#define KEY_PART 3      /* a key that doesn't fit is cut to 1/KEY_PART of the line */
-#define KEY_BYTES_MIN 16
-#define KEY_BYTES_MAX 256
-#define HOLDER_BYTES_MIN 12 /* with less room than this, the line doesn't name the holder */
+#define PATIENCE_BYTES (UNITS_TEXT_BYTES + 16)
+#define TROUBLE_MS 1000 /* a shorter failure of the server, such as a restart, isn't reported */
+#define KEY_BYTES 512
+#define WORD_BYTES 256      /* room for one word about the holder, such as its host */
+#define KEY_PART 3          /* a long key gets at least 1/KEY_PART of the line's columns */
+#define KEY_COLUMNS_MIN 16  /* a long key gets at least 16 columns, also on a narrow terminal */
+#define KEY_COLUMNS_LEAST 8 /* from FORM_SHORT on, a long key gets at least 8 columns */
+#define SHORT_COLUMNS 40 /* on a narrower terminal, a line about trouble lacks the word "rlock" */
 
-/* ---- the texts of the line and of the messages ---- */
+/* ---- making the texts of the line and of the messages ---- */
 
-/* Write how long the lease still lasts, and rlock's place in the queue: ", 18s left, place 3". */
-static void describe_rest(char *out, size_t room, const struct rlock_obstacle *obstacle,
+/* Write how long the lease, or a person's hold, still lasts: "18s left". */
+static void describe_left(char *out, size_t room, const struct rlock_obstacle *obstacle,
                           int64_t now_ms)
 {
-    int64_t left_ms = obstacle->left_ms - (now_ms - obstacle->seen_ms);
+    int64_t left_ms =
+        obstacle->holder.hold_ms > 0 ? obstacle->holder.hold_left_ms : obstacle->left_ms;
     char left[UNITS_TEXT_BYTES];
-    char place[32] = "";
 
-    units_text(left, left_ms + 999);
-    if (obstacle->place > 0)
-        snprintf(place, sizeof place, ", place %lld", (long long)obstacle->place);
-    if (obstacle->left_ms < 0)
-        snprintf(out, room, ", never expires%s", place);
+    units_text(left, left_ms - (now_ms - obstacle->seen_ms) + 999);
+    if (left_ms < 0)
+        snprintf(out, room, "never expires");
     else
-        snprintf(out, room, ", %s left%s", left, place);
+        snprintf(out, room, "%s left", left);
 }
 
 /*
- * How a failure of the server (`trouble` in struct rlock_obstacle) is named: `what` is the event of
- * its message, `words` stand in the line on the terminal. The last row is also for all statuses
- * that have no row.
+ * The words for a failure of the server (`trouble` in struct rlock_obstacle): `what` is the event
+ * of the message about the failure, and the line on the terminal has `words`. A status without a
+ * row of its own has the words of the last row.
  */
 static const struct trouble {
     enum rlock_status status;
-    const char *what;
+    enum event what;
     const char *words;
 } troubles[] = {
-    {RLOCK_E_UNREACHABLE, .what = "server-unreachable", "server unreachable"},
-    {RLOCK_E_NO_QUORUM, .what = "no-quorum", "too few servers"},
-    {RLOCK_E_REPLICAS, .what = "too-few-replicas", "too few replicas"},
-    {RLOCK_E_SERVER, .what = "server-unable", "server can't serve"},
+    {RLOCK_E_UNREACHABLE, .what = EVENT_SERVER_UNREACHABLE, "server unreachable"},
+    {RLOCK_E_NO_QUORUM, .what = EVENT_NO_QUORUM, "too few servers"},
+    {RLOCK_E_REPLICAS, .what = EVENT_TOO_FEW_REPLICAS, "too few replicas"},
+    {RLOCK_E_SERVER, .what = EVENT_SERVER_UNABLE, "server not ready"},
 };
 
 static const struct trouble *row_of(const struct rlock_obstacle *obstacle)
@@ -77,74 +86,216 @@ static const struct trouble *row_of(const struct rlock_obstacle *obstacle)
 static void describe_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle,
                              int64_t now_ms)
 {
-    char since[UNITS_TEXT_BYTES];
+    char lasted[UNITS_TEXT_BYTES];
 
-    units_text(since, now_ms - obstacle->trouble_ms);
-    snprintf(out, room, "since %s: %s", since, obstacle->trouble.text);
+    units_text(lasted, now_ms - obstacle->trouble_ms);
+    snprintf(out, room, "for %s: %s", lasted, obstacle->trouble.text);
+}
+
+/* Before any server has answered: write for how long rlock still tries to reach a server. */
+static void describe_patience(char out[PATIENCE_BYTES], const struct rlock_obstacle *obstacle,
+                              int64_t now_ms)
+{
+    char left[UNITS_TEXT_BYTES];
+
+    units_text(left, obstacle->gives_up_ms - now_ms + 999);
+    snprintf(out, PATIENCE_BYTES, "trying for %s", left);
 }
 
 void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle, int64_t now_ms)
 {
-    char since[sizeof obstacle->trouble.text + 64];
+    char trouble[sizeof obstacle->trouble.text + 64];
+    char patience[PATIENCE_BYTES];
 
-    describe_trouble(since, sizeof since, obstacle, now_ms);
-    snprintf(out, room, "%s %s", row_of(obstacle)->words, since);
+    describe_trouble(trouble, sizeof trouble, obstacle, now_ms);
+    describe_patience(patience, obstacle, now_ms);
+    if (obstacle->gives_up_ms != 0)
+        snprintf(out, room, "%s, %s: %s", row_of(obstacle)->words, patience,
+                 obstacle->trouble.text);
+    else
+        snprintf(out, room, "%s %s", row_of(obstacle)->words, trouble);
 }
 
-static size_t clamp(size_t n, size_t least, size_t most)
+/* ---- fitting the line to the terminal ---- */
+
+/*
+ * The forms of the line, from the longest to the shortest; rlock draws the first form that fits the
+ * terminal. Each form lacks one part that the form before it has. Only the last two forms lack the
+ * place in the queue, and only the last one lacks the time of the wait.
+ */
+enum form {
+    FORM_WHOLE,
+    FORM_WITHOUT_PID,
+    FORM_WITHOUT_LABEL,
+    FORM_WITHOUT_HOST,
+    FORM_WITHOUT_LEFT,
+    FORM_WITHOUT_HOLDER,
+    FORM_SHORT, /* "KEY: 3s, place 2" */
+    FORM_WITHOUT_PLACE,
+    FORM_KEY,
+    FORMS
+};
+
+/*
+ * How many columns the holder may take if another program has written the value of the lock's key.
+ * rlock can't divide such a value into command, user, host and pid, so it cuts the value instead.
+ */
+static const size_t holder_columns[FORMS] = {[FORM_WHOLE] = PROGRESS_COLUMNS_MAX,
+                                             [FORM_WITHOUT_PID] = 40,
+                                             [FORM_WITHOUT_LABEL] = 30,
+                                             [FORM_WITHOUT_HOST] = 20,
+                                             [FORM_WITHOUT_LEFT] = 20};
+
+static const char *or_else(const char *text, const char *otherwise)
 {
-    if (n < least)
-        return least;
-    return n < most ? n : most;
+    return *text != '\0' ? text : otherwise;
 }
 
-/* Write the line for an obstacle with `trouble`. If the line doesn't fit, cut its end. */
-static void trouble_text(char *out, size_t room, const struct report *report,
+/* If `word` isn't "", append `before`, the word and `behind`. */
+static void add_word(char *out, size_t room, const char *before, const char *word,
+                     const char *behind)
+{
+    size_t used = strlen(out);
+    char shown[WORD_BYTES];
+
+    if (*word == '\0')
+        return;
+    printable_key(shown, sizeof shown, word);
+    snprintf(out + used, room - used, "%s%s%s", before, shown, behind);
+}
+
+/* Returns what rlock waits for if the lock has no holder; NULL: the lock has a holder. */
+static const char *nobody_holds(enum rlock_seen seen)
+{
+    if (seen == RLOCK_SEEN_KEPT)
+        return "the next in the queue";
+    if (seen == RLOCK_SEEN_REST)
+        return "the end of --min-hold";
+    return seen == RLOCK_SEEN_DONE ? "the end of the --once mark" : NULL;
+}
+
+/* Write the parts of the holder that the form has: "tar of backup@web1, pid 42 (nightly)". */
+static void describe_holder(char *out, size_t room, const struct rlock_obstacle *obstacle,
+                            enum form form)
+{
+    const struct rlock_party *holder = &obstacle->holder;
+    bool is_rlock = *or_else(holder->command, or_else(holder->host, holder->pid)) != '\0';
+
+    out[0] = '\0';
+    if (form >= FORM_WITHOUT_HOLDER)
+        return;
+    if (nobody_holds(obstacle->seen) != NULL) {
+        snprintf(out, room, "%s", nobody_holds(obstacle->seen));
+        return;
+    }
+    if (!is_rlock) {
+        printable_text(out, room, holder->text);
+        printable_fit(out, holder_columns[form]);
+        return;
+    }
+    if (holder->hold_ms == 0)
+        add_word(out, room, "", or_else(holder->command, "a program"), " of ");
+    add_word(out, room, "", or_else(holder->user, "?"), "");
+    if (form < FORM_WITHOUT_HOST)
+        add_word(out, room, holder->hold_ms == 0 ? "@" : " on ", or_else(holder->host, "?"), "");
+    if (form < FORM_WITHOUT_PID)
+        add_word(out, room, ", pid ", holder->pid, "");
+    if (form < FORM_WITHOUT_LABEL)
+        add_word(out, room, " (", holder->label, ")");
+}
+
+/* Write the part of the line that follows the key, in this form. */
+static void describe_wait(char *out, size_t room, const struct report *report,
+                          const struct rlock_obstacle *obstacle, int64_t now_ms, enum form form)
+{
+    char waited[UNITS_TEXT_BYTES];
+    char holder[WORD_BYTES * 6];
+    char left[UNITS_TEXT_BYTES + 16] = "";
+    char place[32] = "";
+
+    out[0] = '\0';
+    if (form == FORM_KEY)
+        return;
+    units_text(waited, now_ms - report->start_ms);
+    describe_holder(holder, sizeof holder, obstacle, form);
+    if (form < FORM_WITHOUT_LEFT)
+        describe_left(left, sizeof left, obstacle, now_ms);
+    if (form < FORM_WITHOUT_PLACE && obstacle->place > 0)
+        snprintf(place, sizeof place, ", place %lld", (long long)obstacle->place);
+    snprintf(out, room, ": %s%s%s%s%s%s%s", form < FORM_SHORT ? "waiting " : "", waited,
+             *holder ? " for " : "", holder, *left ? ", " : "", left, place);
+}
+
+static size_t least(size_t one, size_t other)
+{
+    return one < other ? one : other;
+}
+
+static size_t most(size_t one, size_t other)
+{
+    return one > other ? one : other;
+}
+
+/*
+ * Write the line in the first form that leaves the key enough columns: all columns of the key, or
+ * for a long key the share that KEY_PART and KEY_COLUMNS_MIN give it. The key gets all columns that
+ * the rest of the line leaves; the end of a longer key is cut off.
+ */
+static void wait_text(char *out, size_t room, size_t columns, const struct report *report,
+                      const struct rlock_obstacle *obstacle, int64_t now_ms)
+{
+    char wait[PROGRESS_BYTES];
+    char key[KEY_BYTES];
+    const char *name = "rlock: ";
+    size_t wanted;
+    size_t others = 0;
+    enum form form;
+
+    printable_key(key, sizeof key, report->key);
+    wanted = least(printable_columns(key), most(columns / KEY_PART, KEY_COLUMNS_MIN));
+    for (form = FORM_WHOLE; form < FORMS; form++) {
+        if (form >= FORM_SHORT) {
+            wanted = least(wanted, KEY_COLUMNS_LEAST);
+            name = "";
+        }
+        describe_wait(wait, sizeof wait, report, obstacle, now_ms, form);
+        others = strlen(name) + printable_columns(wait);
+        if (others + wanted <= columns)
+            break;
+    }
+    printable_fit(key, columns > others ? columns - others : 0);
+    snprintf(out, room, "%s%s%s", name, key, wait);
+}
+
+/* Write the line about a failure of the server (`trouble`), and cut off what doesn't fit. */
+static void trouble_text(char *out, size_t room, size_t columns, const struct report *report,
                          const struct rlock_obstacle *obstacle, int64_t now_ms)
 {
     char trouble[sizeof obstacle->trouble.text + 96];
-    char line[PROGRESS_BYTES + KEY_BYTES_MAX];
-    char key[KEY_BYTES_MAX] = "";
+    char shown[PROGRESS_BYTES];
+    char key[KEY_BYTES];
     char waited[UNITS_TEXT_BYTES];
+    bool is_short = columns < SHORT_COLUMNS;
 
-    err_escape(key, clamp(room / KEY_PART, KEY_BYTES_MIN, sizeof key), report->key);
+    printable_key(key, sizeof key, report->key);
+    printable_fit(key, most(columns / KEY_PART, KEY_COLUMNS_MIN));
     units_text(waited, now_ms - report->start_ms);
     progress_trouble(trouble, sizeof trouble, obstacle, now_ms);
-    snprintf(line, sizeof line, "rlock: %s: waiting %s, %s", key, waited, trouble);
-    snprintf(out, room, "%s", line);
-    if (strlen(line) >= room && room > 4)
-        memcpy(out + room - 4, "...", 4);
+    printable_text(shown, sizeof shown, trouble);
+    if (obstacle->gives_up_ms != 0) /* `shown` says how long rlock tries, so leave out the wait */
+        snprintf(out, room, "%s%s: %s", is_short ? "" : "rlock: ", key, shown);
+    else
+        snprintf(out, room, "%s%s: %s%s, %s", is_short ? "" : "rlock: ", key,
+                 is_short ? "" : "waiting ", waited, shown);
+    printable_fit(out, columns);
 }
 
-void progress_text(char *out, size_t room, const struct report *report,
+void progress_text(char *out, size_t room, size_t columns, const struct report *report,
                    const struct rlock_obstacle *obstacle, int64_t now_ms)
 {
-    size_t holder_bytes = strlen(obstacle->holder);
-    char holder[sizeof obstacle->holder + 16] = "";
-    char key[KEY_BYTES_MAX] = "";
-    char waited[UNITS_TEXT_BYTES];
-    char rest[96];
-    char line[PROGRESS_BYTES + KEY_BYTES_MAX];
-    size_t fixed;
-    size_t used;
-
-    if (obstacle->trouble.status != RLOCK_OK) {
-        trouble_text(out, room, report, obstacle, now_ms);
-        return;
-    }
-    err_escape(key, sizeof key, report->key);
-    units_text(waited, now_ms - report->start_ms);
-    describe_rest(rest, sizeof rest, obstacle, now_ms);
-    fixed = strlen("rlock: : waiting  for ") + strlen(waited) + strlen(rest);
-    if (fixed + strlen(key) + holder_bytes >= room)
-        err_escape(key, clamp(room / KEY_PART, KEY_BYTES_MIN, sizeof key), report->key);
-    used = fixed + strlen(key);
-    if (used + holder_bytes < room)
-        snprintf(holder, sizeof holder, " for %s", obstacle->holder);
-    else if (used + HOLDER_BYTES_MIN < room)
-        snprintf(holder, sizeof holder, " for %.*s...", (int)(room - used - 4), obstacle->holder);
-    snprintf(line, sizeof line, "rlock: %s: waiting %s%s%s", key, waited, holder, rest);
-    snprintf(out, room, "%s", line);
+    (obstacle->trouble.status != RLOCK_OK ? trouble_text : wait_text)(out, room, columns, report,
+                                                                      obstacle, now_ms);
+    printable_fit(out, columns);
 }
 
 /* ---- drawing the line ---- */
@@ -163,41 +314,51 @@ static bool is_foreground(void)
     return tcgetpgrp(STDERR_FILENO) == getpgrp();
 }
 
-static int columns_of(int terminal)
+/*
+ * Returns how many columns the line may take. The last column of the terminal stays empty, because
+ * some terminals move the cursor to the next row after a character in the last column.
+ */
+static size_t columns_of(int terminal)
 {
     struct winsize size;
+    size_t columns = COLUMNS_UNKNOWN;
 
-    if (ioctl(terminal, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-        return COLUMNS_UNKNOWN;
-    return size.ws_col < PROGRESS_BYTES ? size.ws_col : PROGRESS_BYTES;
+    if (ioctl(terminal, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        columns = size.ws_col;
+    return least(columns - 1, PROGRESS_COLUMNS_MAX);
+}
+
+/* Write the text over the row, and erase what was there. The cursor returns to the row's start. */
+static void put(struct progress *progress, const char *text, size_t columns)
+{
+    char bytes[PROGRESS_BYTES + PROGRESS_COLUMNS_MAX + 32];
+    size_t taken = printable_columns(text);
+    size_t blanks = columns > taken ? columns - taken : 0;
+    int n;
+
+    if (terminal_knows_escapes())
+        n = snprintf(bytes, sizeof bytes, "\r" TERMINAL_NO_WRAP "%s" TERMINAL_END "\r", text);
+    else
+        n = snprintf(bytes, sizeof bytes, "\r%s%*s\r", text, (int)blanks, "");
+    report_draw(progress->terminal, bytes, (size_t)n);
 }
 
 /*
- * Write the text, and blanks over the rest of the text that was drawn last, whose length is
- * `width`. The cursor returns to the start of the row.
+ * Draw the line, if it has changed; and once a second in any case: after a change of the window's
+ * width the terminal may show only a part of it.
  */
-static void put(struct progress *progress, const char *text, int width, int columns)
-{
-    char bytes[PROGRESS_BYTES + 8];
-    int n;
-
-    if (columns < progress->columns) /* the window shrank: a longer line would wrap */
-        width = columns;
-    n = snprintf(bytes, sizeof bytes, "\r%-*s\r", width, text);
-    report_draw(progress->terminal, bytes, (size_t)n);
-    progress->columns = columns;
-}
-
 static void draw(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
-    int columns = columns_of(progress->terminal);
+    int64_t now_ms = rlock_clock_ms();
+    size_t columns = columns_of(progress->terminal);
     char text[PROGRESS_BYTES];
 
-    progress_text(text, (size_t)columns, progress->report, obstacle, rlock_clock_ms());
-    if (columns == progress->columns && strcmp(text, progress->shown) == 0)
+    progress_text(text, sizeof text, columns, progress->report, obstacle, now_ms);
+    if (now_ms < progress->next_draw_at_ms && strcmp(text, progress->shown) == 0)
         return;
-    put(progress, text, (int)strlen(progress->shown), columns);
+    put(progress, text, columns);
     snprintf(progress->shown, sizeof progress->shown, "%s", text);
+    progress->next_draw_at_ms = now_ms + DRAW_EVERY_MS;
 }
 
 /*
@@ -206,23 +367,33 @@ static void draw(struct progress *progress, const struct rlock_obstacle *obstacl
  */
 static void clear(struct progress *progress)
 {
-    int columns;
-
     if (progress->terminal < 0)
         return;
-    columns = columns_of(progress->terminal);
-    put(progress, "", columns - 1, columns);
+    put(progress, "", columns_of(progress->terminal));
     close(progress->terminal);
     progress->terminal = -1;
-    progress->columns = 0;
-    progress->shown[0] = '\0';
+    progress->next_draw_at_ms = 0;
 }
 
-/* Report a failure of the server once, when it has lasted for TROUBLE_MS; and once its end. */
+/*
+ * Returns how long a failure of the server has to last before a message reports it. Before a server
+ * has answered for the first time, the server may just be slow; and if rlock gives up, its last
+ * message says why. So without --verbose rlock then waits for --connect-timeout.
+ */
+static int64_t quiet_ms(const struct progress *progress, const struct rlock_obstacle *obstacle)
+{
+    if (obstacle->gives_up_ms == 0 ||
+        (progress->report->level != REPORT_STEP && progress->connect_ms < TROUBLE_MS))
+        return TROUBLE_MS;
+    return progress->report->level == REPORT_STEP ? 0 : progress->connect_ms;
+}
+
+/* Report a failure of the server once, when it has lasted for quiet_ms(); and once its end. */
 static void report_trouble(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
     int64_t now_ms = rlock_clock_ms();
     char why[sizeof obstacle->trouble.text + 64];
+    char patience[PATIENCE_BYTES];
     char took[UNITS_TEXT_BYTES];
 
     if (obstacle == NULL)
@@ -232,17 +403,33 @@ static void report_trouble(struct progress *progress, const struct rlock_obstacl
         units_text(took, now_ms - progress->trouble_since_ms);
         snprintf(why, sizeof why, "after %s", took);
         report_say(progress->report, REPORT_NOTICE,
-                   (struct message){.what = "server-back", .why = why});
+                   (struct message){
+                       .what = EVENT_SERVER_BACK,
+                       .why = why,
+                       .facts = {fact_number("trouble_ms", now_ms - progress->trouble_since_ms)}});
         progress->trouble_since_ms = 0;
     } else if (progress->trouble_since_ms == 0 && obstacle->trouble.status != RLOCK_OK &&
-               now_ms >= obstacle->trouble_ms + TROUBLE_MS) {
+               now_ms >= obstacle->trouble_ms + quiet_ms(progress, obstacle)) {
         clear(progress);
-        describe_trouble(why, sizeof why, obstacle, now_ms);
-        report_say(
-            progress->report, REPORT_NOTICE,
-            (struct message){.what = row_of(obstacle)->what, .why = why, .hint = "still trying"});
+        if (now_ms < obstacle->trouble_ms + TROUBLE_MS)
+            snprintf(why, sizeof why, "%s", obstacle->trouble.text);
+        else
+            describe_trouble(why, sizeof why, obstacle, now_ms);
+        describe_patience(patience, obstacle, now_ms);
+        report_say(progress->report, REPORT_NOTICE,
+                   (struct message){
+                       .what = row_of(obstacle)->what,
+                       .why = why,
+                       .hint = obstacle->gives_up_ms != 0 ? patience : "still trying",
+                       .facts = {fact_time("trouble_since", wall_time_of(obstacle->trouble_ms))}});
         progress->trouble_since_ms = obstacle->trouble_ms;
     }
+}
+
+/* False if no failure and no holder is known: a server has just answered, and granted the lock. */
+static bool is_known(const struct rlock_obstacle *obstacle)
+{
+    return obstacle->trouble.status != RLOCK_OK || obstacle->holder.text[0] != '\0';
 }
 
 /*
@@ -252,7 +439,7 @@ static void report_trouble(struct progress *progress, const struct rlock_obstacl
  */
 static void show_line(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
-    if (obstacle == NULL || !is_foreground()) {
+    if (obstacle == NULL || !is_foreground() || !is_known(obstacle)) {
         clear(progress);
         report_trouble(progress, obstacle);
         return;
@@ -264,60 +451,140 @@ static void show_line(struct progress *progress, const struct rlock_obstacle *ob
         draw(progress, obstacle);
 }
 
-/* ---- the messages of --verbose, one a minute ---- */
+/* ---- writing messages, where there is no line ---- */
+
+/*
+ * Write how long rlock has waited, its place in the queue and why the lock is not free. The time of
+ * a wait that has just begun is left out.
+ */
+static void describe_progress(char *out, size_t room, const struct rlock_obstacle *obstacle,
+                              int64_t waited_ms, const char *words)
+{
+    char waited[UNITS_TEXT_BYTES];
+    char time[UNITS_TEXT_BYTES + 8] = "";
+    char place[40] = "";
+    bool has_time = waited_ms >= 1000;
+    bool has_place = obstacle->place > 0;
+
+    units_text(waited, waited_ms);
+    if (has_time)
+        snprintf(time, sizeof time, "for %s", waited);
+    if (has_place)
+        snprintf(place, sizeof place, "place %lld", (long long)obstacle->place);
+    snprintf(out, room, "%s%s%s%s%s", time, has_time && has_place ? ", " : "", place,
+             has_time || has_place ? ": " : "", words);
+}
+
+/*
+ * When rlock writes the first message about the wait, counted from its start, and the time between
+ * two messages. Without -v a log has no message about a wait of less than 10 s, and six messages an
+ * hour about a long wait.
+ */
+static const struct {
+    int64_t first_ms;
+    int64_t every_ms;
+} pace_of[] = {[REPORT_NOTICE] = {10000, 600000}, [REPORT_STEP] = {0, 60000}};
+
+/* Say for how long rlock waits, and who holds the lock or what trouble the servers have. */
+static void say_waiting(const struct progress *progress, enum report_level level, enum event what,
+                        const struct rlock_obstacle *obstacle)
+{
+    struct message message = {.what = what};
+    int64_t waited_ms = rlock_clock_ms() - progress->report->start_ms;
+    char words[sizeof obstacle->trouble.text + TAKEN_BYTES];
+    char why[sizeof words + 100];
+    struct taken taken = taken_of_obstacle(obstacle);
+
+    if (obstacle->trouble.status != RLOCK_OK)
+        progress_trouble(words, sizeof words, obstacle, rlock_clock_ms());
+    else
+        taken_text(words, &taken);
+    describe_progress(why, sizeof why, obstacle, waited_ms, words);
+    message.why = why;
+    message_add(&message, fact_number("waited_ms", waited_ms));
+    if (obstacle->place > 0)
+        message_add(&message, fact_number("place", obstacle->place));
+    taken_add_facts(&message, &taken);
+    report_say(progress->report, level, message);
+}
 
 static void show_message(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
+    enum report_level level = progress->report->level;
     int64_t now_ms = rlock_clock_ms();
-    char rest[96];
-    char why[400];
 
     report_trouble(progress, obstacle);
     if (obstacle == NULL || now_ms < progress->next_message_at_ms ||
-        obstacle->trouble.status != RLOCK_OK)
+        obstacle->trouble.status != RLOCK_OK || !is_known(obstacle))
         return;
-    describe_rest(rest, sizeof rest, obstacle, now_ms);
-    snprintf(why, sizeof why, "for %s%s", obstacle->holder, rest);
-    report_say(progress->report, REPORT_STEP, (struct message){.what = "waiting", .why = why});
-    progress->next_message_at_ms = now_ms + MESSAGE_EVERY_MS;
+    say_waiting(progress, level, EVENT_WAITING, obstacle);
+    progress->next_message_at_ms = now_ms + pace_of[level].every_ms;
+    progress->has_told = true;
 }
 
-/* ---- functions of progress.h ---- */
-
-static enum progress_style style_of(const struct report *report)
+/* Warn once when rlock has waited for --warn-wait, also if a line on the terminal is drawn. */
+static void warn_of_long_wait(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
-    if (report->level == REPORT_STEP)
-        return PROGRESS_MESSAGES;
-    return wants_line(report) ? PROGRESS_LINE : PROGRESS_TROUBLE;
+    int64_t waited_ms = rlock_clock_ms() - progress->report->start_ms;
+
+    if (progress->warn_wait_ms == 0 || progress->has_warned || waited_ms < progress->warn_wait_ms ||
+        !is_known(obstacle))
+        return;
+    clear(progress);
+    say_waiting(progress, REPORT_NOTICE, EVENT_WAITING_LONG, obstacle);
+    progress->has_warned = true;
+    if (progress->report->level != REPORT_FAILURE)
+        progress->has_told = true;
 }
 
-void progress_init(struct progress *progress, const struct report *report)
+void progress_say_granted(const struct progress *progress, uint64_t fence)
 {
-    *progress = (struct progress){.report = report, .style = style_of(report), .terminal = -1};
+    int64_t waited_ms = rlock_clock_ms() - progress->report->start_ms;
+    char why[UNITS_TEXT_BYTES + 8];
+    char waited[UNITS_TEXT_BYTES];
+
+    units_text(waited, waited_ms);
+    snprintf(why, sizeof why, "after %s", waited);
+    report_say(progress->report, progress->has_told ? progress->report->level : REPORT_STEP,
+               (struct message){.what = EVENT_GRANTED,
+                                .why = progress->has_told ? why : NULL,
+                                .facts = {fact_number("waited_ms", waited_ms),
+                                          fact_number("fence", (int64_t)fence)}});
+}
+
+/* ---- showing the line or a message, or a warning ---- */
+
+void progress_init(struct progress *progress, const struct report *report, int64_t connect_ms,
+                   int64_t warn_wait_ms)
+{
+    *progress = (struct progress){.report = report,
+                                  .style = wants_line(report) ? PROGRESS_LINE : PROGRESS_MESSAGES,
+                                  .connect_ms = connect_ms,
+                                  .warn_wait_ms = warn_wait_ms,
+                                  .terminal = -1,
+                                  .next_message_at_ms = RLOCK_NEVER};
+    if (report->level != REPORT_FAILURE)
+        progress->next_message_at_ms = report->start_ms + pace_of[report->level].first_ms;
 }
 
 void progress_show(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
-    switch (progress->style) {
-    case PROGRESS_TROUBLE:
-        report_trouble(progress, obstacle);
-        break;
-    case PROGRESS_LINE:
+    if (obstacle != NULL)
+        warn_of_long_wait(progress, obstacle);
+    if (progress->style == PROGRESS_LINE)
         show_line(progress, obstacle);
-        break;
-    case PROGRESS_MESSAGES:
+    else
         show_message(progress, obstacle);
-        break;
-    }
 }
 
 void progress_warn(struct progress *progress, const char *text)
 {
     clear(progress);
-    report_say(progress->report, REPORT_NOTICE, (struct message){.what = "warning", .why = text});
+    report_say(progress->report, REPORT_NOTICE,
+               (struct message){.what = EVENT_WARNING, .why = text});
 }
 
 int64_t progress_every_ms(const struct progress *progress)
 {
-    return progress->style == PROGRESS_LINE ? DRAW_EVERY_MS : 0;
+    return progress->style == PROGRESS_LINE ? DRAW_EVERY_MS : LOOK_EVERY_MS;
 }

@@ -7,56 +7,80 @@
 
 #include <rlock.h>
 
-#define PROGRESS_BYTES 512 /* the longest line, also on a wider terminal */
+#define PROGRESS_COLUMNS_MAX 512 /* the longest line, also on a wider terminal */
+/*
+ * bytes of the longest line, which is limited in columns: a combining accent adds bytes, but no
+ * column
+ */
+#define PROGRESS_BYTES 3072
 
-/* What is shown while rlock waits. progress_init() chooses by the report's level and stderr. */
+/* How rlock shows that it waits. progress_init() chooses: a line if stderr is a terminal. */
 enum progress_style {
-    PROGRESS_TROUBLE, /* a message when a server fails, and one when it answers again */
-    PROGRESS_LINE, /* a line on the terminal, drawn each second; and messages of failing servers */
-    PROGRESS_MESSAGES /* each minute a message about the holder; and messages of failing servers */
+    PROGRESS_LINE,    /* a line on the terminal each second; messages about failing servers */
+    PROGRESS_MESSAGES /* now and then a message about the holder; messages about failing servers */
 };
 
 struct progress {
     const struct report *report;
     enum progress_style style;
+    int64_t connect_ms;         /* see progress_init() */
+    int64_t warn_wait_ms;       /* see progress_init() */
     int terminal;               /* /dev/tty while a line is drawn; -1: not open */
-    int columns;                /* the terminal's width when the line was drawn */
-    char shown[PROGRESS_BYTES]; /* the line that is on the screen; "": none */
-    /* when the next message about the holder is due (PROGRESS_MESSAGES) */
+    char shown[PROGRESS_BYTES]; /* the line that was drawn last */
+    int64_t next_draw_at_ms;    /* when to draw the line again, even if the text has not changed */
+    /* when the next message about the holder is due (PROGRESS_MESSAGES), on rlock_clock_ms() */
     int64_t next_message_at_ms;
-    /* when the server began to fail, if that was reported; 0: no failure, or it is over */
+    bool has_told;   /* a message about the holder was written */
+    bool has_warned; /* the warning of a long wait was written */
+    /* start of a failure of the server that a message has reported; 0: no reported failure lasts */
     int64_t trouble_since_ms;
 };
 
-/* progress_init: choose the style; the report is borrowed. Shows nothing yet. */
-void progress_init(struct progress *progress, const struct report *report);
+/*
+ * progress_init: choose the style; the report is borrowed. Shows nothing yet.
+ *
+ *   connect_ms    until a server has answered for the first time, a message reports a failure
+ *                 only after this many ms; with --verbose at once
+ *   warn_wait_ms  when rlock has waited this long, warn once; 0: never
+ */
+void progress_init(struct progress *progress, const struct report *report, int64_t connect_ms,
+                   int64_t warn_wait_ms);
 
 /*
  * progress_show: show the obstacle that stands between rlock and the lock; NULL: the wait is over.
  */
 void progress_show(struct progress *progress, const struct rlock_obstacle *obstacle);
 
+/*
+ * progress_say_granted: with -v, report that the lock was granted. Without -v report it only if a
+ * message has said that rlock waits: otherwise a reader of the log would not know whether rlock
+ * still waits.
+ */
+void progress_say_granted(const struct progress *progress, uint64_t fence);
+
 /* progress_warn: clear the line, and write a warning. */
 void progress_warn(struct progress *progress, const char *text);
 
 /*
  * progress_every_ms: how often the caller must call progress_show() at least, because the line
- * shows times that change; 0: the caller need only call it when the obstacle changes.
+ * shows times that change, or because a message becomes due.
  */
 int64_t progress_every_ms(const struct progress *progress);
 
 /*
  * progress_trouble: for an obstacle with `trouble`, write what fails, for how long and why: "server
- * unreachable since 5s: WHY".
+ * unreachable for 5s: WHY".
  */
 void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle,
                       int64_t now_ms);
 
 /*
- * progress_text: write the line: printable ASCII, shorter than `room` bytes. If the line would be
- * longer, the key is cut to a third of it first; then the holder's name is cut, or left out.
+ * progress_text: write the row, which takes at most `columns` columns. If the whole row would take
+ * more, the key is cut to a third of the columns first. Then the row loses the holder's pid,
+ * label and host, the time left, the holder, and the words "rlock" and "waiting". The time of the
+ * wait and the place stay down to 30 columns, the key down to the last one.
  */
-void progress_text(char *out, size_t room, const struct report *report,
+void progress_text(char *out, size_t room, size_t columns, const struct report *report,
                    const struct rlock_obstacle *obstacle, int64_t now_ms);
 
 #endif

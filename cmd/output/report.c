@@ -4,14 +4,15 @@
  *
  * How a full pipe is kept from blocking rlock: O_NONBLOCK is a flag of the open file, not of the
  * descriptor, and the command has the same open file as its stderr; so rlock doesn't set the flag.
- * It asks poll(2) first whether stderr has room for a line. outfile.c blocks SIGPIPE during the
+ * rlock asks poll(2) first whether stderr has room for a line. outfile.c blocks SIGPIPE during the
  * write.
  */
 #include "output/report.h"
 
-#include "base/err.h"
 #include "output/json.h"
 #include "output/outfile.h"
+#include "output/printable.h"
+#include "output/wall_time.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,14 +23,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <syslog.h>
-#include <time.h>
 #include <unistd.h>
 
-#define LINE_BYTES 2048 /* at most PIPE_BUF: a pipe accepts the whole line or nothing of it */
+#define LINE_BYTES 4096  /* at most PIPE_BUF: a pipe accepts the whole line or nothing of it */
+#define PRIORITY_BYTES 3 /* "<5>", which the journal takes for the priority of a line */
 #define KEY_BYTES 256
-#define CLOCK_BYTES 40
-#define ROOM_WITHIN_MS 200 /* a line for which stderr has no room for so long is dropped */
+#define ROOM_WITHIN_MS 200 /* rlock drops a line if stderr has no room for it within this time */
 
 static void write_line(const char *line, size_t n)
 {
@@ -39,13 +40,38 @@ static void write_line(const char *line, size_t n)
         outfile_write(STDERR_FILENO, line, n);
 }
 
+/*
+ * For each level: its name in JSON and its priority, as in syslog(3); and the prefix of a line, by
+ * which systemd's journal learns the priority (sd-daemon(3)).
+ */
+static const struct {
+    const char *name;
+    int priority;
+    const char *prefix;
+} levels[] = {[REPORT_FAILURE] = {"error", LOG_ERR, "<3>"},
+              [REPORT_NOTICE] = {"notice", LOG_NOTICE, "<5>"},
+              [REPORT_STEP] = {"info", LOG_INFO, "<6>"}};
+
+/*
+ * Is stderr connected to systemd's journal? systemd sets JOURNAL_STREAM to the device and inode of
+ * the socket. A process may have inherited the variable and another stderr, so both are compared.
+ */
+static bool is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    char wanted[64];
+    struct stat file;
+
+    if (stream == NULL || fstat(STDERR_FILENO, &file) != 0)
+        return false;
+    snprintf(wanted, sizeof wanted, "%ju:%ju", (uintmax_t)file.st_dev, (uintmax_t)file.st_ino);
+    return strcmp(stream, wanted) == 0;
+}
+
 static void write_syslog(enum report_level level, const char *line, size_t n)
 {
-    static const int priorities[] = {
-        [REPORT_FAILURE] = LOG_ERR, [REPORT_NOTICE] = LOG_NOTICE, [REPORT_STEP] = LOG_INFO};
-
     openlog("rlock", LOG_PID, LOG_USER);
-    syslog(priorities[level], "%.*s", (int)n - 1, line);
+    syslog(levels[level].priority, "%.*s", (int)n - 1, line);
     closelog();
 }
 
@@ -59,83 +85,116 @@ static int64_t elapsed_ms(const struct report *report)
     return rlock_clock_ms() - report->start_ms;
 }
 
-/* Add the time of day for programs, as RFC 3339 in UTC. */
-static void put_time(struct json *json)
-{
-    struct timespec now;
-    char text[40] = "";
-    struct tm utc;
-    size_t n;
-
-    timespec_get(&now, TIME_UTC);
-    if (gmtime_r(&now.tv_sec, &utc) == NULL)
-        return;
-    n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(text + n, sizeof text - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
-    json_string(json, "time", text);
-}
-
-/* Write the time of day for people, as RFC 3339 in local time. */
-static void put_clock(char text[CLOCK_BYTES])
-{
-    char zone[8] = "";
-    time_t now = time(NULL);
-    struct tm here;
-    size_t n;
-
-    if (localtime_r(&now, &here) == NULL)
-        return;
-    n = strftime(text, CLOCK_BYTES, "%Y-%m-%dT%H:%M:%S", &here);
-    strftime(zone, sizeof zone, "%z", &here); /* strftime writes +hhmm, RFC 3339 wants +hh:mm */
-    snprintf(text + n, CLOCK_BYTES - n, "%.3s:%.2s ", zone, strlen(zone) > 3 ? zone + 3 : "00");
-}
-
 static size_t as_text(const struct report *report, const struct message *message, char *line)
 {
     char key[KEY_BYTES] = "";
     char why[768];
     char hint[512];
-    char clock[CLOCK_BYTES] = "";
+    char said[256];
+    char clock[WALL_TIME_BYTES] = "";
     char time[32] = "";
     int n;
 
     if (report->key != NULL)
-        err_escape(key, sizeof key, report->key);
-    err_escape_text(why, sizeof why, message->why == NULL ? "" : message->why);
-    err_escape_text(hint, sizeof hint, message->hint == NULL ? "" : message->hint);
+        printable_key(key, sizeof key, report->key);
+    printable_text(why, sizeof why, message->why == NULL ? "" : message->why);
+    printable_text(hint, sizeof hint, message->hint == NULL ? "" : message->hint);
+    printable_text(said, sizeof said, message->said == NULL ? "" : message->said);
     if (report->to == REPORT_TO_LOG)
-        put_clock(clock);
+        wall_time_local(clock, wall_time_now_ms());
     if (report->level == REPORT_STEP)
         snprintf(time, sizeof time, " (%" PRId64 ".%03d s)", elapsed_ms(report) / 1000,
                  (int)(elapsed_ms(report) % 1000));
-    n = snprintf(line, LINE_BYTES, "%s%s%s%s%s%s%s%s%s%s\n", clock,
+    n = snprintf(line, LINE_BYTES, "%s%s%s%s%s%s%s%s%s%s%s%s%s\n", clock, *clock ? " " : "",
                  report->to == REPORT_TO_SYSLOG ? "" : "rlock: ", key, *key ? ": " : "",
-                 message->what, *why ? ": " : "", why, *hint ? "; " : "", hint, time);
+                 event_name(message->what), *why ? ": " : "", why, *hint ? "; " : "", hint,
+                 *said ? "; " : "", said, time);
     return n < 0 ? 0 : (size_t)n;
 }
 
-static size_t as_json(const struct report *report, const struct message *message, char *line)
+struct fact fact_text(const char *name, const char *text)
 {
+    return (struct fact){.kind = text != NULL ? FACT_TEXT : FACT_NONE, .name = name, .text = text};
+}
+
+struct fact fact_number(const char *name, int64_t number)
+{
+    return (struct fact){.kind = FACT_NUMBER, .name = name, .number = number};
+}
+
+struct fact fact_time(const char *name, int64_t unix_ms)
+{
+    return (struct fact){
+        .kind = unix_ms != 0 ? FACT_TIME : FACT_NONE, .name = name, .number = unix_ms};
+}
+
+struct fact fact_party(const char *name, const struct rlock_party *party, const char *for_name)
+{
+    return (struct fact){.kind = party != NULL ? FACT_PARTY : FACT_NONE,
+                         .name = name,
+                         .party = party,
+                         .for_name = for_name};
+}
+
+void message_add(struct message *message, struct fact fact)
+{
+    size_t i;
+
+    for (i = 0; i < MESSAGE_FACTS; i++)
+        if (message->facts[i].kind == FACT_NONE) {
+            message->facts[i] = fact;
+            return;
+        }
+}
+
+static void put_fact(struct json *json, const struct fact *fact)
+{
+    switch (fact->kind) {
+    case FACT_NONE:
+        break;
+    case FACT_TEXT:
+        json_string(json, fact->name, fact->text);
+        break;
+    case FACT_NUMBER:
+        json_number(json, fact->name, fact->number);
+        break;
+    case FACT_TIME:
+        json_time(json, fact->name, fact->number);
+        break;
+    case FACT_PARTY:
+        json_party(json, fact->name, fact->party, fact->for_name);
+        break;
+    }
+}
+
+static size_t as_json(const struct report *report, enum report_level level,
+                      const struct message *message, char *line)
+{
+    struct utsname host;
     char key[KEY_BYTES];
     struct json json;
+    size_t i;
 
     json_begin(&json, line, LINE_BYTES);
-    json_string(&json, "event", message->what);
+    json_string(&json, "event", event_name(message->what));
+    json_time(&json, "time", wall_time_now_ms());
+    json_string(&json, "level", levels[level].name);
+    if (uname(&host) == 0)
+        json_string(&json, "host", host.nodename);
+    json_number(&json, "pid", report->pid);
+    json_number(&json, "elapsed_ms", elapsed_ms(report));
     if (report->key != NULL) {
         snprintf(key, sizeof key, "%s", report->key);
         json_string(&json, "key", key);
     }
+    for (i = 0; i < MESSAGE_FACTS; i++)
+        put_fact(&json, &message->facts[i]);
     if (message->why != NULL)
         json_string(&json, "why", message->why);
     if (message->hint != NULL)
         json_string(&json, "hint", message->hint);
-    if (message->who != NULL)
-        json_string(&json, "who", message->who);
-    if (message->at_ms != 0)
-        json_number(&json, "at_ms", message->at_ms);
-    json_number(&json, "elapsed_ms", elapsed_ms(report));
-    if (report->to == REPORT_TO_LOG)
-        put_time(&json);
+    if (message->said != NULL)
+        json_string(&json, "said", message->said);
     json_end(&json);
     return json.used;
 }
@@ -145,6 +204,12 @@ void report_set_key(struct report *report, const char *key)
     report->key = key;
 }
 
+void report_set_listener(struct report *report, report_listener *listener, void *context)
+{
+    report->listener = listener;
+    report->listener_context = context;
+}
+
 void report_redirect(struct report *report, enum report_to to)
 {
     report->to = to;
@@ -152,16 +217,23 @@ void report_redirect(struct report *report, enum report_to to)
 
 void report_say(const struct report *report, enum report_level level, struct message message)
 {
-    char line[LINE_BYTES];
+    char bytes[PRIORITY_BYTES + LINE_BYTES];
+    char *line = bytes + PRIORITY_BYTES;
     size_t n;
 
+    if (report->listener != NULL)
+        report->listener(report->listener_context, &message);
     if (level > report->level)
         return;
-    n = (report->json ? as_json : as_text)(report, &message, line);
-    if (report->to == REPORT_TO_SYSLOG)
+    n = report->json ? as_json(report, level, &message, line) : as_text(report, &message, line);
+    if (report->to == REPORT_TO_SYSLOG) {
         write_syslog(level, line, n);
-    else
+    } else if (is_journal()) {
+        memcpy(bytes, levels[level].prefix, PRIORITY_BYTES);
+        write_line(bytes, PRIORITY_BYTES + n);
+    } else {
         write_line(line, n);
+    }
 }
 
 bool report_keeps_stderr(void)
@@ -179,15 +251,31 @@ enum exit_reason report_fault(const struct report *report, enum exit_reason reas
 
     snprintf(text, sizeof text, "%.200s%s%s", why, sys ? ": " : "", sys ? strerror(sys) : "");
     report_say(report, REPORT_FAILURE,
-               (struct message){.what = exit_reason_row(reason)->name, .why = text});
+               (struct message){.what = event_of_reason(reason), .why = text});
     return reason;
 }
 
 enum exit_reason report_output(const struct report *report, struct outbuf *out)
 {
+    bool is_whole = !out->has_failed;
+
     if (outbuf_write(out))
         return REASON_GRANTED;
-    return report_fault(report, REASON_SYSTEM, "standard output: it can't be written", 0);
+    return report_fault(report, REASON_SYSTEM, "can't write to standard output",
+                        is_whole ? errno : ENOMEM);
+}
+
+enum exit_reason report_output_to(const struct report *report, const char *path, struct outbuf *out)
+{
+    const char *text = outbuf_text(out);
+    int failed = out->has_failed ? ENOMEM : outfile_replace_synced(path, text, strlen(text));
+    char why[300];
+
+    outbuf_clear(out);
+    if (failed == 0)
+        return REASON_GRANTED;
+    snprintf(why, sizeof why, "%.200s: %s", path, outfile_error(failed));
+    return report_fault(report, REASON_SYSTEM, why, 0);
 }
 
 static void put_summary(struct json *json, const struct summary *summary, const char *key)
@@ -215,7 +303,7 @@ int report_file(const struct report *report, const char *path, enum report_how h
         return ENOMEM;
     json_begin(&json, text, room);
     if (how == REPORT_APPENDS)
-        put_time(&json);
+        json_time(&json, "time", wall_time_now_ms());
     put_summary(&json, summary, key);
     json_end(&json);
     failed = (how == REPORT_APPENDS ? outfile_append : outfile_replace)(path, text, json.used);
@@ -223,9 +311,16 @@ int report_file(const struct report *report, const char *path, enum report_how h
     return failed;
 }
 
-bool report_text(const char *text)
+enum exit_reason report_text(const struct report *report, char *text)
 {
-    return outfile_print(STDOUT_FILENO, text, strlen(text));
+    enum exit_reason reason = REASON_GRANTED;
+
+    if (text == NULL)
+        reason = report_fault(report, REASON_SYSTEM, "there is not enough memory for the text", 0);
+    else if (!outfile_print(STDOUT_FILENO, text, strlen(text)))
+        reason = report_fault(report, REASON_SYSTEM, "can't write to standard output", errno);
+    free(text);
+    return reason;
 }
 
 bool report_result(const char *text)

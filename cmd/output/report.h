@@ -3,10 +3,12 @@
 #ifndef REPORT_H
 #define REPORT_H
 
-#include "options/exit_reason.h"
+#include "options/event.h"
 #include "output/outbuf.h"
 
+#include <rlock_admin.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 enum report_level {
     REPORT_FAILURE, /* written always */
@@ -21,38 +23,77 @@ enum report_to {
     REPORT_TO_SYSLOG /* syslog(3), with a priority that follows from the level */
 };
 
+struct message;
+
+/*
+ * A function that gets each message, also messages that are not written. The function must not
+ * block.
+ */
+typedef void report_listener(void *context, const struct message *message);
+
 struct report {
     enum report_level level; /* messages of this level and of more important levels are written */
-    bool json;               /* a message is one line of JSON, else of text */
+    bool json;               /* each message is a JSON object; false: text for people */
     enum report_to to;
     const char *key; /* the lock's key, for messages; borrowed; NULL: not known yet */
     /* when rlock started, on rlock_clock_ms(); messages tell the time since then */
     int64_t start_ms;
-};
-
-/* A message, as text "rlock: KEY: what: why; hint". All strings are borrowed. */
-struct message {
-    const char *what; /* the event: an exit reason's name, or "renewed", "warning" and others */
-    const char *why;  /* the reason or the details; NULL: none */
-    const char *hint; /* what the user can do; NULL: nothing */
-    const char *who;  /* only in JSON: the holder that the message names; NULL: none */
-    /* only in JSON: time of the event by the server's clock, in ms since 1970; 0: unknown */
-    int64_t at_ms;
+    pid_t pid;                 /* rlock's main process, which the guard's messages name, too */
+    report_listener *listener; /* gets each message; NULL: none */
+    void *listener_context;
 };
 
 /*
- * report_set_key: set the key that the messages from now on name; `key` is borrowed. NULL: they
+ * A member of a message's JSON object, for programs. The text for people tells the same in `why`.
+ * The functions fact_...() make facts; a struct of zeros is no fact, and is skipped. The name of a
+ * duration ends in "_ms", the name of a time never does. docs/messages.schema.json describes all
+ * members.
+ */
+struct fact {
+    enum { FACT_NONE, FACT_TEXT, FACT_NUMBER, FACT_TIME, FACT_PARTY } kind;
+    const char *name; /* borrowed, as are `text` and `party` */
+    const char *text;
+    int64_t number; /* of FACT_TIME: ms since 1970 */
+    const struct rlock_party *party;
+    const char *for_name; /* of FACT_PARTY: as for json_party() */
+};
+
+/* For NULL, or a time of 0, these functions return a struct of zeros. */
+struct fact fact_text(const char *name, const char *text);
+struct fact fact_number(const char *name, int64_t number);
+struct fact fact_time(const char *name, int64_t unix_ms);
+struct fact fact_party(const char *name, const struct rlock_party *party, const char *for_name);
+
+#define MESSAGE_FACTS 8
+
+/* A message, as text "rlock: KEY: what: why; hint; said". All strings are borrowed. */
+struct message {
+    enum event what;
+    const char *why;  /* the reason or the details; NULL: none */
+    const char *hint; /* what the user can do; NULL: nothing */
+    const char *said; /* what a server replied: "the server says: ..."; NULL: nothing */
+    struct fact facts[MESSAGE_FACTS];
+};
+
+/* message_add: add a fact to a message that has fewer than MESSAGE_FACTS. */
+void message_add(struct message *message, struct fact fact);
+
+/*
+ * report_set_key: set the key that all later messages name; `key` is borrowed. NULL: later messages
  * name no key.
  */
 void report_set_key(struct report *report, const char *key);
+
+/* report_set_listener: pass each message from now on to `listener`, too. */
+void report_set_listener(struct report *report, report_listener *listener, void *context);
 
 /* report_redirect: write the messages from now on to `to`. */
 void report_redirect(struct report *report, enum report_to to);
 
 /*
  * report_say: write one message as one line. If stderr is a full pipe, the call waits for up to 200
- * ms, and then drops the line. With REPORT_TO_SYSLOG it may block, as syslog(3) does. It allocates
- * no memory itself.
+ * ms, and then drops the line. With REPORT_TO_SYSLOG it may block, as syslog(3) does. report_say()
+ * itself allocates no memory.
  */
 void report_say(const struct report *report, enum report_level level, struct message message);
 
@@ -65,9 +106,17 @@ enum exit_reason report_fault(const struct report *report, enum exit_reason reas
 
 /*
  * report_output: write the text to stdout and clear it. Returns REASON_GRANTED. If stdout can't be
- * written, or a part of the text is missing, it reports that and returns REASON_SYSTEM.
+ * written, or a part of the text is missing, report_output() reports that, and returns
+ * REASON_SYSTEM.
  */
 enum exit_reason report_output(const struct report *report, struct outbuf *out);
+
+/*
+ * report_output_to: as report_output(), but make the text the content of the file `path`, by
+ * outfile_replace_synced(). On failure the file keeps its content.
+ */
+enum exit_reason report_output_to(const struct report *report, const char *path,
+                                  struct outbuf *out);
 
 /*
  * report_draw: write to a terminal by a non-blocking descriptor. Bytes that the terminal doesn't
@@ -87,7 +136,7 @@ struct summary {
     int status; /* the exit status of rlock */
     /* from the start of rlock to the grant; without a grant to the end of rlock */
     int64_t waited_ms;
-    int64_t held_ms;   /* from the grant to the end; 0: no grant */
+    int64_t held_ms;   /* from the grant to the end of the run; 0: no grant */
     int64_t renewals;  /* number of renewals that the server confirmed */
     int64_t paused_ms; /* the part of held_ms for which the command was frozen */
     uint64_t fence;    /* the fencing token of the grant; 0: no grant */
@@ -106,10 +155,11 @@ int report_file(const struct report *report, const char *path, enum report_how h
                 const struct summary *summary);
 
 /*
- * report_text: write text that the user asked for (help, tables) to stdout. Returns false on
- * failure. If stdout is a pipe without a reader, SIGPIPE ends rlock.
+ * report_text: write text that the user asked for (help, tables) to stdout, and free it; NULL: the
+ * text could not be made. Returns REASON_GRANTED; or, if the text can't be written, reports why and
+ * returns REASON_SYSTEM. If stdout is a pipe without a reader, SIGPIPE ends rlock.
  */
-bool report_text(const char *text);
+enum exit_reason report_text(const struct report *report, char *text);
 
 /*
  * report_result: write text to stdout. Returns false on failure, also if stdout is a pipe without a

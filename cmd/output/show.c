@@ -2,41 +2,44 @@
 /*
  * show: the state of a lock, as text for people or JSON for programs.
  *
- * Every user of the server can choose the bytes of a key and of its value. So they are shown as
- * printable ASCII with all other bytes escaped, or as JSON (json.c): none of them can act on a
- * terminal.
+ * Every user of the server can choose the bytes of a key and of its value. So text for people goes
+ * through printable.c, and JSON through json.c: no byte of them can act on a terminal.
  */
 #include "output/show.h"
 
 #include "base/err.h"
 #include "options/units.h"
 #include "output/json.h"
+#include "output/printable.h"
 #include "output/report.h"
+#include "output/taken.h"
+#include "output/wall_time.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define KEY_COLUMNS 64  /* on a terminal a longer key is cut */
 #define WRONG_BYTES 600 /* room for the names of helper keys whose values rlock didn't write */
 #define PARTY_JSON (sizeof(struct rlock_party) * JSON_BYTES_EACH + 256)
 
 static const struct {
-    const char *mode;
     const char *words;
     enum colour colour;
+    /* how the text names rlock_view.other; NULL: a lock in this state has no `other` */
+    const char *other;
 } states[] = {
-    [RLOCK_SEEN_FREE] = {"free", "free", COLOUR_GREEN},
-    [RLOCK_SEEN_KEPT] = {"kept", "free, and kept for the next in line", COLOUR_YELLOW},
-    [RLOCK_SEEN_EXCLUSIVE] = {"exclusive", "held", COLOUR_RED},
-    [RLOCK_SEEN_SHARED] = {"shared", "held, shared", COLOUR_RED},
-    [RLOCK_SEEN_SLOTS] = {"slots", "held, by slots", COLOUR_RED},
-    [RLOCK_SEEN_REST] = {"rest", "kept taken for a while after its holder (--min-hold)",
-                         COLOUR_YELLOW},
-    [RLOCK_SEEN_DONE] = {"done", "done, and not to be run again for now (--once)", COLOUR_YELLOW},
-    [RLOCK_SEEN_FOREIGN] = {"foreign", "held by another program", COLOUR_RED},
+    [RLOCK_SEEN_FREE] = {"free", COLOUR_GREEN, NULL},
+    [RLOCK_SEEN_KEPT] = {"free, and kept for the first in the queue", COLOUR_YELLOW, "next"},
+    [RLOCK_SEEN_EXCLUSIVE] = {"held", COLOUR_RED, NULL},
+    [RLOCK_SEEN_SHARED] = {"held, shared", COLOUR_RED, NULL},
+    [RLOCK_SEEN_SLOTS] = {"held, by slots", COLOUR_RED, NULL},
+    [RLOCK_SEEN_REST] = {"still taken after its holder has ended (--min-hold)", COLOUR_YELLOW,
+                         "was held"},
+    [RLOCK_SEEN_DONE] = {"done, and not to be run again for now (--once)", COLOUR_YELLOW,
+                         "done by"},
+    [RLOCK_SEEN_FOREIGN] = {"held by another program", COLOUR_RED, NULL},
 };
 
 static const char *wrong_of(const struct rlock_view *view)
@@ -52,42 +55,65 @@ static void put_left(char text[UNITS_TEXT_BYTES], int64_t left_ms)
         units_text(text, left_ms);
 }
 
-char *show_key(const char *key, const struct terminal *terminal)
+char *show_key(const char *key)
 {
-    size_t room = terminal->is_terminal ? KEY_COLUMNS : strlen(key) * 4 + 16;
+    size_t room = strlen(key) * 4 + 16;
+    char *escaped = malloc(room);
     char *text = malloc(room);
 
-    if (text != NULL)
-        err_escape(text, room, key);
+    if (escaped != NULL && text != NULL) {
+        err_escape(escaped, room, key);
+        printable_text(text, room, escaped);
+    }
+    free(escaped);
     return text;
 }
 
-/* ---- text ---- */
+/* The text about a holder or a waiter, in which printable_text() has escaped bytes. */
+struct party_text {
+    char text[sizeof((struct rlock_party){0}.text) * 4];
+};
+
+static struct party_text text_of(const struct rlock_party *party)
+{
+    struct party_text shown;
+
+    printable_text(shown.text, sizeof shown.text, party->text);
+    return shown;
+}
+
+/* ---- a lock as text ---- */
 
 static void add_details(struct outbuf *out, const struct rlock_party *party)
 {
-    time_t seconds = (time_t)(party->since_ms / 1000);
-    struct tm local;
-    char moment[64];
+    char since[WALL_TIME_BYTES];
+    char until[WALL_TIME_BYTES];
     char length[UNITS_TEXT_BYTES];
 
     if (party->slot >= 0)
         outbuf_add(out, "    slot     %" PRId64 "\n", party->slot);
-    if (party->since_ms == 0 || localtime_r(&seconds, &local) == NULL)
+    if (party->since_ms == 0)
         return;
     units_text(length, party->for_ms);
-    if (strftime(moment, sizeof moment, "%Y-%m-%d %H:%M:%S", &local) > 0)
-        outbuf_add(out, "    since    %s, for %s\n", moment, length);
+    wall_time_local(since, party->since_ms);
+    outbuf_add(out, "    since    %s, for %s\n", since, length);
+    if (party->hold_left_ms <= 0)
+        return;
+    units_text(length, party->hold_left_ms);
+    wall_time_local(until, wall_time_now_ms() + party->hold_left_ms);
+    outbuf_add(out, "    until    %s, in %s\n", until, length);
 }
 
 static void lock_as_text(struct shown *shown, const struct rlock_view *view)
 {
-    char *key = show_key(view->key, shown->terminal);
+    char *key = show_key(view->key);
     struct outbuf *out = &shown->lock;
     char left[UNITS_TEXT_BYTES];
     char wrong[WRONG_BYTES];
     size_t i;
 
+    if (key != NULL && shown->terminal->is_terminal)
+        printable_fit(key, KEY_COLUMNS);
     outbuf_add(out, "%s%s%s: %s%s%s\n", terminal_colour(shown->terminal, COLOUR_STRONG),
                key == NULL ? "" : key, terminal_colour(shown->terminal, COLOUR_NONE),
                terminal_colour(shown->terminal, states[view->seen].colour),
@@ -96,8 +122,12 @@ static void lock_as_text(struct shown *shown, const struct rlock_view *view)
         outbuf_fail(out);
     free(key);
     for (i = 0; i < view->n_holders; i++) {
-        outbuf_add(out, "    holder   %s\n", view->holders[i].text);
+        outbuf_add(out, "    holder   %s\n", text_of(&view->holders[i]).text);
         add_details(out, &view->holders[i]);
+    }
+    if (view->other != NULL) {
+        outbuf_add(out, "    %-8s %s\n", states[view->seen].other, text_of(view->other).text);
+        add_details(out, view->other);
     }
     if (view->n_all > view->n_holders)
         outbuf_add(out, "    holders  %zu more\n", view->n_all - view->n_holders);
@@ -108,7 +138,7 @@ static void lock_as_text(struct shown *shown, const struct rlock_view *view)
     if (view->fence > 0)
         outbuf_add(out, "    fence    %" PRIu64 "\n", view->fence);
     if (*wrong_of(view) != '\0') {
-        err_escape(wrong, sizeof wrong, wrong_of(view));
+        printable_key(wrong, sizeof wrong, wrong_of(view));
         outbuf_add(out, "    wrong    %s\n", wrong);
     }
     if (view->n_members > 1)
@@ -120,7 +150,8 @@ static void waiter_as_text(struct shown *shown, const struct rlock_party *waiter
     char length[UNITS_TEXT_BYTES];
 
     units_text(length, waiter->for_ms);
-    outbuf_add(&shown->waiters, "    %7zu  %s, for %s\n", shown->n_waiters, waiter->text, length);
+    outbuf_add(&shown->waiters, "    %7zu  %s, for %s\n", shown->n_waiters, text_of(waiter).text,
+               length);
 }
 
 void show_as_row(struct outbuf *out, const struct rlock_view *view)
@@ -128,6 +159,7 @@ void show_as_row(struct outbuf *out, const struct rlock_view *view)
     const struct rlock_party *holder = view->n_holders > 0 ? &view->holders[0] : NULL;
     char left[UNITS_TEXT_BYTES];
     char held[UNITS_TEXT_BYTES] = "-";
+    char until[WALL_TIME_BYTES];
     char waiting[32] = "-";
     char wrong[WRONG_BYTES];
 
@@ -136,50 +168,30 @@ void show_as_row(struct outbuf *out, const struct rlock_view *view)
         units_text(held, holder->for_ms);
     if (view->waiting >= 0)
         snprintf(waiting, sizeof waiting, "%" PRId64, view->waiting);
-    outbuf_add(out, "%-9s  %-8s  %-7s  %-8s  %s", states[view->seen].mode, left, waiting, held,
-               holder == NULL ? "-" : holder->text);
+    outbuf_add(out, "%s\t%s\t%s\t%s\t%s", taken_mode(view->seen), left, waiting, held,
+               holder == NULL ? "-" : text_of(holder).text);
+    if (holder != NULL && holder->hold_left_ms > 0) {
+        wall_time_until(until, wall_time_now_ms() + holder->hold_left_ms);
+        outbuf_add(out, ", until %s", until);
+    }
     if (view->n_all > 1)
         outbuf_add(out, ", and %zu more", view->n_all - 1);
     if (*wrong_of(view) != '\0') {
-        err_escape(wrong, sizeof wrong, wrong_of(view));
+        printable_key(wrong, sizeof wrong, wrong_of(view));
         outbuf_add(out, "; wrong: %s", wrong);
     }
 }
 
-/* ---- JSON ---- */
+/* ---- a lock as JSON ---- */
 
-static void text_if_known(struct json *json, const char *name, const char *value)
-{
-    if (*value != '\0')
-        json_string(json, name, value);
-}
-
-/*
- * Write a holder or a waiter as an object. `for_name` is the name of the member that tells for how
- * long: "held_ms" for a holder, "waited_ms" for a waiter.
- */
+/* Append a holder or a waiter as an object. `for_name` is as for json_party(). */
 static void party_as_json(struct outbuf *out, const struct rlock_party *party, const char *for_name)
 {
     char text[PARTY_JSON];
     struct json json;
-    char *end;
-    int64_t pid = strtoll(party->pid, &end, 10);
 
     json_begin(&json, text, sizeof text);
-    text_if_known(&json, "host", party->host);
-    if (party->pid[0] != '\0' && *end == '\0')
-        json_number(&json, "pid", pid);
-    text_if_known(&json, "user", party->user);
-    text_if_known(&json, "command", party->command);
-    text_if_known(&json, "label", party->label);
-    if (party->since_ms > 0) {
-        json_number(&json, "since_ms", party->since_ms);
-        json_number(&json, for_name, party->for_ms);
-    }
-    if (party->left_ms > 0)
-        json_number(&json, "left_ms", party->left_ms);
-    if (party->slot >= 0)
-        json_number(&json, "slot", party->slot);
+    json_party_members(&json, party, for_name);
     outbuf_add(out, "%s}", text);
 }
 
@@ -187,8 +199,8 @@ static void party_as_json(struct outbuf *out, const struct rlock_party *party, c
 static void lock_as_json(struct outbuf *out, const struct rlock_view *view)
 {
     const char *value = view->value == NULL ? "" : view->value;
-    size_t room =
-        (strlen(view->key) + strlen(value) + strlen(wrong_of(view))) * JSON_BYTES_EACH + 512;
+    size_t room = (strlen(view->key) + strlen(value) + strlen(wrong_of(view))) * JSON_BYTES_EACH +
+                  PARTY_JSON + 512;
     char *text = malloc(room);
     struct json json;
     size_t i;
@@ -199,14 +211,17 @@ static void lock_as_json(struct outbuf *out, const struct rlock_view *view)
     }
     json_begin(&json, text, room);
     json_string(&json, "key", view->key);
-    json_string(&json, "mode", states[view->seen].mode);
+    json_string(&json, "mode", taken_mode(view->seen));
     if (view->seen != RLOCK_SEEN_FREE)
         json_number(&json, "left_ms", view->left_ms);
     if (view->fence > 0)
         json_unsigned(&json, "fence", view->fence);
     if (view->value != NULL)
         json_string(&json, "value", value);
-    text_if_known(&json, "wrong", wrong_of(view));
+    if (*wrong_of(view) != '\0')
+        json_string(&json, "wrong", wrong_of(view));
+    if (view->other != NULL)
+        json_party(&json, taken_role(view->seen), view->other, NULL);
     if (view->n_members > 1) {
         json_number(&json, "members", (int64_t)view->n_members);
         json_number(&json, "alike", (int64_t)view->n_alike);
@@ -228,7 +243,7 @@ void show_as_json(struct outbuf *out, const struct rlock_view *view)
     outbuf_add(out, "}\n");
 }
 
-/* ---- struct shown ---- */
+/* ---- filling a struct shown, and printing it ---- */
 
 void show_init(struct shown *shown, bool as_json, const struct terminal *terminal)
 {

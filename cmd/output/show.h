@@ -16,16 +16,16 @@ struct shown {
     struct outbuf waiters;
     size_t n_waiters;
     /*
-     * the names of the holders and waiters, without times. If this text is the same as a second
-     * ago, no holder or waiter has come or gone.
+     * The names of the holders and waiters, without times. --watch compares this text with the text
+     * of the reading before: if both are equal, no holder or waiter has come or gone.
      */
     struct outbuf identity;
 };
 
-/* show_init: nothing is shown yet. The terminal is borrowed. */
+/* show_init: make the struct empty. The terminal is borrowed. */
 void show_init(struct shown *shown, bool as_json, const struct terminal *terminal);
 
-/* show_clear: empty the struct, to show the same or another lock from the start. */
+/* show_clear: empty the struct, also `identity`. */
 void show_clear(struct shown *shown);
 
 /* show_lock, show_waiter: functions for a struct rlock_visitor whose context is a struct shown. */
@@ -41,19 +41,14 @@ void show_end(struct shown *shown, struct outbuf *out);
 void show_fini(struct shown *shown);
 
 /*
- * show_as_row: append one line of a table, without the key. show_as_json: append one object, with
- * the key.
+ * show_as_row: append the cells of a row of a table, separated by tabs: the lock's mode, the time
+ * left, the number of waiters, for how long the lock has been held, and the holder. show_as_json:
+ * append one object, with the key.
  */
 void show_as_row(struct outbuf *out, const struct rlock_view *view);
 void show_as_json(struct outbuf *out, const struct rlock_view *view);
 
-/* The headings above the columns of show_as_row(). */
-#define SHOW_HEADINGS "MODE       LEFT      WAITING  HELD FOR  HOLDER"
-
-/*
- * show_key: a key as printable ASCII, cut to 64 columns if stdout is a terminal. Heap; NULL: out of
- * memory.
- */
-char *show_key(const char *key, const struct terminal *terminal);
+/* show_key: the key as text that a terminal can print. Heap; NULL: out of memory. */
+char *show_key(const char *key);
 
 #endif

@@ -2,6 +2,9 @@
 /* terminal: colours, the size of the screen, and questions to the user. */
 #include "output/terminal.h"
 
+#include "options/units.h"
+#include "output/printable.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +13,24 @@
 #include <termios.h>
 #include <unistd.h>
 
+#define COLUMNS_MAX 10000
+
+bool terminal_knows_escapes(void)
+{
+    const char *kind = getenv("TERM");
+
+    return kind != NULL && *kind != '\0' && strcmp(kind, "dumb") != 0;
+}
+
 void terminal_read_state(struct terminal *terminal)
 {
     const char *refused = getenv("NO_COLOR");
-    const char *kind = getenv("TERM");
     struct winsize size = {.ws_row = 0};
 
     *terminal = (struct terminal){.is_terminal = isatty(STDOUT_FILENO) != 0};
     if (!terminal->is_terminal)
         return;
-    terminal->can_draw = kind != NULL && *kind != '\0' && strcmp(kind, "dumb") != 0;
+    terminal->can_draw = terminal_knows_escapes();
     terminal->has_colours = terminal->can_draw && (refused == NULL || *refused == '\0');
     terminal->lines = 24;
     terminal->columns = 80;
@@ -27,6 +38,19 @@ void terminal_read_state(struct terminal *terminal)
         terminal->lines = size.ws_row;
         terminal->columns = size.ws_col;
     }
+}
+
+size_t terminal_columns(void)
+{
+    const char *wanted = getenv("COLUMNS");
+    int64_t columns = 0;
+    struct winsize size;
+
+    if (wanted != NULL && units_number(wanted, COLUMNS_MAX, &columns) && columns > 0)
+        return (size_t)columns;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return 80;
 }
 
 const char *terminal_colour(const struct terminal *terminal, enum colour colour)
@@ -46,12 +70,14 @@ bool terminal_can_ask(void)
 
 bool terminal_ask(const char *question)
 {
+    char shown[2048];
     char answer[64];
     size_t used = 0;
     char c;
 
-    tcflush(STDIN_FILENO, TCIFLUSH); /* drop what was typed before the question was asked */
-    fprintf(stderr, "%s [y/N] ", question);
+    tcflush(STDIN_FILENO, TCIFLUSH); /* drop what the user typed before the question appeared */
+    printable_text(shown, sizeof shown, question);
+    fprintf(stderr, "%s [y/N] ", shown);
     while (read(STDIN_FILENO, &c, 1) == 1 && c != '\n')
         if (used + 1 < sizeof answer)
             answer[used++] = c;

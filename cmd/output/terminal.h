@@ -4,6 +4,7 @@
 #define TERMINAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* What kind of terminal standard output is. */
 struct terminal {
@@ -16,11 +17,20 @@ struct terminal {
 
 enum colour { COLOUR_NONE, COLOUR_STRONG, COLOUR_GREEN, COLOUR_YELLOW, COLOUR_RED };
 
+/* terminal_knows_escapes: does the terminal that TERM names understand escape sequences? */
+bool terminal_knows_escapes(void);
+
 /*
  * terminal_read_state: fill the struct. Call it again before drawing, as the user may have resized
  * the window.
  */
 void terminal_read_state(struct terminal *terminal);
+
+/*
+ * terminal_columns: how many columns a text on stdout may take: COLUMNS in the environment, else
+ * the width of the terminal on stdout, else 80.
+ */
+size_t terminal_columns(void);
 
 /*
  * terminal_colour: the escape sequence that switches to a colour; "" if the terminal has no
@@ -34,8 +44,10 @@ const char *terminal_colour(const struct terminal *terminal, enum colour colour)
  *   TERMINAL_TOP       before the first line: cursor home, don't wrap long lines
  *   TERMINAL_LINE_END  at the end of each line: erase the rest of the line
  *   TERMINAL_END       after the last line: erase the rest of the screen, wrap again
+ *   TERMINAL_NO_WRAP   before a line that is drawn where the cursor is: don't wrap it
  */
-#define TERMINAL_TOP "\x1b[H\x1b[?7l"
+#define TERMINAL_NO_WRAP "\x1b[?7l"
+#define TERMINAL_TOP "\x1b[H" TERMINAL_NO_WRAP
 #define TERMINAL_LINE_END "\x1b[K\n"
 #define TERMINAL_END "\x1b[J\x1b[?7h"
 

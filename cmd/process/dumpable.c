@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 
 static int n_forbidden;          /* calls of dumpable_forbid() minus calls of dumpable_allow() */
-static bool was_dumpable = true; /* before dumpable_forbid() changed it */
+static bool was_dumpable = true; /* the state before the first dumpable_forbid() */
 
 void dumpable_forbid(void)
 {

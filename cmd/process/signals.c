@@ -32,7 +32,7 @@ static const struct {
 
 #define N_TABLE (sizeof table / sizeof table[0])
 
-/* The row of a signal; N_TABLE: it has no row, as the real-time signals. */
+/* The row of a signal; N_TABLE: the signal has no row, as is the case for real-time signals. */
 static size_t row_of(int number)
 {
     size_t i = 0;
@@ -73,7 +73,7 @@ int signals_open(struct signals *signals)
     struct sigaction as_default = {.sa_handler = SIG_DFL};
     struct sigaction before;
     sigset_t handled;
-    /* not CONT and WINCH: they must not interrupt a waiter, which would lose its place */
+    /* without CONT and WINCH, which must not interrupt a waiter: it would lose its place */
     sigset_t stopping;
     int number;
 

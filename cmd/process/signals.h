@@ -6,10 +6,14 @@
 #include <signal.h>
 #include <stdbool.h>
 
+/* What rlock does with a signal. */
 enum signal_action {
-    SIGNAL_ENDS,   /* rlock passes it to the command; before the command runs, it ends rlock */
-    SIGNAL_PASSES, /* rlock passes it to the command; before the command runs, rlock ignores it */
-    SIGNAL_STOPS   /* job control: it stops the command and rlock */
+    /* While the command runs, rlock passes the signal to the command. Before, it ends rlock. */
+    SIGNAL_ENDS,
+    /* While the command runs, rlock passes the signal to the command. Before, rlock ignores it. */
+    SIGNAL_PASSES,
+    /* A signal of job control: rlock stops the command, and then itself. */
+    SIGNAL_STOPS
 };
 
 struct signals {
@@ -23,7 +27,7 @@ struct signals {
 struct signal_seen {
     int number;
     enum signal_action action;
-    bool from_terminal; /* from a key such as ^C: the kernel has sent it to the command, too */
+    bool from_terminal; /* a key such as ^C raised the signal, for the command as well */
 };
 
 /*

@@ -17,7 +17,8 @@ void timer_set(int timer, int64_t at_ms)
 
     if (at_ms != RLOCK_NEVER) {
         when.it_value.tv_sec = (time_t)(at_ms / 1000);
-        when.it_value.tv_nsec = at_ms % 1000 * 1000000 + 1; /* + 1: a time of 0 would disarm it */
+        /* + 1: a time of 0 would disarm the timer */
+        when.it_value.tv_nsec = (long)(at_ms % 1000 * 1000000) + 1;
     }
     timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define DEFAULT_URL "redis://127.0.0.1:6379"
 
@@ -22,24 +23,29 @@ static bool has_place(const struct options *options)
     return options->password_file != NULL || options->password_command != NULL;
 }
 
+/* Returns the name of an environment variable if it has a value, else NULL. */
+static const char *if_set(const char *variable)
+{
+    return first_set(getenv(variable), NULL) != NULL ? variable : NULL;
+}
+
 /*
  * Returns the source that outranks all others which set a password beside the URLs. `*variable`
- * becomes the value of the environment variable that holds this password; NULL: a file or a command
+ * becomes the name of the environment variable that holds this password; NULL: a file or a command
  * has the password, or no source sets one.
  */
 static enum source source_beside_urls(const struct options *options, const char **variable)
 {
-    const char *value = first_set(getenv("RLOCK_PASSWORD"), NULL);
-
-    *variable = value;
-    if (has_place(options) && (value == NULL || options->password_from >= FROM_ENVIRONMENT)) {
+    *variable = if_set("RLOCK_PASSWORD");
+    if (has_place(options) && (*variable == NULL || options->password_from >= FROM_ENVIRONMENT)) {
         *variable = NULL;
         return options->password_from;
     }
-    if (value != NULL)
+    if (*variable != NULL)
         return FROM_ENVIRONMENT;
-    *variable = first_set(getenv("REDISCLI_AUTH"),
-                          NULL); /* REDISCLI_AUTH comes last: it may be for another server */
+    /* VALKEYCLI_AUTH and REDISCLI_AUTH come last, because their passwords may be for another
+     * server. If both are set, VALKEYCLI_AUTH counts, as in valkey-cli. */
+    *variable = if_set("VALKEYCLI_AUTH") != NULL ? "VALKEYCLI_AUTH" : if_set("REDISCLI_AUTH");
     return FROM_DEFAULT;
 }
 
@@ -59,7 +65,7 @@ static enum rlock_status read_pipe(char **password, const char *what, const char
     char *line = config_first_line(path, &why);
 
     if (line != NULL && *line == '\0')
-        why = "its first line is empty";
+        why = "the first line is empty";
     *password = why == NULL ? strdup(line) : NULL;
     config_forget(line);
     if (*password != NULL)
@@ -108,6 +114,25 @@ static void clear(char *secret)
     free(secret);
 }
 
+/* Check REDIS_URL; option_parser_read() has checked all other URLs. */
+static enum rlock_status check_redis_url(const char *text, struct rlock_error *err)
+{
+    struct rlock_error why = {.status = RLOCK_OK};
+    char meant[URL_SHOWN_BYTES];
+    struct url url;
+    bool is_like;
+
+    if (strcmp(text, OPTIONS_LOCAL_URL) == 0)
+        return RLOCK_OK;
+    if (url_parse(&url, text, &why) == RLOCK_OK) {
+        url_fini(&url);
+        return RLOCK_OK;
+    }
+    is_like = url_suggest(text, meant);
+    return err_set(err, why.status, 0, "REDIS_URL: %.180s%s%.50s%s", why.text,
+                   is_like ? "; did you mean " : "", is_like ? meant : "", is_like ? "?" : "");
+}
+
 static enum rlock_status copy_urls(struct credentials *credentials, const struct options *options,
                                    struct rlock_error *err)
 {
@@ -115,6 +140,9 @@ static enum rlock_status copy_urls(struct credentials *credentials, const struct
     const char *const *url = options->n_urls > 0 ? options->urls : &by_default;
     size_t n = options->n_urls > 0 ? options->n_urls : 1;
 
+    if (strcasecmp(by_default, OPTIONS_LOCAL_URL) == 0)
+        by_default = OPTIONS_LOCAL_URL;
+    credentials->is_redis_url = options->n_urls == 0 && if_set("REDIS_URL") != NULL;
     credentials->url = calloc(n, sizeof *credentials->url);
     while (credentials->url != NULL && credentials->n_urls < n) {
         credentials->url[credentials->n_urls] = strdup(url[credentials->n_urls]);
@@ -122,7 +150,9 @@ static enum rlock_status copy_urls(struct credentials *credentials, const struct
             break;
         credentials->n_urls++;
     }
-    return credentials->n_urls == n ? RLOCK_OK : no_memory(err);
+    if (credentials->n_urls < n)
+        return no_memory(err);
+    return options->n_urls == 0 ? check_redis_url(by_default, err) : RLOCK_OK;
 }
 
 static enum rlock_status find_password(struct credentials *credentials,
@@ -135,11 +165,12 @@ static enum rlock_status find_password(struct credentials *credentials,
     if (variable == NULL && options->password_command != NULL)
         credentials->place = (struct password_place){.name = "password command",
                                                      .command = options->password_command};
-    credentials->password = variable == NULL ? NULL : strdup(variable);
+    credentials->password_variable = variable;
+    credentials->password = variable == NULL ? NULL : strdup(getenv(variable));
     return variable != NULL && credentials->password == NULL ? no_memory(err) : RLOCK_OK;
 }
 
-/* REDISCLI_AUTH is not used for Sentinels: it is the password of the Redis servers. */
+/* VALKEYCLI_AUTH and REDISCLI_AUTH are not used for Sentinels: they are for the servers. */
 static enum rlock_status find_sentinel_password(struct credentials *credentials,
                                                 const struct options *options,
                                                 struct rlock_error *err)
@@ -160,7 +191,7 @@ static bool has_sentinel_url(const struct credentials *credentials)
     size_t i;
 
     for (i = 0; i < credentials->n_urls; i++)
-        if (strstr(credentials->url[i], "+sentinel://") != NULL)
+        if (strcasestr(credentials->url[i], "+sentinel://") != NULL)
             return true;
     return false;
 }

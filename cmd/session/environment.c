@@ -2,6 +2,7 @@
 /* environment: the environment variables that rlock inherits, hides and gives to the command. */
 #include "session/environment.h"
 
+#include "options/variable.h"
 #include "process/dumpable.h"
 #include "session/credentials.h"
 #include "wire/url.h"
@@ -16,31 +17,23 @@
 /* The tokens of all parent locks except that of the nearest one, which is in RLOCK_TOKEN. */
 #define PARENT_TOKENS "RLOCK_PARENT_TOKENS"
 
-/* Is the entry NAME=...? */
-static bool is_named(const char *entry, const char *name)
-{
-    size_t n = strlen(name);
-
-    return strncmp(entry, name, n) == 0 && entry[n] == '=';
-}
-
-static const char *value_of(char *const *inherited, const char *name)
+const char *environment_value(char *const *inherited, const char *name)
 {
     for (; *inherited != NULL; inherited++)
-        if (is_named(*inherited, name))
+        if (variable_is_named(*inherited, name))
             return *inherited + strlen(name) + 1;
     return "";
 }
 
 struct parent environment_parent(char *const *inherited)
 {
-    const char *nearest = value_of(inherited, "RLOCK_TOKEN");
+    const char *nearest = environment_value(inherited, "RLOCK_TOKEN");
     struct parent parent = {.n = 0};
     char *saved;
     char *word;
 
     if (*nearest == '\0' ||
-        asprintf(&parent.text, "%s %s", nearest, value_of(inherited, PARENT_TOKENS)) < 0)
+        asprintf(&parent.text, "%s %s", nearest, environment_value(inherited, PARENT_TOKENS)) < 0)
         parent.text = NULL;
     word = parent.text == NULL ? NULL : strtok_r(parent.text, " ", &saved);
     for (; word != NULL && parent.n < RLOCK_PARENTS_MAX; word = strtok_r(NULL, " ", &saved))
@@ -57,11 +50,11 @@ void parent_fini(struct parent *parent)
 /* RLOCK_KEY has each key on a line of its own. */
 enum parent_says environment_says(char *const *inherited, const char *key)
 {
-    const char *keys = value_of(inherited, "RLOCK_KEY");
+    const char *keys = environment_value(inherited, "RLOCK_KEY");
     const char *at;
     size_t n = strlen(key);
 
-    if (*value_of(inherited, "RLOCK_TOKEN") == '\0')
+    if (*environment_value(inherited, "RLOCK_TOKEN") == '\0')
         return PARENT_SAYS_NO;
     if (*keys == '\0')
         return PARENT_SAYS_TOKEN;
@@ -74,14 +67,15 @@ enum parent_says environment_says(char *const *inherited, const char *key)
 /* True if the value of the variable is a password, or names a file or command that has one. */
 static bool is_password(const char *entry)
 {
-    return is_named(entry, "REDISCLI_AUTH") || is_named(entry, "VALKEYCLI_AUTH") ||
+    return variable_is_named(entry, "REDISCLI_AUTH") ||
+           variable_is_named(entry, "VALKEYCLI_AUTH") ||
            strncmp(entry, "RLOCK_PASSWORD", strlen("RLOCK_PASSWORD")) == 0 ||
            strncmp(entry, "RLOCK_SENTINEL_PASSWORD", strlen("RLOCK_SENTINEL_PASSWORD")) == 0;
 }
 
 static bool is_url(const char *entry)
 {
-    return is_named(entry, "RLOCK_URL") || is_named(entry, "REDIS_URL");
+    return variable_is_named(entry, "RLOCK_URL") || variable_is_named(entry, "REDIS_URL");
 }
 
 /*
@@ -96,7 +90,7 @@ static bool holds_secret(char *entry)
 
     if (is_password(entry))
         return true;
-    if (is_named(entry, "REDIS_URL"))
+    if (variable_is_named(entry, "REDIS_URL"))
         return url_may_hold_password(strchr(entry, '=') + 1);
     for (; is_url(entry) && (url = strstr(url, "://")) != NULL; url++)
         if (url_find_password(url, &n) != NULL)
@@ -107,8 +101,9 @@ static bool holds_secret(char *entry)
 /* True if the value of the variable names a file or a command that has the password. */
 static bool names_place(const char *entry)
 {
-    return is_named(entry, "RLOCK_PASSWORD_FILE") || is_named(entry, "RLOCK_PASSWORD_COMMAND") ||
-           is_named(entry, "RLOCK_SENTINEL_PASSWORD_FILE");
+    return variable_is_named(entry, "RLOCK_PASSWORD_FILE") ||
+           variable_is_named(entry, "RLOCK_PASSWORD_COMMAND") ||
+           variable_is_named(entry, "RLOCK_SENTINEL_PASSWORD_FILE");
 }
 
 static void clear_value(char *entry)
@@ -121,9 +116,10 @@ static void clear_value(char *entry)
         memset(value, '*', strlen(value));
 }
 
+/* An entry without "=", such as execve(2) also accepts, has no value to hide. */
 static bool is_to_hide(char *entry)
 {
-    return holds_secret(entry) && !names_place(entry);
+    return strchr(entry, '=') != NULL && holds_secret(entry) && !names_place(entry);
 }
 
 static bool has_hidden; /* environment_hide() has copied a password to the heap */
@@ -154,15 +150,11 @@ void environment_forget(char *const *inherited)
     dumpable_allow();
 }
 
-static bool is_replaced(const char *entry)
+bool environment_hides(char *const *inherited, const char *name)
 {
-    static const char *const names[] = {"RLOCK_KEY",    "RLOCK_TOKEN", "RLOCK_FENCE",
-                                        "RLOCK_TTL_MS", "RLOCK_SLOT",  PARENT_TOKENS};
-    size_t i;
-
-    for (i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (is_named(entry, names[i]))
-            return true;
+    for (; *inherited != NULL; inherited++)
+        if (variable_is_named(*inherited, name))
+            return holds_secret(*inherited);
     return false;
 }
 
@@ -175,9 +167,20 @@ char **environment_plain(char *const *inherited)
         n++;
     plain = calloc(n + 1, sizeof *plain);
     for (n = 0; plain != NULL && *inherited != NULL; inherited++)
-        if (!holds_secret(*inherited) && !is_replaced(*inherited))
+        if (!holds_secret(*inherited) && !variable_is_given(*inherited))
             plain[n++] = *inherited;
     return plain;
+}
+
+/* Does one of the `entries` set the variable that `entry` sets? */
+static bool is_set_by(const char *entry, char *const *entries)
+{
+    size_t n = strcspn(entry, "=") + 1;
+
+    for (; *entries != NULL; entries++)
+        if (strncmp(*entries, entry, n) == 0)
+            return true;
+    return false;
 }
 
 static bool add(struct environment *environment, const char *format, ...)
@@ -203,7 +206,7 @@ static bool add(struct environment *environment, const char *format, ...)
  * Copy the variables that rlock doesn't set itself. `stripped` becomes a list of the names of those
  * that are left out, as they hold a password.
  */
-static void copy_rest(struct environment *environment, bool keeps_secrets,
+static void copy_rest(struct environment *environment, char *const *entries, bool keeps_secrets,
                       char stripped[STRIPPED_BYTES])
 {
     char *const *inherited = environment->inherited;
@@ -211,13 +214,15 @@ static void copy_rest(struct environment *environment, bool keeps_secrets,
     for (; *inherited != NULL; inherited++) {
         size_t used = strlen(stripped);
 
-        if (is_replaced(*inherited))
+        if (variable_is_given(*inherited))
             continue;
-        if (is_named(*inherited, CREDENTIALS_STRIPPED)) {
+        if (variable_is_named(*inherited, CREDENTIALS_STRIPPED)) {
             snprintf(stripped + used, STRIPPED_BYTES - used, "%s%s", used > 0 ? " " : "",
                      strchr(*inherited, '=') + 1);
             continue;
         }
+        if ((keeps_secrets || !holds_secret(*inherited)) && is_set_by(*inherited, entries))
+            continue;
         if (keeps_secrets || !holds_secret(*inherited)) {
             environment->all[environment->n++] = *inherited;
             continue;
@@ -227,25 +232,8 @@ static void copy_rest(struct environment *environment, bool keeps_secrets,
     }
 }
 
-/*
- * The command may run rlock again, which has to know the tokens of all locks under which it runs.
- */
-static bool add_parent(struct environment *environment, const char *token)
-{
-    char tokens[RLOCK_PARENTS_MAX * (RLOCK_TOKEN_BYTES + 1) + 1] = "";
-    struct parent parent = environment_parent(environment->inherited);
-    size_t used = 0;
-    size_t i;
-
-    for (i = 0; i < parent.n && used + RLOCK_TOKEN_BYTES + 2 < sizeof tokens; i++)
-        if (strcmp(parent.token[i], token) != 0 && strlen(parent.token[i]) == RLOCK_TOKEN_BYTES)
-            used += (size_t)sprintf(tokens + used, "%s%s", used > 0 ? " " : "", parent.token[i]);
-    parent_fini(&parent);
-    return used == 0 || add(environment, "%s=%s", PARENT_TOKENS, tokens);
-}
-
 bool environment_make(struct environment *environment, char *const *inherited, const char *keys,
-                      bool keeps_secrets)
+                      char *const *entries, bool keeps_secrets)
 {
     char stripped[STRIPPED_BYTES] = "";
     size_t n = 0;
@@ -258,19 +246,71 @@ bool environment_make(struct environment *environment, char *const *inherited, c
         .inherited = inherited};
     if (environment->all == NULL)
         return false;
-    copy_rest(environment, keeps_secrets, stripped);
+    copy_rest(environment, entries, keeps_secrets, stripped);
+    for (; *entries != NULL; entries++)
+        if (!add(environment, "%s", *entries))
+            return false;
     return add(environment, "RLOCK_KEY=%s", keys) &&
            (stripped[0] == '\0' || add(environment, "%s=%s", CREDENTIALS_STRIPPED, stripped));
 }
 
-bool environment_grant(struct environment *environment, const struct rlock_grant *grant,
-                       bool has_slot)
+/* Where environment_put_grant() writes the next variable. */
+struct place {
+    char *text;
+    size_t used;
+};
+
+static void put(struct place *place, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void put(struct place *place, const char *format, ...)
 {
-    return add(environment, "RLOCK_TOKEN=%s", grant->token) &&
-           add(environment, "RLOCK_FENCE=%" PRIu64, grant->fence) &&
-           add(environment, "RLOCK_TTL_MS=%" PRId64, grant->timing.ttl_ms) &&
-           (!has_slot || add(environment, "RLOCK_SLOT=%" PRId64, grant->slot)) &&
-           add_parent(environment, grant->token);
+    size_t room = ENVIRONMENT_GRANT_BYTES - place->used;
+    va_list args;
+    int written;
+
+    va_start(args, format);
+    written = vsnprintf(place->text + place->used, room, format, args);
+    va_end(args);
+    if (written > 0 && (size_t)written < room)
+        place->used += (size_t)written + 1;
+}
+
+/*
+ * The command may run rlock again, which has to know the tokens of all locks under which it runs.
+ */
+static void put_parents(struct place *place, char *const *inherited, const char *token)
+{
+    char tokens[RLOCK_PARENTS_MAX * (RLOCK_TOKEN_BYTES + 1) + 1] = "";
+    struct parent parent = environment_parent(inherited);
+    size_t used = 0;
+    size_t i;
+
+    for (i = 0; i < parent.n && used + RLOCK_TOKEN_BYTES + 2 < sizeof tokens; i++)
+        if (strcmp(parent.token[i], token) != 0 && strlen(parent.token[i]) == RLOCK_TOKEN_BYTES)
+            used += (size_t)sprintf(tokens + used, "%s%s", used > 0 ? " " : "", parent.token[i]);
+    parent_fini(&parent);
+    if (used > 0)
+        put(place, "%s=%s", PARENT_TOKENS, tokens);
+}
+
+void environment_put_grant(char text[ENVIRONMENT_GRANT_BYTES], char *const *inherited,
+                           const struct rlock_grant *grant, bool has_slot)
+{
+    struct place place = {.text = text};
+
+    put(&place, "RLOCK_TOKEN=%s", grant->token);
+    put(&place, "RLOCK_FENCE=%" PRIu64, grant->fence);
+    put(&place, "RLOCK_TTL_MS=%" PRId64, grant->timing.ttl_ms);
+    if (has_slot)
+        put(&place, "RLOCK_SLOT=%" PRId64, grant->slot);
+    put_parents(&place, inherited, grant->token);
+    text[place.used] = '\0';
+}
+
+void environment_add_grant(struct environment *environment, char text[ENVIRONMENT_GRANT_BYTES])
+{
+    for (; *text != '\0'; text += strlen(text) + 1)
+        environment->all[environment->n++] = text;
 }
 
 void environment_fini(struct environment *environment)

@@ -13,7 +13,13 @@ struct parent {
     char *text; /* heap */
 };
 
-/* environment_parent: read RLOCK_TOKEN and RLOCK_PARENT_TOKENS. Without memory: no tokens. */
+/* environment_value: the value of a variable; "": it isn't set. */
+const char *environment_value(char *const *inherited, const char *name);
+
+/* environment_hides: is the variable set, and kept from the command, as it has a password? */
+bool environment_hides(char *const *inherited, const char *name);
+
+/* environment_parent: read RLOCK_TOKEN and RLOCK_PARENT_TOKENS; no tokens if memory runs out. */
 struct parent environment_parent(char *const *inherited);
 void parent_fini(struct parent *parent);
 
@@ -45,7 +51,7 @@ char **environment_plain(char *const *inherited);
 /* The environment of the command. */
 struct environment {
     char **all;     /* heap array for execve(2), with a NULL at the end */
-    char *ours[16]; /* heap: the strings in `all` that are not borrowed from `inherited` */
+    char *ours[24]; /* heap: the strings in `all` that are not borrowed from `inherited` */
     int n_ours;
     size_t n; /* how many strings are in `all` */
     char *const *inherited;
@@ -53,18 +59,25 @@ struct environment {
 
 /*
  * environment_make: make the environment of the command from `inherited`, which is borrowed, and
- * add RLOCK_KEY with the `keys`, one on each line. Unless `keeps_secrets`, the variables that hold
+ * add RLOCK_KEY with the `keys`, one on each line, and the `entries`, which end with a NULL and
+ * replace inherited variables of the same name. Unless `keeps_secrets`, the variables that hold
  * a password are left out, and CREDENTIALS_STRIPPED lists their names. False: no memory.
  */
 bool environment_make(struct environment *environment, char *const *inherited, const char *keys,
-                      bool keeps_secrets);
+                      char *const *entries, bool keeps_secrets);
 
 /*
- * environment_grant: add the variables whose values come from the grant: RLOCK_TOKEN, RLOCK_FENCE,
- * RLOCK_TTL_MS, RLOCK_SLOT, and the list of the parent locks' tokens. False: no memory.
+ * environment_put_grant: write the variables whose values come from the grant, each as "NAME=value"
+ * with a NUL behind it, and an empty one at the end: RLOCK_TOKEN, RLOCK_FENCE, RLOCK_TTL_MS, with
+ * `has_slot` RLOCK_SLOT, and the list of the parent locks' tokens, which `inherited` has.
+ *
+ * environment_add_grant: add these variables. `text` is borrowed for as long as the environment is
+ * used. Allocates nothing.
  */
-bool environment_grant(struct environment *environment, const struct rlock_grant *grant,
-                       bool has_slot);
+#define ENVIRONMENT_GRANT_BYTES 1024
+void environment_put_grant(char text[ENVIRONMENT_GRANT_BYTES], char *const *inherited,
+                           const struct rlock_grant *grant, bool has_slot);
+void environment_add_grant(struct environment *environment, char text[ENVIRONMENT_GRANT_BYTES]);
 void environment_fini(struct environment *environment);
 
 #endif

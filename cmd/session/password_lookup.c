@@ -37,15 +37,16 @@
 #define POLL_MS 20           /* Linux before 5.3, without pidfd: from one waitpid(2) to the next */
 #define STOP_WITHIN_MS 200   /* after this time rlock kills a helper that hangs in open(2) */
 #define FOUND '+'            /* the first byte of an answer: the password follows */
+#define FOUND_EXPOSED '!'    /* as FOUND, but others may read the file (config_is_exposed()) */
 #define NOT_FOUND '-'        /* the first byte of an answer: an error message follows */
 #define ANSWER_BYTES (RLOCK_PASSWORD_MAX + 2)
 
-/* The state of the helper process. */
+/* What the helper process, which looks the password up, works with. */
 struct helper {
     const struct password_place *place;
     char *const *envp;
     int fd;
-    int64_t next_ms; /* for the rate of commands: see wait_for_turn() */
+    int64_t next_ms; /* limits how often the command runs: see wait_for_turn() */
     char answer[ANSWER_BYTES];
 };
 
@@ -58,9 +59,9 @@ static void answer_reason(struct helper *h, const char *why)
 static void answer_password(struct helper *h, const char *line)
 {
     if (*line == '\0')
-        answer_reason(h, "its first line is empty");
+        answer_reason(h, "the first line is empty");
     else if (strlen(line) > RLOCK_PASSWORD_MAX)
-        answer_reason(h, "its first line is longer than a password may be");
+        answer_reason(h, "the first line is longer than a password may be");
     else
         snprintf(h->answer, sizeof h->answer, "%c%s", FOUND, line);
 }
@@ -74,10 +75,12 @@ static void read_file(struct helper *h)
         answer_reason(h, why);
     else
         answer_password(h, line);
+    if (h->answer[0] == FOUND && config_is_exposed(h->place->file))
+        h->answer[0] = FOUND_EXPOSED;
     config_forget(line);
 }
 
-/* ---- a command ---- */
+/* ---- running the password command ---- */
 
 /*
  * Run the command in a new session: it has no terminal, and the helper can kill its process group.
@@ -195,10 +198,11 @@ static void run_command(struct helper *h, int64_t deadline_ms)
     if (command < 0)
         answer_reason(h, strerror(errno));
     else if (!await_command(h, command, out[0], deadline_ms, line, &status))
-        answer_reason(h, "it did not end within --connect-timeout, and was killed");
+        answer_reason(h, "the command did not end within --connect-timeout, and was killed");
     else if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0) {
         snprintf(why, sizeof why,
-                 WIFSIGNALED(status) ? "signal %d ended it" : "it exited with status %d",
+                 WIFSIGNALED(status) ? "signal %d ended the command"
+                                     : "the command exited with status %d",
                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
         answer_reason(h, why);
     } else {
@@ -208,7 +212,7 @@ static void run_command(struct helper *h, int64_t deadline_ms)
     close(out[0]);
 }
 
-/* ---- the process ---- */
+/* ---- the helper process ---- */
 
 static void detach(void)
 {
@@ -273,7 +277,7 @@ int password_helper_start(struct password_helper *helper, const struct password_
     return pid < 0 ? failed : 0;
 }
 
-/* ---- the program's side ---- */
+/* ---- how rlock asks the helper process ---- */
 
 static enum rlock_status gone(struct rlock_error *err)
 {
@@ -295,12 +299,13 @@ static int ask(void *context, int64_t deadline_ms, struct rlock_error *err)
 
 static enum rlock_status take(void *context, char *password, size_t room, struct rlock_error *err)
 {
-    const struct password_helper *helper = context;
+    struct password_helper *helper = context;
     ssize_t n;
 
     dumpable_forbid();
     n = recv(helper->fd, password, room, MSG_DONTWAIT);
-    if (n > 0 && password[0] == FOUND) {
+    if (n > 0 && (password[0] == FOUND || password[0] == FOUND_EXPOSED)) {
+        helper->is_exposed = password[0] == FOUND_EXPOSED;
         memmove(password, password + 1, (size_t)n - 1);
         password[n - 1] = '\0';
         return RLOCK_OK;
@@ -308,7 +313,7 @@ static enum rlock_status take(void *context, char *password, size_t room, struct
     dumpable_allow();
     if (n <= 0)
         return gone(err);
-    *err = (struct rlock_error){.status = RLOCK_E_CONFIG, .reason = RLOCK_REASON_LOGIN};
+    *err = (struct rlock_error){.status = RLOCK_E_CONFIG, .reason = RLOCK_REASON_PASSWORD_LOOKUP};
     snprintf(err->text, sizeof err->text, "%.*s", (int)n - 1, password + 1);
     return RLOCK_E_CONFIG;
 }

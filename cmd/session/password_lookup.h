@@ -4,6 +4,7 @@
 #define PASSWORD_LOOKUP_H
 
 #include <rlock_admin.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 /*
@@ -17,8 +18,9 @@ struct password_place {
 };
 
 struct password_helper {
-    pid_t pid; /* 0: not started */
-    int fd;    /* a socket for requests and answers; close on exec */
+    pid_t pid;       /* 0: the helper was not started */
+    int fd;          /* a socket for requests and answers; close on exec */
+    bool is_exposed; /* a password was found in a file that others may read */
 };
 
 /*

@@ -12,7 +12,7 @@
  *
  * The second rule keeps two commands from running under the same lock after a server was killed:
  *
- * 1. The server is killed. Its locks are gone, but the commands under them still run.
+ * 1. The server is killed. The locks are gone, but the commands under these locks still run.
  * 2. Each rlock has an idle connection to the server. The kernel closes the connection, and rlock
  *    ends its command.
  * 3. An rlock that only waits for a lock drops its shared flock: it has no command to end, and
@@ -22,7 +22,8 @@
  *
  * An older version of rlock may have started a server in another directory (see
  * private_server_dir_open_older()). While processes use that server, new processes use it as well.
- * Two servers at the same time would grant the same lock twice. That could happen so:
+ * Two servers at the same time would grant the same lock twice. Without a precaution, two processes
+ * could cause this:
  *
  * 1. Process A gets the exclusive flock in the older directory: no process uses the server there.
  * 2. Process B connects to that server before the server has ended.
@@ -81,7 +82,7 @@ static enum rlock_status pause_before_retry(struct rlock_deadline deadline)
     return poll(&stop, 1, RETRY_MS) > 0 ? RLOCK_STOPPED : RLOCK_OK;
 }
 
-/* ---- one attempt ---- */
+/* ---- one attempt to use the server ---- */
 
 /*
  * Try once to connect to the server as one of its users.
@@ -99,7 +100,8 @@ static enum rlock_status try_join(struct private_server *server, int dir, struct
     if (server->users_fd < 0)
         server->users_fd = private_server_dir_open_file(dir, PRIVATE_SERVER_USERS);
     if (server->users_fd < 0)
-        return err_set(err, RLOCK_E_SYSTEM, errno, "local: lock file " PRIVATE_SERVER_USERS);
+        return err_set(err, RLOCK_E_SYSTEM, errno,
+                       "local: can't open the lock file " PRIVATE_SERVER_USERS);
     if (flock(server->users_fd, LOCK_SH | LOCK_NB) == 0) {
         server->alive_fd = private_server_process_connect(dir);
         if (server->alive_fd >= 0 &&
@@ -117,7 +119,8 @@ static enum rlock_status try_join(struct private_server *server, int dir, struct
         if (server->alive_fd < 0 && errno != EAGAIN)
             return RLOCK_PENDING;
         /*
-         * A server without users runs. It ends soon, or the next try makes this process its user.
+         * A server runs that has no users: either the server ends soon, or the next try makes this
+         * process its user.
          */
         close_fd(&server->alive_fd);
     }
@@ -125,7 +128,7 @@ static enum rlock_status try_join(struct private_server *server, int dir, struct
     return RLOCK_BUSY;
 }
 
-/* ---- the directories of older versions ---- */
+/* ---- a server in a directory of an older version ---- */
 
 /*
  * Use the server in the older directory `dir`, if other processes use it. RLOCK_PENDING: no process
@@ -156,7 +159,7 @@ static enum rlock_status join_in_older_place(struct private_server *server, int 
     return st;
 }
 
-/* ---- the directory of this version ---- */
+/* ---- a server in the directory of this version ---- */
 
 /*
  * Take the exclusive flock on PRIVATE_SERVER_START. Of several processes that find no server at the
@@ -176,7 +179,8 @@ static enum rlock_status lock_start(int dir, struct rlock_deadline deadline, int
         if (*start_fd < 0)
             *start_fd = private_server_dir_open_file(dir, PRIVATE_SERVER_START);
         if (*start_fd < 0)
-            return err_set(err, RLOCK_E_SYSTEM, errno, "local: lock file " PRIVATE_SERVER_START);
+            return err_set(err, RLOCK_E_SYSTEM, errno,
+                           "local: can't open the lock file " PRIVATE_SERVER_START);
         if (flock(*start_fd, LOCK_EX | LOCK_NB) == 0) {
             if (private_server_dir_has(dir, PRIVATE_SERVER_START, *start_fd))
                 return RLOCK_OK;
@@ -206,7 +210,7 @@ static enum rlock_status start(struct private_server *server, int dir,
     while (flock(server->users_fd, LOCK_SH) != 0)
         if (errno != EINTR)
             return err_set(err, RLOCK_E_SYSTEM, errno,
-                           "local: flock of lock file " PRIVATE_SERVER_USERS);
+                           "local: can't lock the file " PRIVATE_SERVER_USERS);
     st = private_server_process_start(dir, deadline, err);
     if (st != RLOCK_OK)
         return st;

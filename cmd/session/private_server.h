@@ -6,8 +6,6 @@
 #include <rlock.h>
 #include <stdbool.h>
 
-#define PRIVATE_SERVER_URL "local:"
-
 /*
  * What this process holds open while it uses the private server. The server ends when no process
  * uses it any more. Only private_server.c writes the fields.
@@ -47,7 +45,7 @@ enum rlock_status private_server_open(struct private_server *server, struct rloc
 /*
  * private_server_has_ended: has the server ended, and with it all of its locks? Call this when
  * `alive_fd` is readable. If the server runs, and has only closed that connection, this function
- * connects again. After it has returned true, it returns false.
+ * connects again. Further calls return false.
  */
 bool private_server_has_ended(struct private_server *server);
 

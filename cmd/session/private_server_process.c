@@ -3,7 +3,7 @@
  * private_server_process: the private server's process, from its start to its end.
  *
  * There are three processes: the server, its parent, and the parent's other child, which waits for
- * the end of the last user. They end in these steps:
+ * the end of the last user. These processes end in the following steps:
  *
  * 1. The waiting process blocks in flock(2) until it gets the exclusive flock on
  *    PRIVATE_SERVER_USERS. The kernel grants that flock when the last user of the server has
@@ -95,7 +95,7 @@ int private_server_process_connect(int dir)
     return -1;
 }
 
-/* ---- the server ---- */
+/* ---- becoming the server ---- */
 
 static void raise_limit(unsigned which, rlim_t wanted)
 {
@@ -166,7 +166,7 @@ static void become_server(pid_t parent, int log)
     _exit(127);
 }
 
-/* ---- the server's parent ---- */
+/* ---- becoming the server's parent ---- */
 
 /*
  * The parent was forked from an rlock, and has the arguments and environment of that rlock. Clear
@@ -293,15 +293,16 @@ static bool await_end(int dir, int users, pid_t server)
             close(users);
             users = current;
         }
-        /* if no waiting process runs: fork(2) failed, it was killed, or its file was replaced */
+        /* no waiting process runs: fork(2) failed, or the process was killed or waited for a file
+         * that a cleaner has removed */
         if (waiter < 0 || (ended > 0 && ended == waiter))
             waiter = start_waiter(users, getpid());
     }
 }
 
 /*
- * Become the server's parent, in a process just forked. It leaves the session, the terminal and the
- * descriptors of the rlock that starts the server.
+ * Become the server's parent, in a process just forked. The parent leaves the session, the terminal
+ * and the descriptors of the rlock that starts the server.
  */
 static void become_parent(int dir, int log, int alive)
 {

@@ -2,8 +2,12 @@
 /* session: what a verb needs for its lock: the messages, the server, the library's handle. */
 #include "session/session.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "options/config.h"
+#include "options/units.h"
+#include "output/taken.h"
+#include "output/wall_time.h"
 #include "process/dumpable.h"
 #include "process/user.h"
 #include "session/credentials.h"
@@ -15,8 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
+
+#define GIVE_BACK_MS 2000 /* how long session_give_back() waits for the reply to its release */
 
 extern char **environ;
 
@@ -37,15 +42,20 @@ void session_init(struct session *session, const struct options *options)
         .report = {.level = level_of(options),
                    .json = options->json != 0,
                    .key = keys_shown != NULL ? keys_shown : first_key,
-                   .start_ms = rlock_clock_ms()},
+                   .start_ms = rlock_clock_ms(),
+                   .pid = getpid()},
         .signals = {.fd = -1, .stop_fd = -1},
         .private_server = PRIVATE_SERVER_NONE,
         .password_helper = {.fd = -1},
         .sentinel_password_helper = {.fd = -1},
+        .event_hook = {.fd = -1},
         .holder_pid = getpid(),
+        .holds = {.dir = -1},
+        .keys = options->keys,
+        .n_keys = options->n_keys,
         .keys_shown = keys_shown,
     };
-    progress_init(&session->progress, &session->report);
+    progress_init(&session->progress, &session->report, options->connect_ms, options->warn_wait_ms);
 }
 
 enum exit_reason session_open_signals(struct session *session)
@@ -62,6 +72,12 @@ void session_set_holder(struct session *session, pid_t holder_pid, bool has_rene
     session->has_renewer = has_renewer;
 }
 
+void session_set_person(struct session *session, int64_t hold_ms, bool has_renewer)
+{
+    session_set_holder(session, 0, has_renewer);
+    session->hold_ms = hold_ms;
+}
+
 bool session_is_interrupted(struct session *session)
 {
     return signals_end(&session->signals, &session->interrupted_by);
@@ -75,13 +91,34 @@ static void blocked(void *context, const struct rlock_obstacle *obstacle)
 
     if (session->hooks != NULL && session->hooks->blocked != NULL)
         session->hooks->blocked(session->hooks->context, obstacle);
+    session_check_hook(session);
     progress_show(&session->progress, obstacle);
+    service_status_show(&session->service_status, &session->report, obstacle);
+}
+
+bool session_secret_is_exposed(const struct session *session)
+{
+    return session->is_secret_exposed || session->password_helper.is_exposed;
+}
+
+static void warn_of_secret(struct session *session)
+{
+    char why[400];
+
+    if (session->has_warned_of_secret || !session_secret_is_exposed(session))
+        return;
+    session->has_warned_of_secret = true;
+    snprintf(why, sizeof why,
+             "%.300s has a password, and others than its owner may read it: chmod go= this file",
+             session->secret_file);
+    progress_warn(&session->progress, why);
 }
 
 static void sent(void *context)
 {
-    const struct session *session = context;
+    struct session *session = context;
 
+    warn_of_secret(session);
     if (session->hooks != NULL && session->hooks->sent != NULL)
         session->hooks->sent(session->hooks->context);
 }
@@ -104,7 +141,39 @@ static void unreachable(void *context)
                           session->options->connect_ms);
 }
 
-/* ---- the handle ---- */
+/* ---- starting the command of --on-event ---- */
+
+void session_start_hook(struct session *session)
+{
+    const struct options *options = session->options;
+    struct event_hook_plan plan = {.options = options, .mask = &session->signals.inherited};
+    char *keys;
+    char why[100];
+    int failed;
+
+    /* RLOCK_EVENT is set in the command of --on-event: an rlock there must not run it again */
+    if (options->on_event == NULL || getenv("RLOCK_EVENT") != NULL)
+        return;
+    keys = options_keys(options, '\n');
+    plan.keys = keys;
+    failed = keys != NULL ? event_hook_start(&session->event_hook, &plan) : ENOMEM;
+    free(keys);
+    report_set_listener(&session->report, event_hook_tell, &session->event_hook);
+    if (failed == 0)
+        return;
+    snprintf(why, sizeof why, "--on-event: no process can be started: %s", strerror(failed));
+    progress_warn(&session->progress, why);
+}
+
+void session_check_hook(struct session *session)
+{
+    char why[300];
+
+    if (event_hook_failure(&session->event_hook, why, sizeof why))
+        progress_warn(&session->progress, why);
+}
+
+/* ---- opening the library's handle ---- */
 
 static const char *user_name(void)
 {
@@ -130,6 +199,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     const struct rlock_password_source sentinel_password_source =
         password_helper_source(&session->sentinel_password_helper);
     struct rlock_config config = {
+        .size = sizeof(struct rlock_config),
         .urls = is_local ? &private_url : (const char *const *)credentials->url,
         .n_urls = credentials->n_urls,
         .password = is_local ? NULL : credentials->password,
@@ -141,8 +211,8 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .tls_name = options->tls_name,
         .tls_cert = options->tls_cert,
         .tls_key = options->tls_key,
-        .keys = options->keys,
-        .n_keys = verb_table[options->verb].has_no_lease ? 0 : options->n_keys,
+        .keys = session->keys,
+        .n_keys = verb_table[options->verb].has_no_lease ? 0 : session->n_keys,
         /* a lease that exists keeps its protocol and mode, whatever the options say */
         .protocol = has_token ? RLOCK_PROTOCOL_TOKEN : options->protocol,
         .mode = has_token ? RLOCK_EXCLUSIVE : options->mode,
@@ -158,14 +228,17 @@ static enum rlock_status open_lock(struct session *session, const char *program,
                    .command = program,
                    .label = options->label,
                    .pid = session->holder_pid,
-                   .has_renewer = session->has_renewer},
+                   .has_renewer = session->has_renewer,
+                   .hold_ms = session->hold_ms},
         .connect_ms = options->connect_ms,
         .replicas = options->replicas,
+        .history = options->history,
         .queue = (enum rlock_queue)options->queue,
         .observer = {.on_blocked = blocked,
                      .on_warning = warn,
                      .context = session,
                      .every_ms = progress_every_ms(&session->progress)},
+        .without_scripts = options->scripts == SCRIPTS_NO,
     };
 
     st = rlock_open(&session->lock, &config, err);
@@ -175,7 +248,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     return st;
 }
 
-/* ---- passwords ---- */
+/* ---- starting the password helpers, and clearing passwords ---- */
 
 static enum rlock_status start_helper(struct password_helper *helper,
                                       const struct password_place *place, struct rlock_error *err)
@@ -193,20 +266,6 @@ static enum rlock_status start_helper(struct password_helper *helper,
     return err_set(err, RLOCK_E_SYSTEM, failed, "password: no helper process could be started");
 }
 
-static enum rlock_status start_helpers(struct session *session,
-                                       const struct credentials *credentials,
-                                       struct rlock_error *err)
-{
-    enum rlock_status st;
-
-    session->has_sentinel_password =
-        credentials->sentinel_password != NULL || credentials->sentinel_place.name != NULL;
-    st = start_helper(&session->password_helper, &credentials->place, err);
-    if (st == RLOCK_OK)
-        st = start_helper(&session->sentinel_password_helper, &credentials->sentinel_place, err);
-    return st;
-}
-
 static bool has_password(const struct credentials *credentials)
 {
     size_t i;
@@ -218,6 +277,24 @@ static bool has_password(const struct credentials *credentials)
     return credentials->password != NULL || credentials->sentinel_password != NULL;
 }
 
+static enum rlock_status start_helpers(struct session *session,
+                                       const struct credentials *credentials,
+                                       struct rlock_error *err)
+{
+    enum rlock_status st;
+
+    session->secret_file = credentials->place.file;
+    if (credentials->password == NULL && credentials->sentinel_password == NULL &&
+        has_password(credentials) && session->options->url_from == FROM_FILE) {
+        session->secret_file = session->options->file;
+        session->is_secret_exposed = config_is_exposed(session->secret_file);
+    }
+    st = start_helper(&session->password_helper, &credentials->place, err);
+    if (st == RLOCK_OK)
+        st = start_helper(&session->sentinel_password_helper, &credentials->sentinel_place, err);
+    return st;
+}
+
 /*
  * Clear the passwords in the options and the environment, as the library has copied them. With
  * --pass-credentials the environment keeps its passwords, for the command.
@@ -225,22 +302,20 @@ static bool has_password(const struct credentials *credentials)
 static void forget_passwords(const struct session *session, bool has_password)
 {
     const struct options *options = session->options;
-    size_t i;
 
-    for (i = 0; i < options->n_texts; i++)
-        if (strstr(options->texts[i], "://") != NULL)
-            url_mask(options->texts[i]);
-    if (has_password) /* never allowed again: the library keeps the password */
+    options_mask_urls(options);
+    if (has_password) /* without a dumpable_allow() later: the library keeps the password */
         dumpable_forbid();
     if (!options->pass_credentials)
         environment_forget(environ);
 }
 
-/* ---- the private server ---- */
+/* ---- using the private server of -u local: ---- */
 
 static void say_warning(const struct session *session, const char *why)
 {
-    report_say(&session->report, REPORT_NOTICE, (struct message){.what = "warning", .why = why});
+    report_say(&session->report, REPORT_NOTICE,
+               (struct message){.what = EVENT_WARNING, .why = why});
 }
 
 /*
@@ -298,36 +373,71 @@ static enum rlock_status open_private_server(struct session *session, struct rlo
     return st;
 }
 
-/* ---- opening ---- */
+/* ---- opening the session ---- */
+
+/*
+ * The TTL to acquire the lock with. A person's hold begins with a short lease, and gets its whole
+ * length when its token is stored: if rlock is killed in between, nobody could release the lock.
+ */
+static int64_t first_ttl_ms(const struct session *session)
+{
+    const struct options *options = session->options;
+    int64_t ttl_ms =
+        session->hold_ms > 0 && !options->renews ? options_by_default.ttl_ms : options->ttl_ms;
+
+    return session->hold_ms > 0 && session->hold_ms < ttl_ms ? session->hold_ms : ttl_ms;
+}
 
 static enum rlock_status open_server(struct session *session, const struct credentials *credentials,
                                      struct rlock_error *err)
 {
     const struct options *options = session->options;
-    enum rlock_status st =
-        rlock_timing_fit(options->ttl_ms, session->token != NULL ? -1 : options->kill_after_ms,
-                         &session->timing, err);
+    bool ends_command = session->token == NULL && session->hold_ms == 0;
+    enum rlock_status st = rlock_timing_fit(
+        first_ttl_ms(session), ends_command ? options->kill_after_ms : -1, &session->timing, err);
 
     if (st != RLOCK_OK)
         return st;
-    if (credentials->n_urls == 1 && strcmp(credentials->url[0], PRIVATE_SERVER_URL) == 0)
+    if (credentials->n_urls == 1 && strcmp(credentials->url[0], OPTIONS_LOCAL_URL) == 0)
         return open_private_server(session, err);
     return start_helpers(session, credentials, err);
 }
 
-enum exit_reason session_open(struct session *session, const char *program)
+/*
+ * Prepare what an rlock in the command is told about the server. Warn if we are such an rlock, and
+ * use another server than the lock that we run under: the two locks exclude nobody from each other.
+ */
+static void tell_servers(struct session *session, const struct credentials *credentials)
+{
+    const char *parents;
+    char why[500];
+
+    same_server_init(&session->same_server, session->options, credentials, environ);
+    parents = same_server_differs(&session->same_server, environ);
+    if (parents == NULL || verb_table[session->options->verb].has_no_lease)
+        return;
+    session->has_other_server = true;
+    snprintf(why, sizeof why,
+             "this rlock uses the server %.200s, but the rlock that it runs under uses %.200s",
+             session->same_server.names, parents);
+    report_say(&session->report, REPORT_NOTICE,
+               (struct message){.what = EVENT_WARNING,
+                                .why = why,
+                                .hint = "see RLOCK_URL and -u: locks on different servers don't "
+                                        "exclude each other"});
+}
+
+enum exit_reason session_open_with(struct session *session, const char *program,
+                                   const struct credentials *credentials)
 {
     struct rlock_error err = {.status = RLOCK_OK};
-    struct credentials credentials;
-    enum rlock_status st = credentials_read(&credentials, session->options, &err);
+    enum rlock_status st = open_server(session, credentials, &err);
 
-    if (st != RLOCK_OK)
-        return session_fault(session, &err);
-    st = open_server(session, &credentials, &err);
     if (st == RLOCK_OK)
-        st = open_lock(session, program, &credentials, &err);
-    forget_passwords(session, has_password(&credentials));
-    credentials_fini(&credentials);
+        st = open_lock(session, program, credentials, &err);
+    if (st == RLOCK_OK)
+        tell_servers(session, credentials);
+    forget_passwords(session, has_password(credentials));
     if (st == RLOCK_OK)
         return REASON_GRANTED;
     if (st == RLOCK_STOPPED)
@@ -337,7 +447,71 @@ enum exit_reason session_open(struct session *session, const char *program)
     return session_fault(session, &err);
 }
 
+enum exit_reason session_open(struct session *session, const char *program)
+{
+    struct rlock_error err = {.status = RLOCK_OK};
+    struct credentials credentials;
+    enum exit_reason reason;
+
+    if (credentials_read(&credentials, session->options, &err) != RLOCK_OK)
+        return session_fault(session, &err);
+    reason = session_open_with(session, program, &credentials);
+    credentials_fini(&credentials);
+    return reason;
+}
+
+enum exit_reason session_adopt(struct session *session, const struct credentials *credentials,
+                               const char *token, const char *const *keys, size_t n_keys)
+{
+    struct rlock_error err = {.status = RLOCK_OK};
+
+    rlock_close(session->lock);
+    session->lock = NULL;
+    session->token = token;
+    session->keys = keys;
+    session->n_keys = n_keys;
+    return open_lock(session, NULL, credentials, &err) == RLOCK_OK ? REASON_GRANTED
+                                                                   : session_fault(session, &err);
+}
+
 /* ---- the token of a lease that exists ---- */
+
+enum exit_reason session_read_holds(struct session *session, const struct credentials *credentials,
+                                    bool creates)
+{
+    const struct options *options = session->options;
+    struct rlock_error err = {.status = RLOCK_OK};
+    char *server = same_server_names(credentials->url, credentials->n_urls);
+
+    if (holds_open(&session->holds, server, options->keys, options->n_keys, creates, &err) ==
+        RLOCK_OK)
+        return REASON_GRANTED;
+    return session_fault(session, &err);
+}
+
+/*
+ * Use the token of the user's hold. One hold must have all of the keys: of two holds rlock would
+ * not know which the user means.
+ */
+static enum exit_reason use_hold(struct session *session)
+{
+    const struct holds *holds = &session->holds;
+    size_t i;
+
+    if (holds->n == 0)
+        return report_fault(&session->report, REASON_USAGE,
+                            "no token: set RLOCK_TOKEN, or name a file with --token-file, or take "
+                            "the lock by rlock hold",
+                            0);
+    for (i = 0; i < holds->n_keys; i++)
+        if (strcmp(holds->hold[i].token, holds->hold[0].token) != 0)
+            return report_fault(&session->report, REASON_USAGE,
+                                "no token: none of your holds has all of these keys: name the "
+                                "keys of one hold",
+                                0);
+    session->token = holds->hold[0].token;
+    return REASON_GRANTED;
+}
 
 static enum exit_reason read_token_file(struct session *session, const char *path)
 {
@@ -357,6 +531,27 @@ static enum exit_reason read_token_file(struct session *session, const char *pat
     return REASON_GRANTED;
 }
 
+void session_end_hold(const struct session *session)
+{
+    if (session->token != NULL)
+        holds_remove(&session->holds, session->token);
+}
+
+void session_hold_over_text(char why[HOLD_OVER_BYTES], const struct hold *hold)
+{
+    char until[WALL_TIME_BYTES];
+
+    wall_time_local(until, hold->until_ms);
+    if (wall_time_now_ms() >= hold->until_ms)
+        snprintf(why, HOLD_OVER_BYTES, "your hold has ended at %s, when its time was over", until);
+    else
+        snprintf(why, HOLD_OVER_BYTES,
+                 "your hold, which was to last until %s, has ended before: it was broken, released "
+                 "by another process, or lost by the server",
+                 until);
+}
+
+/* Read the token that the user gives. `token` NULL: none is given. */
 static enum exit_reason read_token(struct session *session)
 {
     const struct options *options = session->options;
@@ -366,10 +561,7 @@ static enum exit_reason read_token(struct session *session)
     if (options->token_file != NULL && (options->token_file_from > FROM_FILE || inherited == NULL))
         return read_token_file(session, options->token_file);
     session->token = inherited;
-    if (inherited == NULL)
-        return report_fault(&session->report, REASON_USAGE,
-                            "no token: set RLOCK_TOKEN, or name a file with --token-file", 0);
-    if (*inherited == '\0')
+    if (inherited != NULL && *inherited == '\0')
         return report_fault(&session->report, REASON_USAGE,
                             "RLOCK_TOKEN is empty: the rlock acquire that should have set it has "
                             "probably failed",
@@ -377,50 +569,115 @@ static enum exit_reason read_token(struct session *session)
     return REASON_GRANTED;
 }
 
-/* ---- asking for the lock ---- */
+/* Open the session for the token that the user gives, or else for the user's hold of the keys. */
+static enum exit_reason open_by_token(struct session *session)
+{
+    struct rlock_error err = {.status = RLOCK_OK};
+    struct credentials credentials;
+    enum exit_reason reason = read_token(session);
 
-/* Report why the lock was not granted. With several keys, name the key that was not free. */
+    if (reason != REASON_GRANTED)
+        return reason;
+    if (credentials_read(&credentials, session->options, &err) != RLOCK_OK)
+        return session_fault(session, &err);
+    if (session->token == NULL) {
+        reason = session_read_holds(session, &credentials, false);
+        if (reason == REASON_GRANTED)
+            reason = use_hold(session);
+    }
+    if (reason == REASON_GRANTED)
+        reason = session_open_with(session, NULL, &credentials);
+    credentials_fini(&credentials);
+    return reason;
+}
+
+/* ---- asking for the lock, and giving it back ---- */
+
+/* With several keys, write which of them is not free: "job:c is ". */
+static void put_key(char text[100], const struct session *session,
+                    const struct rlock_obstacle *obstacle)
+{
+    const struct options *options = session->options;
+    char key[90];
+
+    text[0] = '\0';
+    if (options->n_keys <= 1 || obstacle->key >= options->n_keys)
+        return;
+    err_escape(key, sizeof key, options->keys[obstacle->key]);
+    snprintf(text, 100, "%s is ", key);
+}
+
+/* Write why the lock was not granted: who holds it, or which trouble the server has. */
+static void put_obstacle(char text[TAKEN_BYTES + 100], const struct session *session,
+                         const struct rlock_obstacle *obstacle)
+{
+    struct taken taken = taken_of_obstacle(obstacle);
+    char words[TAKEN_BYTES];
+    char key[100];
+
+    if (obstacle->trouble.status != RLOCK_OK) {
+        progress_trouble(text, TAKEN_BYTES + 100, obstacle, rlock_clock_ms());
+    } else if (obstacle->holder.text[0] == '\0') {
+        snprintf(text, TAKEN_BYTES + 100, "not granted in time");
+    } else {
+        put_key(key, session, obstacle);
+        taken_text(words, &taken);
+        snprintf(text, TAKEN_BYTES + 100, "%s%s", key, words);
+    }
+}
+
+/*
+ * Report why the lock was not granted: busy, timeout, or superseded by a newer waiter. If another
+ * owner has the lock, the message is a notice, which --quiet suppresses. If the server could not be
+ * reached, the message is a failure.
+ */
 static enum exit_reason report_busy(const struct session *session, enum exit_reason reason,
                                     const struct rlock_obstacle *obstacle)
 {
-    const struct options *options = session->options;
-    char key[100] = "";
-    char why[500];
+    struct taken taken = taken_of_obstacle(obstacle);
+    struct message message = {.what = event_of_reason(reason)};
+    int64_t waited_ms = rlock_clock_ms() - session->report.start_ms;
+    bool has_party = obstacle->holder.text[0] != '\0';
+    char obstacle_text[TAKEN_BYTES + 100];
+    char waited[UNITS_TEXT_BYTES];
+    char why[TAKEN_BYTES + 200];
 
-    if (options->n_keys > 1 && obstacle->key < options->n_keys)
-        err_escape(key, sizeof key, options->keys[obstacle->key]);
-    if (obstacle->trouble.status != RLOCK_OK)
-        progress_trouble(why, sizeof why, obstacle, rlock_clock_ms());
-    else if (obstacle->holder[0] == '\0')
-        snprintf(why, sizeof why, "not granted in time");
-    else if (obstacle->left_ms < 0)
-        snprintf(why, sizeof why, "%s%sheld by %s, never expires", key, *key ? " is " : "",
-                 obstacle->holder);
+    put_obstacle(obstacle_text, session, obstacle);
+    units_tenths(waited, waited_ms);
+    if (reason == REASON_BUSY)
+        snprintf(why, sizeof why, "%s", obstacle_text);
+    else if (reason == REASON_TIMEOUT)
+        snprintf(why, sizeof why, "after %s: %s", waited, obstacle_text);
     else
-        snprintf(why, sizeof why, "%s%sheld by %s, expires in %lld.%01d s unless renewed", key,
-                 *key ? " is " : "", obstacle->holder, (long long)(obstacle->left_ms / 1000),
-                 (int)(obstacle->left_ms % 1000 / 100));
-    report_say(&session->report, REPORT_NOTICE,
-               (struct message){.what = exit_reason_row(reason)->name, .why = why});
+        snprintf(why, sizeof why, "after %s by a newer waiter%s%s", waited, has_party ? ": " : "",
+                 obstacle->holder.text);
+    if (reason != REASON_BUSY)
+        message_add(&message, fact_number("waited_ms", waited_ms));
+    if (reason != REASON_SUPERSEDED)
+        taken_add_facts(&message, &taken);
+    else if (has_party)
+        message_add(&message, fact_party("superseded_by", &obstacle->holder, NULL));
+    if (obstacle->trouble.status != RLOCK_OK)
+        message_add(&message, fact_time("trouble_since", wall_time_of(obstacle->trouble_ms)));
+    message.why = why;
+    report_say(&session->report,
+               obstacle->trouble.status != RLOCK_OK ? REPORT_FAILURE : REPORT_NOTICE, message);
     return reason;
 }
 
 static enum exit_reason report_done(const struct session *session,
                                     const struct rlock_obstacle *obstacle)
 {
-    time_t at = (time_t)(obstacle->since_ms / 1000);
-    char when[40] = "";
+    struct message message = {.what = EVENT_DONE};
+    struct taken taken = taken_of_obstacle(obstacle);
+    char when[WALL_TIME_BYTES];
     char why[400];
-    struct tm utc;
 
-    if (gmtime_r(&at, &utc) != NULL)
-        strftime(when, sizeof when, ", at %Y-%m-%dT%H:%M:%SZ", &utc);
-    snprintf(why, sizeof why, "by %s%s", obstacle->holder, when);
-    report_say(&session->report, REPORT_NOTICE,
-               (struct message){.what = exit_reason_row(REASON_DONE)->name,
-                                .why = why,
-                                .who = obstacle->holder,
-                                .at_ms = obstacle->since_ms});
+    wall_time_local(when, obstacle->holder.since_ms);
+    snprintf(why, sizeof why, "by %s, at %s", obstacle->holder.text, when);
+    message.why = why;
+    taken_add_facts(&message, &taken);
+    report_say(&session->report, REPORT_NOTICE, message);
     return REASON_DONE;
 }
 
@@ -428,7 +685,7 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
                                  struct rlock_grant *grant, int64_t *granted_at_ms)
 {
     struct rlock_deadline deadline = {RLOCK_NEVER, session->signals.stop_fd};
-    struct rlock_obstacle obstacle = {.left_ms = -1};
+    struct rlock_obstacle obstacle = {.left_ms = -1, .holder = {.slot = -1, .renewed_ms = -1}};
     struct rlock_error err = {.status = RLOCK_OK};
     enum rlock_status st;
 
@@ -451,33 +708,49 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
     if (st == RLOCK_GONE)
         return report_fault(
             &session->report, REASON_LOST,
-            "--nested: no parent lock holds this key: it is gone, or has another key", 0);
+            "--nested: no parent rlock holds this key: its lock has ended, or has another key", 0);
     return session_fault(session, &err);
 }
 
-/* ---- the exit status ---- */
+void session_give_back(const struct session *session)
+{
+    struct rlock_deadline deadline = deadline_in(deadline_never, GIVE_BACK_MS);
+    struct rlock_error err = {.status = RLOCK_OK};
+    enum rlock_status st = rlock_release(session->lock, deadline, RLOCK_ENDS_FREE, 0, &err);
+
+    if (st >= RLOCK_E_USAGE)
+        report_say(&session->report, REPORT_NOTICE,
+                   (struct message){.what = EVENT_NOT_RELEASED,
+                                    .why = err.text,
+                                    .hint = "the lock is free when its ttl ends"});
+}
+
+/* ---- faults, exit statuses, and the end of the session ---- */
 
 static const char *hint_for(const struct session *session, const struct rlock_error *err)
 {
-    if (exit_reason_of(err->status) == REASON_UNREACHABLE &&
+    if (exit_reason_of(err->status) == REASON_UNREACHABLE && err->said == 0 &&
         session->options->url_from == FROM_DEFAULT)
         return "name your server with -u URL, or use -u local: for locks on this machine alone";
-    if (err->reason == RLOCK_REASON_SENTINEL_LOGIN && !session->has_sentinel_password)
-        return "name the file with the password for the Sentinels with --sentinel-password-file";
     if (err->status == RLOCK_E_REFUSED && credentials_were_stripped())
         return "a parent rlock removed passwords from the environment: use a configuration file, "
                "or give the parent rlock --pass-credentials";
-    return NULL;
+    return rlock_reason_help(err->reason);
 }
 
 enum exit_reason session_fault(const struct session *session, const struct rlock_error *err)
 {
     enum exit_reason reason = exit_reason_of(err->status);
+    char why[sizeof err->text];
 
+    snprintf(why, sizeof why, "%s", err->text);
+    if (err->said > strlen("; "))
+        why[err->said - strlen("; ")] = '\0';
     report_say(&session->report, REPORT_FAILURE,
-               (struct message){.what = exit_reason_row(reason)->name,
-                                .why = err->text,
-                                .hint = hint_for(session, err)});
+               (struct message){.what = event_of_reason(reason),
+                                .why = why,
+                                .hint = hint_for(session, err),
+                                .said = err->said > 0 ? err->text + err->said : NULL});
     return reason;
 }
 
@@ -509,14 +782,17 @@ void session_disown(struct session *session)
 
 void session_close(struct session *session)
 {
+    event_hook_stop(&session->event_hook);
     rlock_close(session->lock);
     session->lock = NULL;
     password_helper_stop(&session->password_helper);
     password_helper_stop(&session->sentinel_password_helper);
     private_server_close(&session->private_server);
+    same_server_fini(&session->same_server);
     config_forget(session->token_from_file);
     session->token_from_file = NULL;
     session->token = NULL;
+    holds_fini(&session->holds);
     free(session->keys_shown);
     session->keys_shown = NULL;
 }
@@ -527,9 +803,7 @@ int session_with_token(const struct options *options, session_act *act)
     enum exit_reason reason;
 
     session_init(&session, options);
-    reason = read_token(&session);
-    if (reason == REASON_GRANTED)
-        reason = session_open(&session, NULL);
+    reason = open_by_token(&session);
     if (reason == REASON_GRANTED)
         reason = act(&session);
     session_close(&session);

@@ -19,9 +19,14 @@
 #include "options/options.h"
 #include "output/progress.h"
 #include "output/report.h"
+#include "output/service_status.h"
 #include "process/signals.h"
+#include "session/credentials.h"
+#include "session/event_hook.h"
+#include "session/holds.h"
 #include "session/password_lookup.h"
 #include "session/private_server.h"
+#include "session/same_server.h"
 
 #include <rlock_admin.h>
 
@@ -43,20 +48,31 @@ struct session {
     const struct options *options; /* borrowed */
     struct report report;
     struct progress progress;
+    struct service_status service_status;
     const struct session_hooks *hooks;      /* borrowed during session_acquire(); NULL: none */
     struct signals signals;                 /* fd -1: signals aren't blocked, and act by default */
     int interrupted_by;                     /* the signal that ends rlock before the command runs */
     struct private_server private_server;   /* of -u local:; users_fd -1: another server is used */
     struct password_helper password_helper; /* looks up the password of the Redis servers */
     struct password_helper sentinel_password_helper;
-    bool has_sentinel_password;
+    struct same_server same_server;
+    struct event_hook event_hook; /* runs the command of --on-event; fd -1: there is none */
+    bool has_other_server;        /* rlock has warned: a parent rlock's lock is on another server */
+    const char *secret_file;      /* borrowed: the file that has the password; NULL: none */
+    /* secret_file is the configuration file, and others than its owner may read it */
+    bool is_secret_exposed;
+    bool has_warned_of_secret;
     struct rlock_timing timing;
-    struct rlock *lock;    /* NULL: not open */
-    const char *token;     /* of the lease to renew or release; NULL: for all other verbs */
-    char *token_from_file; /* heap: the token, if a file has it; NULL: RLOCK_TOKEN has it */
-    pid_t holder_pid;      /* the process that other rlocks show as the holder; ours by default */
-    bool has_renewer;      /* a renew daemon will renew the lease (acquire --bind-pid) */
-    char *keys_shown;      /* heap: all keys, for messages; NULL: one key, none, or no memory */
+    struct rlock *lock;      /* NULL: not open */
+    const char *token;       /* the token of the lease to renew or release; NULL: for other verbs */
+    char *token_from_file;   /* heap: the token, if --token-file has it; else NULL */
+    const char *const *keys; /* the keys of the handle; borrowed from the options */
+    size_t n_keys;
+    struct holds holds; /* the user's holds of the keys; n 0: there are none, or none are needed */
+    int64_t hold_ms;    /* how long a person holds the lock (rlock hold); 0: a process holds it */
+    pid_t holder_pid;   /* the process that other rlocks show as the holder; ours by default */
+    bool has_renewer;   /* a renew daemon will renew the lease (acquire --bind-pid) */
+    char *keys_shown;   /* heap: all keys, for messages; NULL: one key, none, or no memory */
 };
 
 /* session_init: fill the session from the options, which are borrowed. Can't fail. */
@@ -75,6 +91,21 @@ enum exit_reason session_open_signals(struct session *session);
 void session_set_holder(struct session *session, pid_t holder_pid, bool has_renewer);
 
 /*
+ * session_set_person: let other rlocks show that the user, and not a process, holds the lock, for
+ * `hold_ms`. Call it before session_open().
+ */
+void session_set_person(struct session *session, int64_t hold_ms, bool has_renewer);
+
+/*
+ * session_read_holds: read the user's holds of the keys on the server of `credentials`. Returns
+ * REASON_GRANTED, or the reason that was reported.
+ *
+ *   creates  create the directory of the holds if it doesn't exist, as a new hold will be stored
+ */
+enum exit_reason session_read_holds(struct session *session, const struct credentials *credentials,
+                                    bool creates);
+
+/*
  * session_open: find the password or start the process that looks it up, start the private server
  * of -u local: if it doesn't run, and open the library's handle. Sends no request to the server
  * yet. `program` is the name of the command, which other rlocks show beside the holder.
@@ -87,10 +118,26 @@ void session_set_holder(struct session *session, pid_t holder_pid, bool has_rene
 enum exit_reason session_open(struct session *session, const char *program);
 
 /*
- * session_with_token: carry out a verb on a lease that exists: open a session for the lease whose
- * token is in a file or in RLOCK_TOKEN, call `act`, close the session. Returns the exit status.
+ * session_open_with: as session_open(), for a caller that has read the credentials itself. The
+ * credentials are borrowed; the caller frees them.
  */
-typedef enum exit_reason session_act(const struct session *session);
+enum exit_reason session_open_with(struct session *session, const char *program,
+                                   const struct credentials *credentials);
+
+/*
+ * session_adopt: open the handle anew, for the lease of this token on these keys, which are all
+ * borrowed. The handle then renews the lease as `rlock renew` does. `token` NULL: open the handle
+ * for a new lease. Returns REASON_GRANTED, or the reason that was reported.
+ */
+enum exit_reason session_adopt(struct session *session, const struct credentials *credentials,
+                               const char *token, const char *const *keys, size_t n_keys);
+
+/*
+ * session_with_token: carry out a verb on a lease that exists: open a session for the lease whose
+ * token is in a file, in RLOCK_TOKEN or in the user's holds, call `act`, close the session. Returns
+ * the exit status.
+ */
+typedef enum exit_reason session_act(struct session *session);
 int session_with_token(const struct options *options, session_act *act);
 
 /*
@@ -107,6 +154,25 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
                                  struct rlock_grant *grant, int64_t *granted_at_ms);
 
 /*
+ * session_end_hold: remove the files of the user's hold, whose lease has ended. Does nothing if the
+ * token is not that of a hold.
+ */
+void session_end_hold(const struct session *session);
+
+/*
+ * session_hold_over_text: write into `why` how a hold has ended that this process didn't end: when
+ * its time was over, or before that.
+ */
+#define HOLD_OVER_BYTES 200
+void session_hold_over_text(char why[HOLD_OVER_BYTES], const struct hold *hold);
+
+/*
+ * session_give_back: release a lock that was granted, but can't be handed out. If that fails,
+ * report that the lock stays taken until its TTL ends.
+ */
+void session_give_back(const struct session *session);
+
+/*
  * session_is_interrupted: take all signals received so far. If one of them stops rlock, rlock stops
  * in this call. True if one of them ends rlock; `interrupted_by` is that signal.
  */
@@ -120,7 +186,7 @@ enum exit_reason session_fault(const struct session *session, const struct rlock
 
 /*
  * session_deadline: returns the deadline of a single request: --connect-timeout from now. A verb
- * that asks servers in several steps hands over deadline_never instead: then each step has its own.
+ * that sends several requests passes deadline_never instead: then the library limits each request.
  */
 struct rlock_deadline session_deadline(const struct session *session);
 
@@ -129,6 +195,21 @@ struct rlock_deadline session_deadline(const struct session *session);
  * REASON_INTERRUPTED, and --conflict-exit-code instead of 75.
  */
 int session_status(const struct session *session, enum exit_reason reason);
+
+/*
+ * session_secret_is_exposed: may others read `secret_file`? The password helper checks the file
+ * when it reads the password, so the answer is known only after a request was sent.
+ */
+bool session_secret_is_exposed(const struct session *session);
+
+/*
+ * session_start_hook: start the process that runs the command of --on-event, if that option is
+ * given. Call it between session_open_signals() and session_open(). A failure is only a warning.
+ *
+ * session_check_hook: warn if that command or that process has failed. Doesn't block.
+ */
+void session_start_hook(struct session *session);
+void session_check_hook(struct session *session);
 
 /* session_quiet_helpers: from now on, discard what a --password-command writes to stderr. */
 void session_quiet_helpers(const struct session *session);

@@ -8,7 +8,7 @@ struct cgroup {
     int parent_fd; /* directory of the cgroup that rlock was started in; -1: no --cgroup */
     int procs_fd;  /* cgroup.procs of the new cgroup: a process that writes 0 here moves there */
     int kill_fd;   /* cgroup.kill of the new cgroup: the kernel kills all members on a write of 1 */
-    char name[48]; /* of the new cgroup's directory in the parent's; "": there is none */
+    char name[48]; /* name of the new cgroup's directory in parent_fd; "": there is none */
 };
 
 #define CGROUP_NONE                                    \

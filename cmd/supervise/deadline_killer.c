@@ -34,7 +34,7 @@
 #define GIVE_UP_MS 2000      /* how long after the deadline for KILL to wait for the last process */
 #define NO_TIMER_MS 100      /* without a timer: how often to look at the clock */
 
-/* ---- the bound process ---- */
+/* ---- binding, signalling and ending the bound process ---- */
 
 static int open_process(pid_t pid)
 {
@@ -57,8 +57,8 @@ int bound_process_open(struct bound_process *bound, pid_t pid)
 const char *bound_process_refusal(pid_t pid)
 {
     if (pid == 1)
-        return "all processes of this machine or container would end with it; start the work in a "
-               "shell of its own";
+        return "all processes of this machine or container would end with process 1; start the "
+               "work in a shell of its own";
     if (pid == getpid())
         return "it is this rlock, which exits soon; $$ in a shell is the pid of rlock if the shell "
                "runs rlock by exec";
@@ -118,6 +118,7 @@ pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spar
     if (!bound->is_noted)
         return 0;
     if (rlock_clock_ms() < kill_ms) { /* after the deadline for KILL, TERM would only delay KILL */
+        bound->ending.term_ms = rlock_clock_ms();
         signal_descendants(bound, SIGTERM, kill_ms);
         signal_process(bound->fd, SIGTERM);
     }
@@ -125,6 +126,8 @@ pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spar
         if (rlock_clock_ms() >= kill_ms + GIVE_UP_MS)
             return bound->tree.refused;
         if (rlock_clock_ms() >= kill_ms) {
+            if (number != SIGKILL)
+                bound->ending.kill_ms = rlock_clock_ms();
             number = SIGKILL;
             signal_process(bound->fd, SIGKILL);
         } else {
@@ -132,6 +135,7 @@ pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spar
         }
         signal_descendants(bound, number, kill_ms);
     }
+    bound->ending.ended_ms = rlock_clock_ms();
     return 0;
 }
 
@@ -185,18 +189,27 @@ static void listen_to_starter(struct killer *killer)
 static void report_why(struct killer *killer, const char *outcome)
 {
     struct pollfd starter = {.fd = killer->starter_fd, .events = POLLIN};
-    const char *why = "the process that renews its lease is stopped, or did not get to run";
-    char hint[128];
+    const char *why = "the process that renews the lease is stopped, or got no processor time";
+    struct message message = {.what = EVENT_LOST};
+    char steps[ENDING_BYTES];
+    char hint[128 + ENDING_BYTES];
 
     if (killer->starter_fd >= 0 && poll(&starter, 1, HEARD_WITHIN_MS) > 0)
         listen_to_starter(killer);
     if (killer->is_told)
         return;
     if (killer->starter_fd < 0)
-        why = "the process that renews its lease was killed";
-    snprintf(hint, sizeof hint, "process %d and all below it %s", (int)killer->bound.pid, outcome);
-    report_say(killer->report, REPORT_FAILURE,
-               (struct message){.what = "lost", .why = why, .hint = hint});
+        why = "the process that renews the lease was killed";
+    ending_text(steps, &killer->bound.ending);
+    snprintf(hint, sizeof hint, "process %d and its descendants %s: %s", (int)killer->bound.pid,
+             outcome, steps);
+    message.why = why;
+    message.hint = hint;
+    message_add(&message,
+                fact_text("cause", killer->starter_fd < 0 ? "renewer-killed" : "renewer-stopped"));
+    message_add(&message, fact_number("process", killer->bound.pid));
+    ending_add_facts(&message, &killer->bound.ending);
+    report_say(killer->report, REPORT_FAILURE, message);
 }
 
 static void end_bound(struct killer *killer)
@@ -207,7 +220,7 @@ static void end_bound(struct killer *killer)
 
     report_why(killer, refused == 0 ? "were ended" : "were told to end, but not all did");
     if (refused != 0)
-        guard_say_refused(killer->report, refused, "it runs on without the lock");
+        guard_say_refused(killer->report, refused, "that process runs on without the lock");
 }
 
 static _Noreturn void be_killer(struct killer *killer, int keep_fd)

@@ -5,6 +5,7 @@
 
 #include "output/report.h"
 #include "supervise/deadlines.h"
+#include "supervise/ending.h"
 #include "supervise/proctree.h"
 
 /* ---- the bound process: the one that --bind-pid names; it is not our child ---- */
@@ -14,6 +15,7 @@ struct bound_process {
     int fd;               /* pidfd: names this process even if another one gets its pid; -1: none */
     struct proctree tree; /* the descendants of the bound process */
     bool is_noted;        /* `tree` has the bound process as its root */
+    struct ending ending; /* what bound_process_end() has done, and when */
 };
 
 /*
@@ -43,9 +45,9 @@ void bound_process_note(struct bound_process *bound, pid_t spared);
 
 /*
  * bound_process_end: send TERM to the bound process and its descendants, and from `kill_ms` on
- * KILL, until all have ended. Blocks until then, or until 2 s after `kill_ms`. This process and
- * `spared` get no signal. Returns the pid of a process that is left because the kernel refuses our
- * signals to it, or 0.
+ * KILL, until all have ended. Blocks until they have, or until 2 s after `kill_ms`. This process
+ * and `spared` get no signal. Returns the pid of a process that is left because the kernel refuses
+ * our signals to it, or 0.
  */
 pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared);
 
@@ -57,18 +59,18 @@ struct deadline_killer {
 };
 
 /*
- * deadline_killer_start: fork the deadline killer. It keeps the descriptor `keep_fd` open (-1:
- * none). If it ends the bound process because a deadline has come, it reports that by `report`,
- * except after deadline_killer_end_bound(). Returns 0, or an errno.
+ * deadline_killer_start: fork the deadline killer. The killer keeps the descriptor `keep_fd` open
+ * (-1: none). If the killer ends the bound process because a deadline has come, it reports that by
+ * `report`, except after deadline_killer_end_bound(). Returns 0, or an errno.
  */
 int deadline_killer_start(struct deadline_killer *killer, const struct bound_process *bound,
                           struct deadlines deadlines, int keep_fd, const struct report *report);
 
 /*
- * deadline_killer_set: send the killer new deadlines. It acts by them even if the caller dies.
- * deadline_killer_end_bound: the lock is lost, so send deadlines that come before those of the
- * lease; the caller reports the loss, and the killer does not. Both never block. False: the killer
- * is gone, or does not read.
+ * deadline_killer_set: send the killer new deadlines. The killer acts by them even if the caller
+ * dies. deadline_killer_end_bound: the lock is lost, so send deadlines that come before those of
+ * the lease; the caller reports the loss, and the killer does not. Neither call blocks. False: the
+ * killer is gone, or does not read.
  */
 bool deadline_killer_set(const struct deadline_killer *killer, struct deadlines deadlines);
 bool deadline_killer_end_bound(const struct deadline_killer *killer, struct deadlines deadlines);

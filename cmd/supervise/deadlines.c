@@ -11,7 +11,7 @@
 
 #include <rlock.h>
 
-#define FEW_PROCESSES 500 /* so many can end within the 250 ms from KILL to the lease's end */
+#define FEW_PROCESSES 500 /* 500 processes can end in the 250 ms from KILL to the lease's end */
 #define KILL_US 150       /* for each process above FEW_PROCESSES: from its KILL to its end */
 #define TERM_US 300       /* for each process above FEW_PROCESSES: to send it TERM, or freeze it */
 

@@ -8,8 +8,8 @@
 
 /* Times on rlock_clock_ms(); RLOCK_NEVER: the lease's end ends no process. */
 struct deadlines {
-    int64_t term_ms; /* TERM to the tree; with --on-lost pause: begin to freeze the tree */
-    int64_t kill_ms; /* KILL to the tree */
+    int64_t term_ms; /* when the tree gets TERM, or with --on-lost pause begins to be frozen */
+    int64_t kill_ms; /* when the tree gets KILL */
 };
 
 /*

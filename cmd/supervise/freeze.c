@@ -2,7 +2,7 @@
 /*
  * freeze: stop every thread of all descendants of this process, and let them run again.
  *
- * It uses ptrace(2) and not SIGSTOP, because
+ * The guard freezes threads by ptrace(2) and not by SIGSTOP, because
  * - SIGCONT, which a shell sends for `fg`, does not wake a traced thread;
  * - a process that was stopped before the freeze is still stopped after the release;
  * - the kernel does not tell the parents in the tree that their children were stopped;
@@ -27,8 +27,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define END_ROUNDS 100 /* how many rounds freeze_end() makes at most */
-#define END_ROUND_MS 2 /* the pause between two rounds */
+#define ROUNDS_MAX 100 /* how many rounds freeze_end() and freeze_release() make at most */
+#define ROUND_MS 2     /* the pause between two rounds */
 
 /* What one walk over all threads of the tree has found. */
 struct pass {
@@ -106,7 +106,10 @@ static void note_untraceable(struct pass *pass, pid_t thread, int failed)
         pass->refused = failed;
 }
 
-/* With these options the kernel lets us trace a child that the thread forks before it stops. */
+/*
+ * Tell the thread to stop. With these options the kernel also lets us trace, and stops, each child
+ * that the thread forks before it has stopped.
+ */
 static void stop(pid_t thread, void *context)
 {
     const unsigned long options =
@@ -156,7 +159,8 @@ bool freeze_tree(struct proctree *tree, int *refused)
 
 struct release {
     int64_t not_after_ms;
-    size_t n; /* threads that were let go */
+    size_t n;     /* how many threads this walk has let go */
+    bool is_late; /* this walk has met a stopped thread from not_after_ms on, and not let it go */
 };
 
 /*
@@ -174,31 +178,47 @@ static void let_go(pid_t thread, void *context)
     siginfo_t info;
     long number = 0;
 
-    if (rlock_clock_ms() >= release->not_after_ms)
+    if (rlock_clock_ms() >= release->not_after_ms) {
+        release->is_late = release->is_late || is_frozen(thread);
         return;
+    }
     if (ptrace(PTRACE_GETSIGINFO, thread, NULL, &info) == 0)
         number = pending_signal(&info);
     if (ptrace(PTRACE_DETACH, thread, NULL, number) == 0)
         release->n++;
 }
 
-void freeze_release_one(pid_t thread, int64_t not_after_ms)
-{
-    let_go(thread, &(struct release){.not_after_ms = not_after_ms});
-}
-
-/*
- * Releases children before their parents: a released parent may exit. Its children then become
- * ours, and a walk that looks for them below that parent would miss them.
- */
-void freeze_release(struct proctree *tree, int64_t not_after_ms)
+bool freeze_release_one(pid_t thread, int64_t not_after_ms)
 {
     struct release release = {.not_after_ms = not_after_ms};
 
-    do { /* again: if somebody has killed a parent meanwhile, the walk missed its children */
-        release.n = 0;
-        proctree_each_thread(tree, true, let_go, &release);
-    } while (release.n > 0);
+    let_go(thread, &release);
+    return !release.is_late;
+}
+
+/*
+ * Releases children before their parents: when a released parent exits, its children become ours,
+ * and a walk that looks for these children below that parent would miss them. If somebody has
+ * killed a parent meanwhile, the walk has missed its children. So the last walk is one that has
+ * released no thread.
+ *
+ * A walk may lack a descriptor or memory for a moment. The threads that the walk misses would stay
+ * frozen for as long as the lease is renewed. So the last walk also has to be complete.
+ */
+bool freeze_release(struct proctree *tree, int64_t not_after_ms)
+{
+    struct release release;
+    int n_failed = 0;
+    bool is_whole;
+
+    do {
+        release = (struct release){.not_after_ms = not_after_ms};
+        is_whole = proctree_each_thread(tree, true, let_go, &release);
+        if (!is_whole && ++n_failed < ROUNDS_MAX)
+            poll(NULL, 0, ROUND_MS);
+    } while (rlock_clock_ms() < not_after_ms &&
+             (release.n > 0 || (!is_whole && n_failed < ROUNDS_MAX)));
+    return is_whole && release.n == 0 && !release.is_late;
 }
 
 void freeze_end(struct proctree *tree)
@@ -206,7 +226,7 @@ void freeze_end(struct proctree *tree)
     int refused;
     int i;
 
-    for (i = 0; i < END_ROUNDS && !freeze_tree(tree, &refused) && refused == 0; i++)
-        poll(NULL, 0, END_ROUND_MS);
+    for (i = 0; i < ROUNDS_MAX && !freeze_tree(tree, &refused) && refused == 0; i++)
+        poll(NULL, 0, ROUND_MS);
     freeze_release(tree, RLOCK_NEVER);
 }

@@ -20,13 +20,16 @@ bool freeze_tree(struct proctree *tree, int *refused);
 
 /*
  * freeze_release: let the stopped threads run again, one after the other. From `not_after_ms` on
- * (on rlock_clock_ms()) it lets no further thread run.
+ * (on rlock_clock_ms()) freeze_release() lets no further thread run. If this process has no
+ * descriptor or memory to find the threads, freeze_release() tries again for 0.2 s. False: a thread
+ * may have been left stopped.
  *
  * freeze_release_one: the same for one thread. freeze_tree() tells a thread to stop; if the thread
- * stops only after freeze_release(), waitpid(2) reports that, and the caller calls this.
+ * stops only after freeze_release(), waitpid(2) reports that, and the caller calls
+ * freeze_release_one().
  */
-void freeze_release(struct proctree *tree, int64_t not_after_ms);
-void freeze_release_one(pid_t thread, int64_t not_after_ms);
+bool freeze_release(struct proctree *tree, int64_t not_after_ms);
+bool freeze_release_one(pid_t thread, int64_t not_after_ms);
 
 /*
  * freeze_end: stop tracing the tree, so that the kernel does not kill it when this process exits.

@@ -15,6 +15,7 @@
 
 #include "process/dumpable.h"
 #include "process/fds.h"
+#include "process/stack.h"
 #include "process/timer.h"
 #include "supervise/cgroup.h"
 #include "supervise/freeze.h"
@@ -37,6 +38,7 @@ extern char **environ;
 #define AGAIN_MS 5           /* the pause after a call on the socket has failed */
 #define AGAIN_REFUSED_MS 100 /* the pause between two KILLs, if the kernel has refused one */
 #define KILL_AT_ONCE_MS 20   /* how long to repeat KILL before the guard reads requests again */
+#define START_SOON_MS 5 /* how long the guard waits for the start before it frees what it can */
 #define HEARD_WITHIN_MS 1000 /* after this time the guard takes a silent program for stopped */
 
 /* What the last recv(2) on the socket to the program has shown. */
@@ -61,10 +63,10 @@ struct guard {
     int children; /* signalfd: SIGCHLD */
     int timer;
     int failed; /* errno of a failure in prepare(), which start() reports; 0: none */
-    struct environment environment; /* of the command */
     struct proctree *tree;
     pid_t command;      /* 0: the guard has not started the command yet, or has reaped it */
     int64_t started_ms; /* when the guard had started the command */
+    int64_t term_ms;    /* when the guard began to send TERM to the tree; 0: not yet */
     int status;         /* of the command, as wait(2) gives it; valid after the command's end */
     bool has_unreaped;  /* reap() stopped at REAPED_AT_ONCE; more children may have ended */
     int freeze_error;   /* why a thread can't be frozen: an errno; 0: no such thread was seen */
@@ -77,10 +79,10 @@ static void tell(const struct guard *guard, struct guard_news news)
 }
 
 /*
- * For a large tree the guard has set earlier times for TERM and KILL. It tells the program the
- * earlier time of TERM, but the lease's own time of KILL, because the program replaces a guard that
- * is silent for some time after KILL. With the earlier time of KILL the program would replace a
- * guard that is still busy with ending a large tree.
+ * For a large tree the guard has set earlier times for TERM and KILL. The guard tells the program
+ * the earlier time of TERM, but the lease's own time of KILL, because the program replaces a guard
+ * that is silent for some time after KILL. With the earlier time of KILL the program would replace
+ * a guard that is still busy with ending a large tree.
  */
 static void tell_deadlines(const struct guard *guard)
 {
@@ -96,6 +98,11 @@ static void tell_paused(const struct guard *guard)
                                     .frozen_since_ms = guard->machine.frozen_since_ms});
 }
 
+const char *guard_command(const struct guard_plan *plan)
+{
+    return plan->name != NULL ? plan->name : "the command";
+}
+
 /* ---- a process that the kernel does not let us signal ---- */
 
 void guard_say_refused(const struct report *report, pid_t pid, const char *hint)
@@ -105,8 +112,12 @@ void guard_say_refused(const struct report *report, pid_t pid, const char *hint)
 
     proctree_name(pid, name);
     snprintf(why, sizeof why, "pid %d (%s): %s", (int)pid, name, strerror(EPERM));
-    report_say(report, REPORT_FAILURE,
-               (struct message){.what = "can't be ended", .why = why, .hint = hint});
+    report_say(
+        report, REPORT_FAILURE,
+        (struct message){.what = EVENT_CANNOT_BE_ENDED,
+                         .why = why,
+                         .hint = hint,
+                         .facts = {fact_number("process", pid), fact_text("command", name)}});
 }
 
 /*
@@ -128,7 +139,7 @@ static void tell_refused(struct guard *guard, bool was_kill)
              (struct guard_news){.kind = GUARD_NEWS_REFUSED, .pid = pid, .was_kill = was_kill});
 }
 
-/* ---- what guard_state.c has decided ---- */
+/* ---- carrying out what guard_state.c has decided ---- */
 
 static void perform(struct guard *guard, unsigned actions);
 
@@ -149,8 +160,11 @@ static void note_count(struct guard *guard, size_t n_processes)
 static void send_term(struct guard *guard)
 {
     int64_t kill_ms = guard_state_next_ms(&guard->machine, rlock_clock_ms());
-    size_t n_processes = proctree_term(guard->tree, kill_ms);
+    size_t n_processes;
 
+    if (guard->term_ms == 0)
+        guard->term_ms = rlock_clock_ms();
+    n_processes = proctree_term(guard->tree, kill_ms);
     if (n_processes == 0 && guard->command != 0)
         kill(guard->command, SIGTERM);
     tell_refused(guard, false);
@@ -197,8 +211,8 @@ static void perform(struct guard *guard, unsigned actions)
         tell_paused(guard);
     if (actions & GUARD_ACTION_COUNT)
         note_count(guard, proctree_look(guard->tree));
-    if (actions & GUARD_ACTION_THAW)
-        freeze_release(guard->tree, guard->machine.lease.term_ms);
+    if (actions & GUARD_ACTION_THAW && !freeze_release(guard->tree, guard->machine.lease.term_ms))
+        handle(guard, GUARD_EVENT_STILL_FROZEN);
     if (actions & GUARD_ACTION_LET_GO)
         freeze_end(guard->tree);
     if (actions & GUARD_ACTION_TERM)
@@ -209,7 +223,7 @@ static void perform(struct guard *guard, unsigned actions)
         send_kill(guard);
 }
 
-/* ---- the children ---- */
+/* ---- reaping the guard's children ---- */
 
 /*
  * 1. The guard tells a thread to stop, to freeze the tree.
@@ -218,8 +232,9 @@ static void perform(struct guard *guard, unsigned actions)
  */
 static void release_late(struct guard *guard, pid_t pid)
 {
-    if (!guard_state_is_held(&guard->machine))
-        freeze_release_one(pid, guard->machine.lease.term_ms);
+    if (!guard_state_is_held(&guard->machine) &&
+        !freeze_release_one(pid, guard->machine.lease.term_ms))
+        handle(guard, GUARD_EVENT_STILL_FROZEN);
 }
 
 static void note_command_end(struct guard *guard)
@@ -262,7 +277,7 @@ static void reap(struct guard *guard)
         note_command_end(guard);
 }
 
-/* ---- the program's requests ---- */
+/* ---- receiving the program's requests ---- */
 
 static bool asks_for_the_end(int number)
 {
@@ -272,7 +287,7 @@ static bool asks_for_the_end(int number)
 static void pass_signal(struct guard *guard, const struct guard_request *request)
 {
     if (request->terminal_sent_ms > guard->started_ms)
-        return; /* the terminal signals the whole job, and the command was part of it by then */
+        return; /* the terminal has sent the signal to the command as well, which is in the job */
     if (guard->command == 0)
         proctree_signal(guard->tree, request->signal);
     else if (kill(guard->command, request->signal) != 0 && errno == EPERM)
@@ -303,8 +318,9 @@ static void obey(struct guard *guard, const struct guard_request *request)
 
 /*
  * One failure of recv(2), such as ENOMEM, does not mean that the program is dead. If the guard took
- * it for that, it would kill the tree for nothing. So it tries again as long as the program is its
- * parent. If the guard misses a renewal for that reason, the old deadlines end the tree.
+ * the program for dead, it would kill the tree for nothing. So the guard calls recv(2) again as
+ * long as the program is its parent. If the guard misses a renewal meanwhile, the old deadlines end
+ * the tree.
  */
 static void listen_to_program(struct guard *guard)
 {
@@ -327,7 +343,7 @@ static void listen_to_program(struct guard *guard)
     }
 }
 
-/* ---- waiting ---- */
+/* ---- waiting for the next event ---- */
 
 static int64_t next_ms(const struct guard *guard)
 {
@@ -366,6 +382,32 @@ static bool program_lives(const struct guard *guard)
     return (proctree_flags(guard->program) & PROCTREE_EXITING) == 0 && getppid() == guard->program;
 }
 
+static struct ending ending_of(const struct guard *guard)
+{
+    return (struct ending){.term_ms = guard->term_ms,
+                           .kill_ms = guard->machine.killing_since_ms,
+                           .ended_ms = rlock_clock_ms()};
+}
+
+/* Report the loss of the lock for the program, and what the guard has done to the command. */
+static void say_lost(const struct guard *guard, const char *cause, const char *why,
+                     const char *outcome, const char *hint)
+{
+    struct message message = {.what = EVENT_LOST, .hint = hint};
+    struct ending ending = ending_of(guard);
+    const char *command = guard_command(guard->plan);
+    char steps[ENDING_BYTES];
+    char text[400];
+
+    ending_text(steps, &ending);
+    snprintf(text, sizeof text, "%s, so %.64s %s: %s", why, command, outcome, steps);
+    message.why = text;
+    message_add(&message, fact_text("cause", cause));
+    message_add(&message, fact_text("command", command));
+    ending_add_facts(&message, &ending);
+    report_say(guard->plan->report, REPORT_FAILURE, message);
+}
+
 /* A program that is dead or stopped can't report what happened, so the guard does. */
 static void report_for_program(const struct guard *guard)
 {
@@ -373,25 +415,21 @@ static void report_for_program(const struct guard *guard)
 
     if (guard->link == PROGRAM_IS_GONE && program_lives(guard))
         return; /* the program has closed the socket, and reports by itself */
-    if (guard->link == PROGRAM_IS_GONE)
+    if (guard->link == PROGRAM_IS_GONE && guard->told_refused.was_kill)
         report_say(guard->plan->report, REPORT_FAILURE,
-                   (struct message){.what = "lost",
-                                    .why = guard->told_refused.was_kill
-                                               ? "rlock was killed while the command ran"
-                                               : "rlock was killed, so the command was ended",
-                                    .hint = "the lock is free when its ttl ends"});
+                   (struct message){.what = EVENT_LOST,
+                                    .why = "rlock was killed while the command ran",
+                                    .hint = "the lock is free when its ttl ends",
+                                    .facts = {fact_text("cause", "rlock-killed")}});
+    else if (guard->link == PROGRAM_IS_GONE)
+        say_lost(guard, "rlock-killed", "rlock was killed", "was ended",
+                 "the lock is free when its ttl ends");
     else if (guard->machine.lease_ended_first && poll(&program, 1, HEARD_WITHIN_MS) == 0)
-        report_say(guard->plan->report, REPORT_FAILURE,
-                   (struct message){.what = "lost",
-                                    .why = "rlock was stopped for too long, or did not get to run, "
-                                           "so the command was ended before the lease ended"});
+        say_lost(guard, "rlock-stopped", "rlock was stopped for too long, or got no processor time",
+                 "was ended before the lease ended", NULL);
 }
 
-/*
- * Called before the guard waits for GUARD_REQUEST_START. The guard closes its copies of descriptors
- * that rlock has opened: with a copy of the socket to the server, that connection would stay open
- * after the program has exited. Descriptors that rlock was started with stay open for the command.
- */
+/* Called before the guard waits for GUARD_REQUEST_START. */
 static void prepare(struct guard *guard)
 {
     const struct guard_plan *plan = guard->plan;
@@ -402,17 +440,12 @@ static void prepare(struct guard *guard)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    fds_drop_ours((int[]){guard->fd, plan->keep_fd, plan->cgroup->parent_fd, plan->cgroup->procs_fd,
-                          plan->cgroup->kill_fd},
-                  5);
-    proctree_set_root(guard->tree, getpid());
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     guard->children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     guard->timer = timer_open();
     guard->failed = guard->children < 0 || guard->timer < 0 ? errno : 0;
-    if (plan->keys == NULL ||
-        !environment_make(&guard->environment, environ, plan->keys, plan->keeps_secrets))
+    if (plan->environment == NULL)
         guard->failed = ENOMEM;
     if (plan->lock != NULL)
         rlock_forget_passwords(plan->lock);
@@ -420,10 +453,35 @@ static void prepare(struct guard *guard)
         dumpable_reset();
 }
 
+/*
+ * The guard closes its copies of descriptors that rlock has opened: with a copy of the socket to
+ * the server, that connection would stay open after the program has exited. Descriptors that rlock
+ * was started with stay open for the command.
+ */
+static void drop_descriptors(const struct guard *guard)
+{
+    const struct guard_plan *plan = guard->plan;
+
+    fds_drop_ours((int[]){guard->fd, guard->children, guard->timer, plan->keep_fd, plan->hook_fd,
+                          plan->cgroup->parent_fd, plan->cgroup->procs_fd, plan->cgroup->kill_fd},
+                  8);
+}
+
+/*
+ * If the lock is free, the request comes as soon as the server has replied, and start() closes all
+ * descriptors when the command runs. To drop descriptors before the start would delay the command
+ * by some 20 us, or more if rlock was started with a descriptor of a high number: fds_drop_ours()
+ * tries each number.
+ */
 static void wait_for_start(const struct guard *guard, struct guard_request *request)
 {
+    struct pollfd start = {.fd = guard->fd, .events = POLLIN};
     ssize_t n;
 
+    if (poll(&start, 1, START_SOON_MS) <= 0) {
+        drop_descriptors(guard);
+        stack_trim();
+    }
     while ((n = recv(guard->fd, request, sizeof *request, 0)) < 0 && getppid() == guard->program)
         if (errno != EINTR)
             poll(NULL, 0, AGAIN_MS);
@@ -431,7 +489,7 @@ static void wait_for_start(const struct guard *guard, struct guard_request *requ
         _exit(0);
 }
 
-static void start(struct guard *guard, const struct guard_request *request)
+static void start(struct guard *guard, struct guard_request *request)
 {
     const struct guard_plan *plan = guard->plan;
     struct guard_news news = {.kind = GUARD_NEWS_FAILED, .error = guard->failed};
@@ -439,33 +497,35 @@ static void start(struct guard *guard, const struct guard_request *request)
 
     command.not_after_ms = request->not_after_ms;
     command.cgroup_fd = plan->cgroup->procs_fd;
-    if (!news.error && !environment_grant(&guard->environment, &request->grant, plan->has_slot))
-        news.error = ENOMEM;
-    command.envp = guard->environment.all;
-    if (!news.error)
+    if (!news.error) {
+        environment_add_grant(plan->environment, request->variables);
+        command.envp = plan->environment->all;
         guard->command = spawn(&command, &news.is_exec_error, &news.error);
+    }
     environment_forget(environ); /* the guard needs no passwords after the start */
     dumpable_reset();
     guard->started_ms = rlock_clock_ms();
     guard_state_start(&guard->machine,
                       (struct guard_rules){.pauses = plan->pauses,
                                            .wait_all = plan->wait_all,
-                                           .grace_ms = request->grant.timing.grace_ms},
+                                           .grace_ms = request->grace_ms},
                       request->lease, guard->started_ms);
     if (guard->command == 0) {
         tell(guard, news);
         _exit(0);
     }
-    fds_keep((int[]){guard->fd, plan->keep_fd, guard->children, guard->timer, guard->tree->children,
-                     plan->cgroup->parent_fd, plan->cgroup->kill_fd},
-             7);
+    proctree_set_root(guard->tree, getpid()); /* spawn() is first: the command starts sooner */
+    fds_keep((int[]){guard->fd, plan->keep_fd, plan->hook_fd, guard->children, guard->timer,
+                     guard->tree->children, plan->cgroup->parent_fd, plan->cgroup->kill_fd},
+             8);
     /*
-     * The guard leaves rlock's process group, so that a KILL to the whole group does not kill the
-     * guard, which ends the tree then. The guard also leaves the session. Otherwise:
-     * 1. the guard is the only process in the session but outside of rlock's group that is a parent
-     *    of one in the group, so the group is not orphaned, see setpgid(2);
-     * 2. the guard exits, and the group becomes orphaned;
-     * 3. if a process of the group is stopped at that time, the kernel sends HUP to the group.
+     * The guard leaves rlock's process group. If somebody sends KILL to the whole group, the guard
+     * survives and ends the tree.
+     *
+     * The guard also leaves the session. In the session, but in a group of its own, it could keep
+     * rlock's group from being orphaned (setpgid(2)), as it is the parent of the command, which is
+     * in that group. At the guard's exit the group would become orphaned, and the kernel would send
+     * HUP to the group if one of its processes is stopped.
      */
     setsid();
 }
@@ -500,6 +560,7 @@ static void tell_done(const struct guard *guard)
                                     .frozen_since_ms = machine->frozen_since_ms != 0
                                                            ? machine->frozen_since_ms
                                                            : rlock_clock_ms(),
+                                    .ending = ending_of(guard),
                                     .lease_ended_first = machine->lease_ended_first,
                                     .program_was_gone = guard->link == PROGRAM_IS_GONE,
                                     .freeze_error = guard->freeze_error});

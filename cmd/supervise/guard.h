@@ -6,6 +6,7 @@
 #include "output/report.h"
 #include "session/environment.h"
 #include "supervise/deadlines.h"
+#include "supervise/ending.h"
 #include "supervise/proctree.h"
 #include "supervise/spawn.h"
 
@@ -15,14 +16,16 @@
  */
 struct guard_plan {
     struct spawn_plan spawn; /* the guard sets envp, not_after_ms and cgroup_fd at the start */
-    const char *keys;        /* the value of RLOCK_KEY for the command; NULL: no memory */
-    bool has_slot;           /* --slots: the command gets RLOCK_SLOT */
-    bool keeps_secrets;      /* --pass-credentials: the command gets rlock's passwords */
-    bool pauses;             /* --on-lost pause: freeze the tree when TERM would be due */
-    bool wait_all;           /* --wait-all: stay until the last process of the tree has ended */
-    struct cgroup *cgroup;   /* the command's; CGROUP_NONE: the command stays in rlock's own */
-    int keep_fd;             /* a descriptor that the guard does not close; -1: none */
-    struct rlock *lock;      /* the program's handle; the guard clears its copy's passwords */
+    const char *name;        /* the command's name for messages; NULL: no memory */
+    /* the command's, without the variables that the grant sets; NULL: no memory */
+    struct environment *environment;
+    bool keeps_secrets;    /* --pass-credentials: the command gets rlock's passwords */
+    bool pauses;           /* --on-lost pause: freeze the tree when TERM would be due */
+    bool wait_all;         /* --wait-all: stay until the last process of the tree has ended */
+    struct cgroup *cgroup; /* for the command; CGROUP_NONE: the command stays in rlock's own */
+    int keep_fd;           /* a descriptor that the guard does not close; -1: none */
+    int hook_fd;           /* socket to the process of --on-event, kept open as well; -1: none */
+    struct rlock *lock;    /* the program's handle; the guard clears its copy's passwords */
     const struct report *report;
 };
 
@@ -36,11 +39,12 @@ enum guard_request_kind {
 
 struct guard_request {
     enum guard_request_kind kind;
-    int signal;               /* SIGNAL: for the command */
-    int64_t terminal_sent_ms; /* SIGNAL: when the terminal sent it to the job; 0: others sent it */
-    struct deadlines lease;   /* START, EXTEND: of the lease; END: only kill_ms is set */
+    int signal;               /* SIGNAL: the signal for the command */
+    int64_t terminal_sent_ms; /* SIGNAL: when the terminal sent the signal; 0: another sender */
+    struct deadlines lease;   /* START, EXTEND: the lease's deadlines; END: only kill_ms is set */
     int64_t not_after_ms;     /* START: from this time on the command must not be started */
-    struct rlock_grant grant; /* START: for the command's environment */
+    int64_t grace_ms;         /* START: from TERM to KILL */
+    char variables[ENVIRONMENT_GRANT_BYTES]; /* START: what environment_put_grant() has written */
 };
 
 /* What the guard tells the program. */
@@ -56,19 +60,23 @@ struct guard_news {
     enum guard_news_kind kind;
     int error;               /* FAILED: an errno, or SPAWN_TOO_LATE */
     bool is_exec_error;      /* FAILED: execvpe(3) set the errno */
-    struct deadlines lease;  /* AGREES: those of the lease, but TERM is earlier for a large tree */
-    int64_t frozen_since_ms; /* PAUSED, DONE: when the tree was frozen; DONE, not frozen: now */
-    int status;              /* DONE: of the command, as wait(2) gives it */
+    struct deadlines lease;  /* AGREES: the lease's deadlines; TERM is earlier for a large tree */
+    int64_t frozen_since_ms; /* PAUSED, DONE: since when the tree is frozen; if it is not: now */
+    int status;              /* DONE: the command's status, as wait(2) gives it */
+    struct ending ending;    /* DONE: when the tree got TERM and KILL, and had ended */
     bool lease_ended_first;  /* DONE: the guard ended the tree because of the lease */
     bool program_was_gone;   /* DONE: the guard took the program for dead, and so killed the tree */
     int freeze_error;        /* DONE: why a thread could not be frozen: an errno; 0: all could */
-    pid_t pid;               /* REFUSED: the process */
+    pid_t pid;               /* REFUSED: the process that the signal was for */
     bool was_kill;           /* REFUSED: true: the signal was KILL; false: it was TERM */
 };
 
+/* guard_command: the name of the command for messages; "the command" if there is no memory. */
+const char *guard_command(const struct guard_plan *plan);
+
 /*
  * guard_say_refused: report that the kernel refuses our signal to a process (EPERM). `hint` says
- * what comes of that.
+ * what follows from the refusal.
  */
 void guard_say_refused(const struct report *report, pid_t pid, const char *hint);
 

@@ -28,9 +28,10 @@
 #define KILL_REFUSED_RETRY_MS 100 /* pause while the kernel refuses KILL to a process */
 
 /*
- * A process may start children, and then become rlock by exec: then those children are ours. They
- * don't belong to the command, so we note their pids, and send them no signal. We don't reap them
- * either. Otherwise a process of the command could get the pid of one, and would get no signal.
+ * A process may start children, and then become rlock by exec: then rlock has children that don't
+ * belong to the command. This function notes their pids, so that rlock sends them no signal. rlock
+ * doesn't reap them either: otherwise a process of the command could get the pid of a reaped child,
+ * and would get no signal.
  */
 static int note_inherited_children(struct guard_client *guard)
 {
@@ -72,8 +73,6 @@ int guard_client_prepare(struct guard_client *guard, const struct guard_plan *pl
     guard->fd = fd;
     if (failed)
         guard->pid = 0;
-    if (guard->tree.root == 0)
-        proctree_set_root(&guard->tree, getpid());
     return failed;
 }
 
@@ -137,7 +136,7 @@ void guard_client_fate(const struct guard_client *guard, char *text, size_t room
         snprintf(text, room, "%s",
                  guard->is_gone           ? "closed its socket, but has not ended"
                  : is_stopped(guard->pid) ? "does not answer: it is stopped"
-                                          : "did not answer in time");
+                                          : "has neither answered nor ended the command in time");
     else if (how.si_code == CLD_EXITED)
         snprintf(text, room, "ended with status %d", how.si_status);
     else
@@ -160,12 +159,14 @@ int guard_client_start(struct guard_client *guard, const struct guard_plan *plan
 {
     int failed = guard_client_prepare(guard, plan);
 
-    if (failed || send_request(guard, *start))
-        return failed;
-    guard_client_reap(guard);
-    failed = guard_client_prepare(guard, plan);
-    if (!failed && !send_request(guard, *start))
-        failed = errno;
+    if (!failed && !send_request(guard, *start)) {
+        guard_client_reap(guard);
+        failed = guard_client_prepare(guard, plan);
+        if (!failed && !send_request(guard, *start))
+            failed = errno;
+    }
+    if (guard->tree.root == 0) /* set after START is sent, so that the command starts sooner */
+        proctree_set_root(&guard->tree, getpid());
     return failed;
 }
 
@@ -230,7 +231,9 @@ void guard_client_replace(struct guard_client *guard, guard_client_on_survivor *
     kill(guard->pid, SIGKILL); /* by its pid: without /proc, proctree_kill() finds no process */
     guard_client_dismiss(guard);
     if (guard->tree.has_spared)
-        /* before KILL: when a spared child ends, its children become ours, like the command's */
+        /*
+         * spare them before KILL: when a spared child ends, its children become children of rlock
+         */
         proctree_spare_children(&guard->tree, false);
     while (proctree_kill(&guard->tree, round_deadline_ms(fast_ms), note_end, guard)) {
         bool is_slow = rlock_clock_ms() >= fast_ms;

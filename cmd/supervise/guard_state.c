@@ -62,12 +62,13 @@ static enum guard_state pass_signal(struct guard_machine *machine)
 }
 
 /*
- * This cell adds no GUARD_ACTION_KILL: guard_state_work() returns it as long as the state lasts.
+ * This cell adds no GUARD_ACTION_KILL: in the next state guard_state_work() returns that action at
+ * each turn of the guard's loop.
  */
 static enum guard_state begin_kill(struct guard_machine *machine)
 {
     machine->killing_since_ms = machine->in.now_ms;
-    machine->n_processes = 0; /* a moved deadline would be of no use after KILL */
+    machine->n_processes = 0; /* from KILL on, the size of the tree moves no deadline */
     machine->due = machine->lease;
     return guard_state_is_held(machine) ? GUARD_STATE_KILLING_FROZEN : GUARD_STATE_KILLING;
 }
@@ -230,7 +231,7 @@ static enum guard_state thaw_or_freeze_on(struct guard_machine *machine)
 
 /*
  * If the time of TERM of the renewed lease is over already, the tree stays frozen, and the guard
- * answers that. The new lease changes nothing else, because a frozen tree has no deadline.
+ * tells the program so. The new lease changes nothing else, because a frozen tree has no deadline.
  */
 static enum guard_state thaw_or_stay_frozen(struct guard_machine *machine)
 {
@@ -289,13 +290,27 @@ static enum guard_state note_frozen_while_killing(struct guard_machine *machine)
     return machine->state;
 }
 
+/*
+ * 1. A renewal comes, and the guard lets the frozen threads run, but none after the lease's TERM.
+ * 2. The guard itself is stopped for a moment, or can't find each thread in /proc.
+ * 3. The next renewal comes before the guard looks at the clock. So there is no TERM_DUE.
+ *
+ * Some threads run, others are still frozen. The guard freezes all of them again: the renewal after
+ * that lets them run.
+ */
+static enum guard_state freeze_again(struct guard_machine *machine)
+{
+    (void)machine;
+    return GUARD_STATE_FREEZING;
+}
+
 static enum guard_state refreeze(struct guard_machine *machine)
 {
     (void)machine;
     return GUARD_STATE_REFREEZING;
 }
 
-/* ---- the table ---- */
+/* ---- the table of states and events ---- */
 
 /* A cell that is NULL: the event cannot happen in this state. */
 static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
@@ -311,6 +326,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_COMMAND_KILLED] = end_orphans,
             [GUARD_EVENT_TREE_EMPTY] = finish,
             [GUARD_EVENT_TREE_COUNTED] = move_deadlines,
+            [GUARD_EVENT_STILL_FROZEN] = freeze_again,
             [GUARD_EVENT_COUNT_DUE] = count,
             [GUARD_EVENT_TERM_DUE] = end_by_lease,
             /* KILL_DUE: TERM_DUE comes first, and changes the state. END_DUE: END_ASKED comes
@@ -326,6 +342,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_PROCESS_ENDED] = stay,
             [GUARD_EVENT_TREE_EMPTY] = finish,
             [GUARD_EVENT_TREE_COUNTED] = move_deadlines,
+            [GUARD_EVENT_STILL_FROZEN] = freeze_again,
             [GUARD_EVENT_COUNT_DUE] = count,
             [GUARD_EVENT_TERM_DUE] = end_by_lease,
             /* COMMAND_EXITED, COMMAND_KILLED: the command has ended before, and ends once.
@@ -343,6 +360,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_COMMAND_EXITED] = stay,
             [GUARD_EVENT_COMMAND_KILLED] = stay,
             [GUARD_EVENT_TREE_EMPTY] = finish,
+            [GUARD_EVENT_STILL_FROZEN] = stay, /* the tree gets KILL soon */
             [GUARD_EVENT_TREE_COUNTED] = move_kill_for_count,
             [GUARD_EVENT_TERM_DUE] = note_lease_end,
             [GUARD_EVENT_KILL_DUE] = kill_by_lease,
@@ -397,6 +415,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_COMMAND_EXITED] = stay,
             [GUARD_EVENT_COMMAND_KILLED] = stay,
             [GUARD_EVENT_TREE_EMPTY] = finish,
+            [GUARD_EVENT_STILL_FROZEN] = stay,
             [GUARD_EVENT_TERM_DUE] = note_lease_end,
         },
     [GUARD_STATE_KILLING_FROZEN] =

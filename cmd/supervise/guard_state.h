@@ -33,6 +33,7 @@ enum guard_event {
     GUARD_EVENT_COMMAND_KILLED, /* a signal has ended the command; descendants of it are left */
     GUARD_EVENT_TREE_EMPTY,     /* the command has ended, and no descendant of it is left */
     GUARD_EVENT_TREE_STOPPED,   /* GUARD_ACTION_FREEZE has found every thread stopped */
+    GUARD_EVENT_STILL_FROZEN,   /* a thread that should run again could not be let go in time */
     GUARD_EVENT_TREE_COUNTED,   /* GUARD_ACTION_COUNT or _TERM has counted the processes */
     GUARD_EVENT_COUNT_DUE,      /* clock: `count_ms` has come, as no renewal came for a long time */
     GUARD_EVENT_TERM_DUE,       /* clock: `due.term_ms` has come */
@@ -49,7 +50,8 @@ enum guard_action {
     GUARD_ACTION_TELL_PAUSED = 1 << 1,    /* tell the program since when the tree is frozen */
     GUARD_ACTION_PASS_SIGNAL = 1 << 2,    /* send the program's signal to the command */
     GUARD_ACTION_COUNT = 1 << 3,          /* count the tree, then handle TREE_COUNTED */
-    GUARD_ACTION_THAW = 1 << 4,   /* let the frozen threads run, but none after the lease's TERM */
+    GUARD_ACTION_THAW = 1 << 4,   /* let the frozen threads run, but none after the lease's TERM;
+                                   * if one is left, handle STILL_FROZEN */
     GUARD_ACTION_LET_GO = 1 << 5, /* let the frozen tree run on for good, without a guard */
     GUARD_ACTION_TERM = 1 << 6,   /* send TERM to each process, then handle TREE_COUNTED */
     GUARD_ACTION_FREEZE = 1 << 7, /* stop each thread; if all are stopped, handle TREE_STOPPED */
@@ -60,7 +62,7 @@ enum guard_action {
 struct guard_rules {
     bool pauses;      /* --on-lost pause: at the lease's TERM freeze the tree, send no TERM */
     bool wait_all;    /* --wait-all: stay until the last process of the tree has ended */
-    int64_t grace_ms; /* TERM to KILL for the descendants of a command that a signal ended */
+    int64_t grace_ms; /* time from TERM to KILL, if a signal has ended the command */
 };
 
 /* The fields of an event. The caller sets `now_ms` for each event. */
@@ -75,9 +77,9 @@ struct guard_input {
 struct guard_machine {
     enum guard_state state;
     struct guard_rules rules;
-    struct deadlines lease;   /* of the last confirmed renewal that the guard has agreed to */
+    struct deadlines lease;   /* deadlines of the last renewal that the guard has agreed to */
     struct deadlines due;     /* `lease`, but earlier if the tree has many processes */
-    size_t n_processes;       /* of the tree at the last count; 0: not counted yet */
+    size_t n_processes;       /* how many the tree had at the last count; 0: not counted yet */
     int64_t count_ms;         /* when to count the tree; RLOCK_NEVER: not before a renewal */
     int64_t asked_kill_ms;    /* the earliest KILL of all END_ASKED; RLOCK_NEVER: no END_ASKED */
     int64_t frozen_since_ms;  /* since when every thread is stopped; 0: the tree isn't frozen */

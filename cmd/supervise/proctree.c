@@ -29,11 +29,13 @@
  * between two forks. These measures make that likely:
  *
  * - We reap zombies first, so that the list is short. We read the list from a descriptor that stays
- *   open, and send KILL to each process as soon as we have read its pid. That takes some 100 us for
- *   64 chains, and a process that waits for a processor meanwhile can't fork.
+ *   open, and send KILL to each process as soon as we have read its pid. To read the list and send
+ *   KILL takes some 100 us for 64 chains, and a process that waits for a processor during this time
+ *   can't fork.
  * - We don't send KILL again to a process that has got it.
- * - A process with a session of its own gets KILL with its process group. That is one step for the
- *   kernel, and also kills a child that was just forked, and is still in its parent's group.
+ * - A process with a session of its own gets KILL with its process group. KILL to a group is one
+ *   step for the kernel, and also kills a child that was just forked, and is still in its parent's
+ *   group.
  * - We run with real-time priority if we may. We sleep only when all processes that we know have
  *   got KILL, and need the processor to end.
  *
@@ -79,15 +81,15 @@ struct proctree_place {
     pid_t pid;
     pid_t parent;
     uint32_t started;   /* in ticks since boot; the lower 32 bits */
-    unsigned walk : 27; /* the last walk that found the process */
+    unsigned walk : 27; /* number of the last walk that found the process */
     unsigned is_spared : 1;
     unsigned is_spared_kin : 1; /* spared as a descendant of a spared child */
-    unsigned is_termed : 1;     /* it has got TERM */
+    unsigned is_termed : 1;     /* the process has got TERM */
     unsigned is_killed : 1;     /* a child of ours that has got KILL */
     unsigned has_threads : 1;
 };
 
-/* ---- small files of /proc ---- */
+/* ---- reading small files of /proc ---- */
 
 /* Reads a directory of /proc, and returns the names that are pids one after the other. */
 struct pids {
@@ -198,7 +200,7 @@ pid_t proctree_tracer(pid_t thread)
     return (pid_t)strtol(found + sizeof name - 1, NULL, 10);
 }
 
-/* ---- one process ---- */
+/* ---- reading one process ---- */
 
 struct process {
     pid_t pid;
@@ -250,7 +252,7 @@ static bool is_before(uint32_t a, uint32_t b)
     return (int32_t)(a - b) < 0;
 }
 
-/* ---- what we know of each process ---- */
+/* ---- noting what we know of each process ---- */
 
 static struct proctree_place *place_of(const struct proctree *tree, pid_t pid)
 {
@@ -327,27 +329,39 @@ static bool note_spared(struct proctree *tree, const struct process *process, bo
     return true;
 }
 
-/* ---- a walk ---- */
+/* ---- walking the tree ---- */
 
 struct walk {
     struct proctree *tree;
     bool finds_all;        /* list zombies too; is_whole becomes false if /proc hides a process */
     bool spares;           /* spare each process that is found */
     bool is_whole;         /* false: the walk may have missed a process */
-    proctree_visit *visit; /* for each thread; NULL: the walk only lists processes */
+    proctree_visit *visit; /* called for each thread; NULL: the walk only lists processes */
     void *context;
 };
 
 /*
- * At the tick `listed` we read this process's pid in the list of children of `parent`. Did the pid
- * belong to this process then? Yes, if it started before. If it started in that tick or later,
- * another process may have had the pid: then `parent`, or this process, has to be its parent.
+ * At the tick `listed` we read the pid of `process` in the list of children of `parent`. Did the
+ * pid belong to `process` at that moment? Yes, if `process` started before. If `process` started in
+ * that tick or later, another process may have had the pid. Then the answer is yes only if the
+ * parent of `process` is `parent` or the calling process.
  */
 static bool was_listed(const struct proctree *tree, const struct process *process, pid_t parent,
                        uint32_t listed)
 {
     return is_before(process->started, listed) || process->parent == parent ||
            (is_ours(tree) && process->parent == tree->root);
+}
+
+/*
+ * Called if a file of /proc/PID could not be read. That is no loss if the process has ended. If it
+ * runs, this process has no free descriptor or no memory, or /proc is mounted with hidepid
+ * (proc(5)).
+ */
+static void note_unread(struct walk *walk, pid_t pid)
+{
+    if (walk->finds_all && (kill(pid, 0) == 0 || errno == EPERM))
+        walk->is_whole = false;
 }
 
 static void find(struct walk *walk, pid_t pid, pid_t parent, uint32_t listed)
@@ -357,9 +371,7 @@ static void find(struct walk *walk, pid_t pid, pid_t parent, uint32_t listed)
     if (was_found(walk->tree, pid) || is_spared(walk->tree, pid))
         return;
     if (!process_read(&process, pid)) {
-        /* a process that runs may be missing in /proc, mounted with hidepid: proc(5) */
-        if (walk->finds_all && (kill(pid, 0) == 0 || errno == EPERM))
-            walk->is_whole = false;
+        note_unread(walk, pid);
         return;
     }
     if (process.is_dead && !walk->finds_all)
@@ -394,8 +406,11 @@ static void find_children_of_thread(struct walk *walk, pid_t parent, pid_t threa
 
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)thread);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno != ENOENT && errno != ESRCH) /* with these two the thread has ended */
+            note_unread(walk, parent);
         return;
+    }
     while (listed = ticks_now(walk->tree), (n = read(fd, text, sizeof text)) > 0) {
         if (!is_same_process(walk->tree, parent))
             break;
@@ -409,6 +424,8 @@ static void find_children_of_thread(struct walk *walk, pid_t parent, pid_t threa
             pid = 0;
         }
     }
+    if (n < 0)
+        note_unread(walk, parent);
     close(fd);
 }
 
@@ -426,8 +443,7 @@ static void each_thread(struct walk *walk, pid_t pid, bool finds)
     if (!pids_open(&threads, path)) {
         if (is_visited)
             walk->visit(pid, walk->context); /* the process has ended, or /proc hides it */
-        else if (pid == walk->tree->root)
-            walk->is_whole = false;
+        note_unread(walk, pid);
         return;
     }
     while ((thread = pids_next(&threads)) > 0) {
@@ -436,6 +452,8 @@ static void each_thread(struct walk *walk, pid_t pid, bool finds)
         if (finds)
             find_children_of_thread(walk, pid, thread);
     }
+    if (threads.filled < 0)
+        note_unread(walk, pid);
     close(threads.fd);
 }
 
@@ -494,7 +512,9 @@ static void find_by_search(struct walk *walk)
 
 /*
  * If the root is another process, its orphans become children of a process outside of the tree. So
- * processes that the last walk has listed are listed again as long as they live.
+ * processes that the last walk has listed are listed again as long as they live. The start time
+ * that is compared and the one that is noted come from one reading of /proc: between two readings,
+ * another process could get the pid, and would be noted.
  */
 static void begin_walk(struct proctree *tree)
 {
@@ -506,8 +526,8 @@ static void begin_walk(struct proctree *tree)
     tree->walk += tree->walk == 0;
     tree->n = 0;
     for (i = 0; i < n && !is_ours(tree); i++)
-        if (is_same_process(tree, tree->list[i]) && process_read(&process, tree->list[i]) &&
-            !process.is_dead)
+        if (process_read(&process, tree->list[i]) && !process.is_dead &&
+            process.started == place_of(tree, tree->list[i])->started)
             note(tree, &process);
 }
 
@@ -539,7 +559,7 @@ bool proctree_each_thread(struct proctree *tree, bool upwards, proctree_visit *v
     return walk.is_whole;
 }
 
-/* ---- our own children ---- */
+/* ---- listing our own children ---- */
 
 typedef void act_on_child(struct proctree *tree, pid_t pid, void *context);
 
@@ -575,9 +595,9 @@ static void each_child(struct proctree *tree, act_on_child *act, void *context)
         }
 }
 
-/* ---- signals ---- */
+/* ---- sending TERM and other signals to the tree ---- */
 
-/* The kernel kills the processes of a cgroup, whatever rights they have. */
+/* True if a write to cgroup.kill kills the tree: then it doesn't matter that kill(2) gave EPERM. */
 static bool is_in_cgroup(const struct proctree *tree)
 {
     return tree->cgroup != NULL && tree->cgroup->kill_fd >= 0;
@@ -586,8 +606,8 @@ static bool is_in_cgroup(const struct proctree *tree)
 /*
  * A process that gets a signal runs. Beside some thousand processes that run, this process would
  * get a processor only now and then, and would send KILL after the lease's end. So this process
- * takes real-time priority while it sends signals, if it may (mostly as root). If it has a
- * real-time priority already, it keeps that: priority 1 could be lower than the tree's.
+ * takes real-time priority while it sends signals, if it may (mostly as root). If this process has
+ * a real-time priority already, it keeps that priority: 1 could be lower than the tree's.
  */
 static bool raise_priority(void)
 {
@@ -640,7 +660,9 @@ size_t proctree_signal(struct proctree *tree, int number)
     return tree->n;
 }
 
-/* True: a process got TERM. Before that, but after the walk, it may have forked another one. */
+/*
+ * True: a process got TERM. Between the walk and the TERM that process may have forked another one.
+ */
 static bool term_all(struct proctree *tree)
 {
     uint32_t last = (uint32_t)(tree->term_ms * tree->hertz / 1000);
@@ -679,7 +701,7 @@ size_t proctree_term(struct proctree *tree, int64_t deadline_ms)
     return tree->n;
 }
 
-/* ---- KILL ---- */
+/* ---- sending KILL until no process is left ---- */
 
 struct killing {
     proctree_reaped *reaped;
@@ -757,8 +779,8 @@ static void end_children(struct proctree *tree, struct killing *killing)
 
 /*
  * A process that got KILL needs a processor to end, and gets none while we run with real-time
- * priority. So we pause between two rounds. A round takes longer if we have more children, so the
- * pause is longer, too.
+ * priority. So we pause after each round of KILL to all our children. The more children got KILL,
+ * the longer they need to end, so the pause grows with their number.
  */
 static void give_way(size_t n_children)
 {
@@ -814,7 +836,7 @@ bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *
     return killing.is_any;
 }
 
-/* ---- setting up ---- */
+/* ---- memory, root and spared processes of the tree ---- */
 
 /*
  * Returns how many places the array needs for each pid to have one. PLACES_MAX would always be
@@ -894,12 +916,12 @@ void proctree_free(struct proctree *tree)
     tree->place = NULL;
 }
 
-bool proctree_spare(struct proctree *tree, pid_t child)
+bool proctree_spare(struct proctree *tree, pid_t pid)
 {
     struct process process;
-    bool has_room = !process_read(&process, child) || note_spared(tree, &process, false);
+    bool has_room = !process_read(&process, pid) || note_spared(tree, &process, false);
 
-    tree->n = 0; /* note_spared() has listed the child, which does not belong to the tree */
+    tree->n = 0; /* note_spared() has listed the process, which does not belong to the tree */
     return has_room;
 }
 

@@ -13,9 +13,9 @@ struct proctree_place;
 
 /*
  * The tree is all descendants of one process, the root, without the root. If the root is this
- * process, it has to be a subreaper (PR_SET_CHILD_SUBREAPER): orphans of the tree become its
- * children. If the root is another process, proctree.c remembers each process that it has seen in
- * the tree until that process ends, because its parent may end first.
+ * process, the process has to be a subreaper (PR_SET_CHILD_SUBREAPER): orphans of the tree become
+ * its children. If the root is another process, proctree.c remembers each process that it has seen
+ * in the tree until that process ends, because its parent may end first.
  *
  * Only proctree.c writes the fields.
  */
@@ -23,7 +23,7 @@ struct proctree {
     pid_t root;
     struct proctree_place *place; /* what is known of a process: an array indexed by pid */
     pid_t *list;           /* the pids that the last walk found, parents before their children */
-    size_t room;           /* the length of each of the two arrays */
+    size_t room;           /* the length of `place` and of `list` */
     size_t n;              /* entries in the list */
     unsigned walk;         /* the number of the last walk */
     uint32_t root_started; /* if the root is another process: when it started, in ticks */
@@ -62,15 +62,15 @@ void proctree_set_cgroup(struct proctree *tree, const struct cgroup *cgroup);
 void proctree_free(struct proctree *tree);
 
 /*
- * proctree_spare: don't signal this process and its descendants. If it is a child of this process,
- * the caller doesn't reap it, so that its pid stays its own.
+ * proctree_spare: don't signal the process `pid`, which may be the calling process, and its
+ * descendants. A child of the calling process must not be reaped, so that it keeps its pid.
  *
- * proctree_spare_children: the same for each child that this process has now, and each descendant
- * of those. A later call, with is_first false, spares the descendants that came since.
+ * proctree_spare_children: spare each child that the calling process has now, and all descendants
+ * of these children. A later call, with is_first false, spares the descendants that came since.
  *
- * Both drop the results of earlier walks. False: no room.
+ * Both calls drop the results of earlier walks. False: no room.
  */
-bool proctree_spare(struct proctree *tree, pid_t child);
+bool proctree_spare(struct proctree *tree, pid_t pid);
 bool proctree_spare_children(struct proctree *tree, bool is_first);
 
 /*
@@ -90,9 +90,9 @@ size_t proctree_look(struct proctree *tree);
 
 /*
  * proctree_kill: send KILL to each process of the tree, again and again, until no process is left
- * or `deadline_ms` has come. If the root is this process, it also reaps its children, and calls
- * `reaped` for each (NULL: no call). True: a process is left; `refused` is set if the kernel
- * refuses our KILL to it.
+ * or `deadline_ms` has come. If the root is this process, proctree_kill() also reaps the children
+ * of this process, and calls `reaped` for each (NULL: no call). True: a process is left; `refused`
+ * is set if the kernel refuses our KILL to it.
  */
 typedef void proctree_reaped(pid_t pid, int status, void *context);
 bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *reaped,
@@ -101,7 +101,8 @@ bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *
 /*
  * proctree_each_thread: call `visit` for each thread of each process of the tree. A process is
  * visited before its children are looked for; with `upwards`, children come before their parent.
- * False: a thread may have been missed, because /proc isn't mounted, or the arrays are full.
+ * False: a thread may have been missed, because /proc isn't mounted, a file there could not be
+ * opened or read, or the arrays are full.
  */
 typedef void proctree_visit(pid_t thread, void *context);
 bool proctree_each_thread(struct proctree *tree, bool upwards, proctree_visit *visit,

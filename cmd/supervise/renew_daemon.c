@@ -16,11 +16,15 @@
  * When the lease is lost, the daemon ends the bound process. If the daemon itself is killed or
  * stopped, the deadline killer, a process of its own, ends the bound process before the lease ends.
  *
+ * `rlock hold --renew` forks the same daemon without a bound process. The daemon renews the lease
+ * until the end of the hold, or until a signal ends the daemon, and then releases the lease.
+ *
  * If another rlock releases the lease by its token, the lock is not lost. That release leaves a
  * note on the server, and the reply to the next renewal says so.
  */
 #include "supervise/renew_daemon.h"
 
+#include "output/outfile.h"
 #include "process/child.h"
 #include "process/fds.h"
 #include "process/timer.h"
@@ -32,13 +36,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define RETRY_MS 20
-#define RELEASE_MS 10000 /* how long the daemon tries to release the lease */
+#define SYSLOG_SOCKET "/dev/log" /* where syslog(3) sends its messages */
+#define RELEASE_MS 10000         /* how long the daemon tries to release the lease */
 
 /*
  * What `rlock acquire` sends to the daemon. The daemon sends one int to `rlock acquire`: 0 when it
@@ -48,16 +54,16 @@ enum renew_daemon_order { RENEW_DAEMON_BEGIN, RENEW_DAEMON_CANCEL };
 
 /* What has become of the lease. */
 enum lease_state {
-    LEASE_RENEWED,    /* the daemon renews it, and the bound process runs */
-    LEASE_NOT_NEEDED, /* the bound process has ended */
-    LEASE_RELEASED,   /* another rlock released it by its token */
+    LEASE_RENEWED,    /* the daemon renews the lease, and the bound process runs */
+    LEASE_NOT_NEEDED, /* the bound process or the time of the hold has ended */
+    LEASE_RELEASED,   /* another rlock released the lease by its token */
     LEASE_LOST,       /* another owner has the lock, or may have it */
     LEASE_SERVER_GONE /* the private server has ended with the lock: nothing can be released */
 };
 
 struct renewing {
     const struct session *session;
-    struct private_server *private_server; /* the session's */
+    struct private_server *private_server; /* the private server of `session` */
     const struct rlock_grant *grant;
     const struct renew_daemon_log *log;
     struct report report;
@@ -65,10 +71,12 @@ struct renewing {
     struct deadline_killer killer;
     struct renewer_client renewer;
     int timer;
+    int64_t hold_ends_ms;    /* when a hold ends, on rlock_clock_ms(); RLOCK_NEVER: no hold */
     int64_t expires_ms;      /* the lease's end, by the last renewal that was confirmed */
     int64_t killer_retry_ms; /* when to start a deadline killer, if none runs */
-    bool ends_bound; /* the bound process ends when the lease is lost; false: --on-lost ignore */
+    bool ends_bound; /* when the lease is lost, end the bound process; false: --on-lost ignore */
     enum lease_state lease;
+    struct rlock_loss loss; /* LEASE_LOST: why, and who has the lock now or broke it */
 };
 
 static struct deadlines deadlines_of(const struct renewing *r)
@@ -77,14 +85,22 @@ static struct deadlines deadlines_of(const struct renewing *r)
                               r->grant->timing.grace_ms);
 }
 
+static bool is_hold(const struct renewing *r)
+{
+    return r->hold_ends_ms != RLOCK_NEVER;
+}
+
 static bool is_due(const struct renewing *r)
 {
     return r->ends_bound && rlock_clock_ms() >= deadlines_of(r).term_ms;
 }
 
-/* ---- the end of the lease ---- */
+/* ---- losing or releasing the lease ---- */
 
-/* Returns TERM now, and KILL after the grace period, or at the lease's KILL if that is earlier. */
+/*
+ * Returns the deadlines of an end that begins now: TERM is due now, KILL after the grace period, or
+ * when the lease's KILL is due, if that is earlier.
+ */
 static struct deadlines deadlines_from_now(const struct renewing *r)
 {
     struct deadlines deadlines = deadlines_of(r);
@@ -95,27 +111,65 @@ static struct deadlines deadlines_from_now(const struct renewing *r)
     return deadlines;
 }
 
-static void say_lost(const struct renewing *r, const char *why)
+/*
+ * Report that the lease is lost. `ending` says when the bound process got or gets TERM and KILL;
+ * all zero: the bound process runs on.
+ */
+static void say_lost(const struct renewing *r, const char *why, struct ending ending)
 {
+    struct message message = {.what = EVENT_LOST, .why = why};
+    char steps[ENDING_BYTES];
     char name[32];
-    char hint[160];
+    char hint[160 + ENDING_BYTES];
 
     proctree_name(r->bound.pid, name);
-    if (r->ends_bound && name[0] != '\0')
-        snprintf(hint, sizeof hint, "process %d (%s) and all below it are being ended",
-                 (int)r->bound.pid, name);
-    else if (r->ends_bound)
-        snprintf(hint, sizeof hint, "process %d and all below it were ended", (int)r->bound.pid);
-    else
+    ending_text(steps, &ending);
+    if (is_hold(r))
+        snprintf(hint, sizeof hint, "the hold is over");
+    else if (!r->ends_bound)
         snprintf(hint, sizeof hint, "process %d goes on (--on-lost ignore)", (int)r->bound.pid);
-    report_say(&r->report, REPORT_FAILURE,
-               (struct message){.what = "lost", .why = why, .hint = hint});
+    else if (ending.ended_ms == 0)
+        snprintf(hint, sizeof hint,
+                 "process %d (%s) and its descendants are being ended: %s unless they end before",
+                 (int)r->bound.pid, name, steps);
+    else
+        snprintf(hint, sizeof hint, "process %d and its descendants were ended: %s",
+                 (int)r->bound.pid, steps);
+    message.hint = hint;
+    message_add(&message, fact_text("cause", r->loss.cause == RLOCK_LOSS_HELD     ? "held"
+                                             : r->loss.cause == RLOCK_LOSS_BROKEN ? "broken"
+                                                                                  : "not-renewed"));
+    if (r->loss.cause == RLOCK_LOSS_HELD)
+        message_add(&message, fact_party("holder", &r->loss.by, "held_ms"));
+    else if (r->loss.cause == RLOCK_LOSS_BROKEN)
+        message_add(&message, fact_party("broken_by", &r->loss.by, NULL));
+    if (!is_hold(r))
+        message_add(&message, fact_number("process", r->bound.pid));
+    ending_add_facts(&message, &ending);
+    report_say(&r->report, REPORT_FAILURE, message);
+}
+
+/* The deadline killer has ended the bound process: report when. */
+static void say_ended(const struct renewing *r)
+{
+    struct ending ending = {.ended_ms = rlock_clock_ms()};
+    struct message message = {.what = EVENT_ENDED};
+    char steps[ENDING_BYTES];
+    char why[64 + ENDING_BYTES];
+
+    ending_text(steps, &ending);
+    snprintf(why, sizeof why, "process %d and its descendants %s", (int)r->bound.pid, steps);
+    message.why = why;
+    message_add(&message, fact_number("process", r->bound.pid));
+    ending_add_facts(&message, &ending);
+    report_say(&r->report, REPORT_NOTICE, message);
 }
 
 /*
  * Wait until the deadline killer has ended the bound process. Somebody may kill the killer, and
- * then the daemon has to end the descendants. So the daemon notes them again and again meanwhile:
- * /proc doesn't tell the descendants of a process that has ended.
+ * then the daemon has to end the descendants of the bound process. So while the daemon waits, it
+ * notes the descendants again and again: /proc doesn't tell the descendants of a process that has
+ * ended.
  */
 static void wait_for_killer(struct renewing *r, int64_t deadline_ms)
 {
@@ -140,21 +194,25 @@ static void lose(struct renewing *r, const char *why)
         bound_process_note(&r->bound, 0);
     is_ending = r->ends_bound && deadline_killer_end_bound(&r->killer, deadlines);
     r->lease = LEASE_LOST;
-    if (is_ending || !r->ends_bound)
-        say_lost(r, why);
+    if (is_ending)
+        say_lost(r, why, (struct ending){deadlines.term_ms, deadlines.kill_ms, 0});
+    else if (!r->ends_bound)
+        say_lost(r, why, (struct ending){0, 0, 0});
     if (is_ending)
         wait_for_killer(r, deadlines.kill_ms + r->grant->timing.kill_margin_ms / 2);
     if (r->ends_bound)
         refused = bound_process_end(&r->bound, deadlines.kill_ms, 0);
-    if (r->ends_bound && !is_ending)
-        say_lost(r, why);
+    if (is_ending && refused == 0)
+        say_ended(r);
+    else if (r->ends_bound && !is_ending)
+        say_lost(r, why, r->bound.ending);
     if (refused != 0 && !is_ending) /* if is_ending, the killer reports it */
-        guard_say_refused(&r->report, refused, "it runs on without the lock");
+        guard_say_refused(&r->report, refused, "that process runs on without the lock");
 }
 
 static void lose_by_time(struct renewing *r)
 {
-    char why[320];
+    char why[640];
 
     renewer_client_overdue_text(&r->renewer, "", why, sizeof why);
     lose(r, why);
@@ -178,7 +236,7 @@ static void release(struct renewing *r)
     (void)!rlock_release(r->session->lock, deadline, RLOCK_ENDS_FREE, 0, NULL);
 }
 
-/* ---- the deadline killer ---- */
+/* ---- starting and replacing the deadline killer ---- */
 
 static int start_killer(struct renewing *r)
 {
@@ -209,7 +267,7 @@ static void replace_killer(struct renewing *r)
     start_killer(r);
 }
 
-/* ---- while the lease is renewed ---- */
+/* ---- events while the daemon renews the lease ---- */
 
 static void take_events(struct renewing *r)
 {
@@ -224,11 +282,12 @@ static void take_events(struct renewing *r)
             break;
         case RLOCK_KEPT_RELEASED:
             r->lease = LEASE_RELEASED;
-            report_say(&r->report, REPORT_STEP,
-                       (struct message){.what = "released",
+            report_say(&r->report, is_hold(r) ? REPORT_NOTICE : REPORT_STEP,
+                       (struct message){.what = EVENT_RELEASED,
                                         .why = "another process released the lock by its token"});
             break;
         case RLOCK_KEPT_LOST:
+            r->loss = event.loss;
             lose(r, event.text);
             break;
         case RLOCK_KEPT_TROUBLE:
@@ -238,17 +297,26 @@ static void take_events(struct renewing *r)
     }
 }
 
+/* A hold is over: the daemon will release the lock. */
+static void end_hold(struct renewing *r, const char *why)
+{
+    r->lease = LEASE_NOT_NEEDED;
+    report_say(&r->report, REPORT_NOTICE, (struct message){.what = EVENT_ENDED, .why = why});
+}
+
 /*
  * Pass each signal that would end the daemon on to the bound process: a user who ends the daemon
- * wants to end the work under the lease.
+ * wants to end the work under the lease. Without a bound process the signal ends the hold.
  */
-static void take_signals(const struct renewing *r)
+static void take_signals(struct renewing *r)
 {
     struct signal_seen seen;
 
     while (signals_take(&r->session->signals, &seen))
-        if (seen.action == SIGNAL_ENDS)
+        if (seen.action == SIGNAL_ENDS && !is_hold(r))
             bound_process_signal(&r->bound, seen.number);
+        else if (seen.action == SIGNAL_ENDS && r->lease == LEASE_RENEWED)
+            end_hold(r, "a signal has ended the hold");
 }
 
 /*
@@ -265,7 +333,10 @@ static void note_bound_ended(struct renewing *r)
     }
     r->lease = LEASE_NOT_NEEDED;
     snprintf(why, sizeof why, "process %d has ended", (int)r->bound.pid);
-    report_say(&r->report, REPORT_STEP, (struct message){.what = "ended", .why = why});
+    report_say(&r->report, REPORT_STEP,
+               (struct message){.what = EVENT_ENDED,
+                                .why = why,
+                                .facts = {fact_number("process", r->bound.pid)}});
 }
 
 static int64_t next_deadline_ms(const struct renewing *r)
@@ -274,6 +345,8 @@ static int64_t next_deadline_ms(const struct renewing *r)
 
     if (r->renewer.events < 0) /* the renewer could not be started: when to try again */
         return rlock_clock_ms() + r->grant->timing.reply_ms;
+    if (is_hold(r))
+        return r->hold_ends_ms;
     return needs_killer(r) && r->killer_retry_ms < term_ms ? r->killer_retry_ms : term_ms;
 }
 
@@ -310,6 +383,8 @@ static void renew_until_end(struct renewing *r)
             take_signals(r);
         if (r->lease == LEASE_RENEWED && is_due(r))
             lose_by_time(r);
+        if (r->lease == LEASE_RENEWED && rlock_clock_ms() >= r->hold_ends_ms)
+            end_hold(r, "the time of the hold is over");
         if (r->lease == LEASE_RENEWED &&
             (watch[KILLER].revents != 0 ||
              (needs_killer(r) && rlock_clock_ms() >= r->killer_retry_ms)))
@@ -317,7 +392,7 @@ static void renew_until_end(struct renewing *r)
     }
 }
 
-/* ---- the process ---- */
+/* ---- becoming a daemon, and calls of the parent ---- */
 
 /*
  * Become a daemon: leave the session and the working directory, and close the descriptors that
@@ -362,12 +437,40 @@ static _Noreturn void be_daemon(struct renewing *r, int program_fd)
     deadline_killer_stop(&r->killer);
     if (failed == 0 && (n <= 0 || order == RENEW_DAEMON_BEGIN))
         release(r);
+    if (n > 0 && order == RENEW_DAEMON_BEGIN)
+        holds_remove(&r->session->holds, r->grant->token);
     _exit(0);
+}
+
+enum exit_reason renew_daemon_open_log(struct renew_daemon_log *log, const struct session *session)
+{
+    const struct report *report = &session->report;
+    const char *path = session->options->log;
+    char why[300];
+    int failed = 0;
+
+    if (path == NULL)
+        return REASON_GRANTED;
+    if (strcmp(path, "-") == 0)
+        return report_fault(report, REASON_USAGE,
+                            "log: standard output is kept for the result: name another file", 0);
+    if (strcmp(path, "syslog") == 0) {
+        log->to = REPORT_TO_SYSLOG;
+        return access(SYSLOG_SOCKET, W_OK) == 0
+                   ? REASON_GRANTED
+                   : report_fault(report, REASON_MISCONFIGURED, "log: syslog: " SYSLOG_SOCKET,
+                                  errno);
+    }
+    log->fd = outfile_open(path, &failed);
+    if (log->fd >= 0)
+        return REASON_GRANTED;
+    snprintf(why, sizeof why, "log: %.150s: %s", path, outfile_error(failed));
+    return report_fault(report, REASON_MISCONFIGURED, why, 0);
 }
 
 int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
                        const struct rlock_grant *grant, const struct bound_process *bound,
-                       const struct renew_daemon_log *log)
+                       const struct renew_daemon_log *log, int64_t hold_ends_ms)
 {
     struct renewing r = {.session = session,
                          .private_server = &session->private_server,
@@ -376,8 +479,10 @@ int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
                          .log = log,
                          .bound = *bound,
                          .killer = {.fd = -1},
+                         .hold_ends_ms = hold_ends_ms,
                          .expires_ms = grant->expires_ms,
-                         .ends_bound = session->options->on_lost != ON_LOST_IGNORE};
+                         .ends_bound =
+                             bound->fd >= 0 && session->options->on_lost != ON_LOST_IGNORE};
     int fd;
     int failed = 0;
 

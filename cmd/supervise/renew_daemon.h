@@ -19,13 +19,24 @@ struct renew_daemon_log {
 };
 
 /*
+ * renew_daemon_open_log: open the file of --log; without --log leave `log` as it is. Call it before
+ * the lock is asked for: later the daemon has nobody to whom it could report a failure. Returns
+ * REASON_GRANTED, or the reason that was reported.
+ */
+enum exit_reason renew_daemon_open_log(struct renew_daemon_log *log, const struct session *session);
+
+/*
  * renew_daemon_start: fork the daemon, which leaves the terminal and closes all descriptors that
  * rlock was started with. Blocks until the daemon is ready. Returns 0, or an errno if there is no
  * daemon.
+ *
+ *   bound         the process until whose end the daemon renews the lease; fd -1: there is none
+ *   hold_ends_ms  without a bound process: until when the daemon renews the lease, on
+ *                 rlock_clock_ms(); with one: RLOCK_NEVER
  */
 int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
                        const struct rlock_grant *grant, const struct bound_process *bound,
-                       const struct renew_daemon_log *log);
+                       const struct renew_daemon_log *log, int64_t hold_ends_ms);
 
 /*
  * renew_daemon_begin: let the daemon begin to renew. From now on the daemon releases the lease, not
@@ -33,7 +44,7 @@ int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
  */
 bool renew_daemon_begin(const struct renew_daemon *daemon);
 
-/* renew_daemon_cancel: let the daemon exit, and wait for that. The caller keeps the lease. */
+/* renew_daemon_cancel: let the daemon exit, and wait for its end. The caller keeps the lease. */
 void renew_daemon_cancel(const struct renew_daemon *daemon);
 
 #endif

@@ -31,7 +31,7 @@ bool renewer_client_next_event(const struct renewer_client *renewer, struct rloc
     return read(renewer->events, event, sizeof *event) == (ssize_t)sizeof *event;
 }
 
-static void say(const struct renewer_client *renewer, enum report_level level, const char *what,
+static void say(const struct renewer_client *renewer, enum report_level level, enum event what,
                 const char *why)
 {
     report_say(renewer->report, level, (struct message){.what = what, .why = why});
@@ -44,10 +44,12 @@ static void say(const struct renewer_client *renewer, enum report_level level, c
 static void say_renewed(struct renewer_client *renewer, bool was_restored)
 {
     if (was_restored)
-        say(renewer, REPORT_NOTICE, "restored",
-            "the key had vanished and was put back: it was granted to no other rlock since");
+        say(renewer, REPORT_NOTICE, EVENT_RESTORED,
+            "the key had vanished, and rlock wrote it again: no other rlock was granted the lock "
+            "since");
     else
-        say(renewer, renewer->trouble[0] != '\0' ? REPORT_NOTICE : REPORT_STEP, "renewed", NULL);
+        say(renewer, renewer->trouble[0] != '\0' ? REPORT_NOTICE : REPORT_STEP, EVENT_RENEWED,
+            NULL);
     renewer->trouble[0] = '\0';
 }
 
@@ -57,7 +59,7 @@ void renewer_client_report(struct renewer_client *renewer, const struct rlock_ev
         say_renewed(renewer, event->kind == RLOCK_KEPT_RESTORED);
     } else if (event->kind == RLOCK_KEPT_TROUBLE) {
         snprintf(renewer->trouble, sizeof renewer->trouble, "%s", event->text);
-        say(renewer, REPORT_NOTICE, "renewal-failed", event->text);
+        say(renewer, REPORT_NOTICE, EVENT_RENEWAL_FAILED, event->text);
     }
 }
 

@@ -10,7 +10,7 @@ struct renewer_client {
     struct rlock *lock;          /* borrowed */
     const struct report *report; /* borrowed */
     int events;        /* readable when the thread has sent an event; -1: no thread runs */
-    char trouble[256]; /* why the last renewal failed; "": it succeeded */
+    char trouble[512]; /* why the last renewal failed; "": it succeeded */
 };
 
 /* renewer_client_init: the thread is not started yet. */

@@ -2,7 +2,7 @@
 /*
  * spawn: starts the command, with the signals and descriptors that rlock was started with.
  *
- * It uses vfork(2), because most of the time of a fork(2) goes into a copy of the page tables,
+ * spawn() uses vfork(2), because most of the time of a fork(2) goes into a copy of the page tables,
  * which the exec throws away. Until its exec the child runs in the parent's memory, so the child
  * writes to its own variables only. The child writes the errno of a failed exec to a pipe, which a
  * successful exec closes.

@@ -14,7 +14,7 @@ struct spawn_plan {
     const sigset_t *mask; /* the signals that the command starts with as blocked */
     int cgroup_fd;        /* cgroup.procs of the command's cgroup; -1: the command stays in ours */
     bool ignore_child;    /* the command starts with SIGCHLD ignored, as rlock did */
-    int64_t not_after_ms; /* on rlock_clock_ms(): from then on the command must not start */
+    int64_t not_after_ms; /* on rlock_clock_ms(): later than this the command must not start */
 };
 
 /* spawn() sets `*error` to this value if `not_after_ms` came before the exec. */

@@ -13,6 +13,9 @@
  */
 #include "supervise/supervise.h"
 
+#include "options/mistake.h"
+#include "options/units.h"
+#include "output/wall_time.h"
 #include "process/fds.h"
 #include "process/timer.h"
 #include "supervise/renewer_client.h"
@@ -31,11 +34,13 @@
 #include <unistd.h>
 
 #define RELEASE_MS 2000        /* how long rlock tries to release the lock before it exits */
-#define RELEASE_LATER_MS 10000 /* how long a forked process tries if rlock has failed to do so */
+#define RELEASE_LATER_MS 10000 /* how long a forked process tries, if rlock could not release it */
+
+extern char **environ;
 
 struct supervisor {
     const struct supervise_plan *plan;
-    struct session *session; /* the plan's */
+    struct session *session; /* that of the plan */
     struct supervise_result *result;
     struct guard_client *guard;
     struct supervision run;
@@ -45,13 +50,16 @@ struct supervisor {
     unsigned unsaid;               /* enum supervise_action: messages that are not written yet */
     struct guard_news last;        /* the guard's last message; all zero: not received yet */
     struct rlock_error no_renewer; /* why the renewer could not be started */
-    char lost_why[256];            /* how the lock was lost, as the renewer's event says it */
-    char guard_fate[100];          /* how the guard failed, as text */
+    char lost_why[512];            /* how the lock was lost, as the renewer's event says it */
+    struct rlock_loss loss;        /* why the lock was lost, and who has it now or broke it */
+    /* a message said that the command is being ended; another one must say when it has ended */
+    bool has_announced_end;
+    char guard_fate[100]; /* how the guard failed, as text */
 };
 
 /* ---- messages to the user ---- */
 
-static void say(const struct supervisor *s, enum report_level level, const char *what,
+static void say(const struct supervisor *s, enum report_level level, enum event what,
                 const char *why)
 {
     report_say(&s->session->report, level, (struct message){.what = what, .why = why});
@@ -69,38 +77,117 @@ static void put_overdue(const struct supervisor *s, char *why, size_t room)
     renewer_client_overdue_text(&s->renewer, more, why, room);
 }
 
+/*
+ * Writes to `ending` and to `hint` what rlock does to the command: the command got TERM now, and
+ * gets KILL at a known time; a frozen command gets KILL at once; or the command has ended.
+ */
+static void put_ending(const struct supervisor *s, struct ending *ending, char hint[300])
+{
+    const char *command = guard_command(s->plan->guard_plan);
+    bool is_frozen = s->run.frozen_since_ms != 0;
+    char steps[ENDING_BYTES];
+
+    *ending = s->last.ending;
+    if (s->run.state < SUPERVISE_STATE_RELEASING)
+        *ending = (struct ending){.term_ms = is_frozen ? 0 : rlock_clock_ms(),
+                                  .kill_ms = is_frozen ? rlock_clock_ms() : s->run.kill_at_ms};
+    ending_text(steps, ending);
+    snprintf(hint, 300,
+             s->run.state >= SUPERVISE_STATE_RELEASING ? "%.64s: %s"
+             : is_frozen                               ? "%.64s is being ended: %s"
+                         : "%.64s is being ended: %s unless it ends before",
+             command, steps);
+}
+
+/* With --on-lost ignore: write to `hint` that the command runs on, and the time of day. */
+static void put_running(const struct supervisor *s, char hint[300])
+{
+    char now[WALL_TIME_BYTES];
+
+    wall_time_local(now, wall_time_now_ms());
+    snprintf(hint, 300, "at %s: %.64s runs on (--on-lost ignore)", now,
+             guard_command(s->plan->guard_plan));
+}
+
+/* Add why the lock was lost, who holds it now or who broke it, and the name of the command. */
+static void add_cause(struct message *message, const struct supervisor *s)
+{
+    static const char *const names[] = {[SUPERVISE_LOSS_NOT_RENEWED] = "not-renewed",
+                                        [SUPERVISE_LOSS_GUARD_SILENT] = "guard-silent",
+                                        [SUPERVISE_LOSS_TOLD] = "gone",
+                                        [SUPERVISE_LOSS_SERVER_GONE] = "server-gone",
+                                        [SUPERVISE_LOSS_GUARD_ALONE] = "guard-alone",
+                                        [SUPERVISE_LOSS_MISSING] = "missing"};
+    const char *cause = names[s->run.loss];
+
+    if (s->run.loss == SUPERVISE_LOSS_TOLD && s->loss.cause == RLOCK_LOSS_HELD)
+        cause = "held";
+    else if (s->run.loss == SUPERVISE_LOSS_TOLD && s->loss.cause == RLOCK_LOSS_BROKEN)
+        cause = "broken";
+    message_add(message, fact_text("cause", cause));
+    if (s->loss.cause == RLOCK_LOSS_HELD)
+        message_add(message, fact_party("holder", &s->loss.by, "held_ms"));
+    else if (s->loss.cause == RLOCK_LOSS_BROKEN)
+        message_add(message, fact_party("broken_by", &s->loss.by, NULL));
+    message_add(message, fact_text("command", guard_command(s->plan->guard_plan)));
+}
+
 static void say_lost(const struct supervisor *s)
 {
     static const char *const causes[] = {
-        [SUPERVISE_LOSS_GUARD_SILENT] = "the guard of the command doesn't answer",
+        [SUPERVISE_LOSS_GUARD_SILENT] = "the process that guards the command doesn't answer",
         [SUPERVISE_LOSS_SERVER_GONE] = "the private server has ended, and with it the lock",
-        [SUPERVISE_LOSS_GUARD_ALONE] = "the guard took rlock for dead, and ended the command",
+        [SUPERVISE_LOSS_GUARD_ALONE] =
+            "the process that guards the command took rlock for dead, and ended the command",
         [SUPERVISE_LOSS_MISSING] =
             "when the command had ended, the server no longer had the lock, or another owner did"};
-    const char *hint = s->run.on_lost != ON_LOST_IGNORE ? "the command is being ended"
-                                                        : "the command runs on (--on-lost ignore)";
-    struct message message = {.what = "lost", .hint = hint};
-    char why[400];
+    struct ending ending = {.ended_ms = 0};
+    struct message message = {.what = EVENT_LOST};
+    char hint[300];
+    char why[640];
 
-    if (s->run.state >= SUPERVISE_STATE_RELEASING)
-        message.hint = NULL; /* the command has ended already */
+    if (s->run.on_lost == ON_LOST_IGNORE && s->run.state < SUPERVISE_STATE_RELEASING)
+        put_running(s, hint);
+    else
+        put_ending(s, &ending, hint);
+    message.hint = hint;
     if (s->run.loss == SUPERVISE_LOSS_NOT_RENEWED) {
         put_overdue(s, why, sizeof why);
         message.why = why;
     } else {
         message.why = s->run.loss == SUPERVISE_LOSS_TOLD ? s->lost_why : causes[s->run.loss];
     }
+    add_cause(&message, s);
+    ending_add_facts(&message, &ending);
     report_say(&s->session->report, REPORT_FAILURE, message);
+}
+
+/* Report what was done to the command, if a message has announced it. */
+static void say_ended(const struct supervisor *s)
+{
+    const char *command = guard_command(s->plan->guard_plan);
+    struct message message = {.what = EVENT_ENDED};
+    char steps[ENDING_BYTES];
+    char why[300];
+
+    if (!s->has_announced_end || s->last.ending.ended_ms == 0)
+        return;
+    ending_text(steps, &s->last.ending);
+    snprintf(why, sizeof why, "%.64s: %s", command, steps);
+    message.why = why;
+    message_add(&message, fact_text("command", command));
+    ending_add_facts(&message, &s->last.ending);
+    report_say(&s->session->report, REPORT_NOTICE, message);
 }
 
 static void say_paused(const struct supervisor *s)
 {
-    char why[400];
+    char why[640];
 
     renewer_client_overdue_text(&s->renewer, "", why, sizeof why);
     report_say(
         &s->session->report, REPORT_NOTICE,
-        (struct message){.what = "paused",
+        (struct message){.what = EVENT_PAUSED,
                          .why = why,
                          .hint = "the command goes on if rlock finds that it still has the lock"});
 }
@@ -112,21 +199,39 @@ static void say_resumed(const struct supervisor *s)
 
     snprintf(why, sizeof why, "after %lld.%01d s, as rlock still has the lock",
              (long long)(ms / 1000), (int)(ms % 1000 / 100));
-    say(s, REPORT_NOTICE, "resumed", why);
+    report_say(&s->session->report, REPORT_NOTICE,
+               (struct message){
+                   .what = EVENT_RESUMED, .why = why, .facts = {fact_number("paused_ms", ms)}});
 }
 
 static void say_refused(const struct supervisor *s)
 {
     guard_say_refused(&s->session->report, s->run.refused_pid,
-                      s->run.lease == SUPERVISE_LEASE_HELD ? "the lock is kept as long as it runs"
-                                                           : "it runs on without the lock");
+                      s->run.lease == SUPERVISE_LEASE_HELD
+                          ? "rlock keeps the lock until that process ends"
+                          : "that process runs on without the lock");
+}
+
+/* Say that the kernel didn't find or execute the command, and what its first word may mean. */
+static void say_not_executed(const struct supervisor *s, const char *word)
+{
+    struct mistake mistake = mistake_in_command(word);
+    char *shown = url_masked_copy(word);
+    char why[300];
+
+    snprintf(why, sizeof why, "%.200s: %s", shown != NULL ? shown : "the command",
+             strerror(s->last.error));
+    report_say(&s->session->report, REPORT_FAILURE,
+               (struct message){.what = event_of_reason(s->run.reason),
+                                .why = why,
+                                .hint = mistake.hint[0] != '\0' ? mistake.hint : NULL});
+    free(shown);
 }
 
 static void say_not_started(const struct supervisor *s)
 {
     const struct report *report = &s->session->report;
     int failed = s->last.error;
-    char *command;
 
     if (failed == SPAWN_TOO_LATE) {
         report_fault(report, s->run.reason, "the lease ended before the command was started", 0);
@@ -136,9 +241,7 @@ static void say_not_started(const struct supervisor *s)
         report_fault(report, s->run.reason, "the command can't be started", failed);
         return;
     }
-    command = url_masked_copy(s->plan->guard_plan->spawn.argv[0]);
-    report_fault(report, s->run.reason, command != NULL ? command : "the command", failed);
-    free(command);
+    say_not_executed(s, s->plan->guard_plan->spawn.argv[0]);
 }
 
 static void say_guard_lost(const struct supervisor *s)
@@ -149,17 +252,32 @@ static void say_guard_lost(const struct supervisor *s)
 
     snprintf(why, sizeof why, "the process that guards the command %s", s->guard_fate);
     report_say(&s->session->report, REPORT_FAILURE,
-               (struct message){.what = "guard-lost", .why = why, .hint = hint});
+               (struct message){.what = EVENT_GUARD_LOST, .why = why, .hint = hint});
 }
 
 static void say_max_hold(const struct supervisor *s)
 {
-    say(s, REPORT_FAILURE, "max-hold", "the command ran for too long and is being ended");
+    int64_t limit_ms = s->session->options->max_hold_ms;
+    struct message message = {.what = EVENT_MAX_HOLD};
+    struct ending ending;
+    char limit[UNITS_TEXT_BYTES];
+    char hint[300];
+    char why[100];
+
+    units_tenths(limit, limit_ms);
+    snprintf(why, sizeof why, "the command ran for %s, the limit", limit);
+    put_ending(s, &ending, hint);
+    message.why = why;
+    message.hint = hint;
+    message_add(&message, fact_number("limit_ms", limit_ms));
+    message_add(&message, fact_text("command", guard_command(s->plan->guard_plan)));
+    ending_add_facts(&message, &ending);
+    report_say(&s->session->report, REPORT_FAILURE, message);
 }
 
 static void say_no_renewer(const struct supervisor *s)
 {
-    say(s, REPORT_NOTICE, "renewal-failed", s->no_renewer.text);
+    say(s, REPORT_NOTICE, EVENT_RENEWAL_FAILED, s->no_renewer.text);
 }
 
 static void say_all(struct supervisor *s)
@@ -175,15 +293,19 @@ static void say_all(struct supervisor *s)
                 {SUPERVISE_ACTION_SAY_MAX_HOLD, say_max_hold},
                 {SUPERVISE_ACTION_SAY_NOT_STARTED, say_not_started},
                 {SUPERVISE_ACTION_SAY_NO_RENEWER, say_no_renewer}};
+    bool loses = (s->unsaid & SUPERVISE_ACTION_SAY_LOST) != 0 && s->run.on_lost != ON_LOST_IGNORE;
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if ((s->unsaid & rows[i].action) != 0)
             rows[i].say(s);
+    if ((loses || (s->unsaid & SUPERVISE_ACTION_SAY_MAX_HOLD) != 0) &&
+        s->run.state < SUPERVISE_STATE_RELEASING)
+        s->has_announced_end = true;
     s->unsaid = 0;
 }
 
-/* ---- actions ---- */
+/* ---- carrying out actions ---- */
 
 static void handle(struct supervisor *s, enum supervise_event event, struct supervise_input input);
 
@@ -198,7 +320,7 @@ static void start_renewer(struct supervisor *s)
 /*
  * The guard exits when we close its socket, and its exit takes processor time. If we had to wait
  * for the lock, other processes may wait behind us: then we release the lock first, and close the
- * socket afterwards (guard_client_reap()).
+ * socket afterwards.
  *
  * A guard that ended the command because of the lease is dismissed at once in any case: it waits
  * for the end of the socket as a sign that rlock lives and reports the loss. Without that sign the
@@ -236,7 +358,7 @@ static void handle(struct supervisor *s, enum supervise_event event, struct supe
     act(s, supervise_state_handle(&s->run, event, rlock_clock_ms(), input));
 }
 
-/* ---- events ---- */
+/* ---- receiving events ---- */
 
 static bool is_watching(const struct supervisor *s)
 {
@@ -259,6 +381,7 @@ static void take_events(struct supervisor *s)
         case RLOCK_KEPT_RELEASED:
         case RLOCK_KEPT_LOST:
             snprintf(s->lost_why, sizeof s->lost_why, "%s", event.text);
+            s->loss = event.loss;
             handle(s, SUPERVISE_EVENT_LOCK_LOST, (struct supervise_input){0});
             break;
         case RLOCK_KEPT_TROUBLE:
@@ -316,7 +439,10 @@ static void take_news(struct supervisor *s)
             take_message(s, &news);
 }
 
-/* A signal of job control stops the command, by the guard, and then rlock, as a shell expects. */
+/*
+ * A signal of job control: let the guard stop the command, unless the terminal has sent the signal
+ * to the command as well. Then stop rlock, because the shell waits until rlock has stopped.
+ */
 static void stop_with_the_job(struct supervisor *s, const struct signal_seen *seen)
 {
     if (!seen->from_terminal)
@@ -334,7 +460,10 @@ static void take_signals(struct supervisor *s)
         if (s->signal.from_terminal)
             s->result->from_terminal = s->signal.number;
         handle(s, SUPERVISE_EVENT_SIGNAL, (struct supervise_input){0});
-        say(s, REPORT_STEP, "signal", strsignal(s->signal.number));
+        report_say(&s->session->report, REPORT_STEP,
+                   (struct message){.what = EVENT_SIGNAL,
+                                    .why = strsignal(s->signal.number),
+                                    .facts = {fact_number("signal", s->signal.number)}});
     }
 }
 
@@ -371,13 +500,14 @@ static void take_deadlines(struct supervisor *s)
 
 static void watch_command(struct supervisor *s)
 {
-    enum { SIGNALS, RENEWER, GUARD, TIMER, SERVER, WATCHED };
+    enum { SIGNALS, RENEWER, GUARD, TIMER, SERVER, HOOK, WATCHED };
     struct pollfd watch[WATCHED] = {
         [SIGNALS] = {.fd = s->session->signals.fd, .events = POLLIN},
         [RENEWER] = {.fd = s->renewer.events, .events = POLLIN},
         [GUARD] = {.fd = s->guard->fd, .events = POLLIN},
         [TIMER] = {.fd = s->timer, .events = POLLIN},
-        [SERVER] = {.fd = s->session->private_server.alive_fd, .events = POLLIN}};
+        [SERVER] = {.fd = s->session->private_server.alive_fd, .events = POLLIN},
+        [HOOK] = {.fd = s->session->event_hook.fd, .events = POLLIN}};
 
     timer_set(s->timer, supervise_state_next_ms(&s->run));
     poll(watch, WATCHED, -1);
@@ -390,6 +520,8 @@ static void watch_command(struct supervisor *s)
     if (is_watching(s) && watch[SIGNALS].revents != 0)
         take_signals(s);
     take_deadlines(s);
+    if (watch[HOOK].revents != 0)
+        session_check_hook(s->session);
     if (!is_watching(s))
         note_pending_signals(s);
 }
@@ -415,33 +547,37 @@ static void note_survivor(void *context, pid_t refused)
 
 static void replace_guard(struct supervisor *s)
 {
-    guard_client_fate(s->guard, s->guard_fate, sizeof s->guard_fate); /* before we kill the guard */
+    /* guard_client_fate() comes first, because guard_client_replace() kills the guard. */
+    guard_client_fate(s->guard, s->guard_fate, sizeof s->guard_fate);
     guard_client_replace(s->guard, note_survivor, s);
     handle(s, SUPERVISE_EVENT_TREE_ENDED, (struct supervise_input){0});
 }
 
-/* ---- the start of the command ---- */
+/* ---- starting the command ---- */
 
 static void start(struct supervisor *s)
 {
     const struct supervise_plan *plan = s->plan;
     /* with --on-lost ignore, term_ms is RLOCK_NEVER, but the command must not start too late */
     struct guard_request request = {.kind = GUARD_REQUEST_START,
-                                    .grant = *plan->grant,
+                                    .grace_ms = plan->grant->timing.grace_ms,
                                     .lease = s->run.agreed,
                                     .not_after_ms = s->run.agreed.term_ms < s->run.expires_ms
                                                         ? s->run.agreed.term_ms
                                                         : s->run.expires_ms};
     int failed;
 
-    say(s, REPORT_STEP, "granted", NULL);
     if (session_is_interrupted(s->session)) {
         guard_client_reap(s->guard);
         handle(s, SUPERVISE_EVENT_SIGNAL, (struct supervise_input){0});
         return;
     }
+    environment_put_grant(request.variables, environ, plan->grant,
+                          s->session->options->mode == RLOCK_SLOTS);
     s->timer = timer_open();
     failed = s->timer < 0 ? errno : guard_client_start(s->guard, plan->guard_plan, &request);
+    /* The request START is sent first, because a write to the terminal may block. */
+    progress_say_granted(&s->session->progress, plan->grant->fence);
     if (failed == 0) {
         handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
         return;
@@ -451,7 +587,7 @@ static void start(struct supervisor *s)
     handle(s, SUPERVISE_EVENT_NO_GUARD, (struct supervise_input){0});
 }
 
-/* ---- the release ---- */
+/* ---- releasing the lock ---- */
 
 /*
  * How to release the lock: free it, keep it for the rest of --min-hold, or leave the mark of --once
@@ -522,7 +658,27 @@ static void say_not_released(const struct supervisor *s, enum rlock_ending endin
                  "the lock is free when its ttl ends, or sooner: rlock tries for another %d s",
                  (int)((deadline - now + 999) / 1000));
     report_say(&s->session->report, REPORT_NOTICE,
-               (struct message){.what = "not-released", .why = err->text, .hint = hint});
+               (struct message){.what = EVENT_NOT_RELEASED, .why = err->text, .hint = hint});
+}
+
+/* Tell the history of the lock how the command ended. */
+static void set_end(const struct supervisor *s, enum rlock_ending ending)
+{
+    enum exit_reason reason = s->run.reason;
+    bool has_ended = reason == REASON_GRANTED;
+    int status = s->last.status;
+    struct rlock_end end = {.status = session_status(s->session, reason),
+                            .reason = exit_reason_row(reason)->name,
+                            .held_ms = rlock_clock_ms() - s->plan->granted_ms,
+                            .renewals = s->result->renewals};
+
+    if (has_ended) {
+        end.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        end.reason = WIFSIGNALED(status) ? "signal" : "exited";
+    }
+    if (ending == RLOCK_ENDS_DONE)
+        end.reason = "done";
+    rlock_set_end(s->session->lock, &end);
 }
 
 static void release(struct supervisor *s)
@@ -537,19 +693,20 @@ static void release(struct supervisor *s)
     renewer_client_stop(&s->renewer);
     if (s->run.lease != SUPERVISE_LEASE_HELD)
         deadline.at_ms = rlock_clock_ms() + plan->grant->timing.reply_ms;
+    set_end(s, ending);
     st = rlock_release(s->session->lock, deadline, ending, stay_ms, &err);
     if (st == RLOCK_LOST || st == RLOCK_GONE) {
         handle(s, SUPERVISE_EVENT_LOCK_MISSING, (struct supervise_input){0});
         return;
     }
     if (st == RLOCK_OK)
-        say(s, REPORT_STEP, "released", NULL);
+        say(s, REPORT_STEP, EVENT_RELEASED, NULL);
     else if (!private_server_has_ended(&s->session->private_server)) /* its end frees the lock */
         say_not_released(s, ending, stay_ms, &err);
     handle(s, SUPERVISE_EVENT_RELEASED, (struct supervise_input){0});
 }
 
-/* ---- all of it ---- */
+/* ---- a whole run ---- */
 
 enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_result *result)
 {
@@ -574,7 +731,8 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
     if (s.run.state == SUPERVISE_STATE_RELEASING)
         release(&s);
     renewer_client_stop(&s.renewer);
-    guard_client_reap(s.guard); /* after the release, which other processes may wait for */
+    guard_client_dismiss(s.guard); /* release() is first: other processes may wait for it */
+    say_ended(&s);
     if (s.timer >= 0)
         close(s.timer);
     return s.run.reason;

@@ -18,7 +18,7 @@ struct supervise_plan {
 
 struct supervise_result {
     int status;        /* the command's exit status, as wait(2) gives it */
-    int64_t renewals;  /* how many the server has confirmed */
+    int64_t renewals;  /* how many renewals the server has confirmed */
     int64_t paused_ms; /* for how long the command was frozen, in all */
     int from_terminal; /* the last signal that the terminal sent to the whole job; 0: none */
     bool is_releasing; /* a forked process goes on to release the lock, and may need the password */

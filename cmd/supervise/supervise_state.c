@@ -11,7 +11,10 @@
  *
  * A guard that doesn't answer may still act by the old deadlines. So the guard should have ended
  * the command by `agreed.kill_ms`. If the guard has not reported that soon after, this process
- * kills the guard and the command.
+ * kills the guard and the command. Perhaps such a guard doesn't hang, but still sends KILL, for
+ * example to a process that waits for a dead file server. This process can't tell the two cases
+ * apart, and the lease ends soon. Nothing is lost if this process kills a guard that doesn't hang:
+ * this process itself then sends KILL to the same processes until all have ended.
  */
 #include "supervise/supervise_state.h"
 
@@ -34,7 +37,7 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* ---- deadlines ---- */
+/* ---- computing deadlines ---- */
 
 /* How long the command has from TERM, or from the begin of freezing, to KILL. */
 static int64_t grace_ms(const struct supervision *run)
@@ -183,7 +186,7 @@ static void note_refused(struct supervision *run, pid_t pid)
     run->actions |= SUPERVISE_ACTION_SAY_REFUSED;
 }
 
-/* ---- cells: before the command ---- */
+/* ---- cells of the table: before the command is started ---- */
 
 static enum supervise_state interrupt(struct supervision *run, const struct supervise_input *input)
 {
@@ -216,16 +219,16 @@ static enum supervise_state not_started(struct supervision *run,
     return SUPERVISE_STATE_RELEASING;
 }
 
-/* ---- cells: the lease ---- */
+/* ---- cells of the table: the lease is renewed or lost ---- */
 
 /*
  * Send the new deadlines to the guard, even if the renewal came late: the guard decides whether the
- * command may run on. With --on-lost ignore the guard has no deadline. There this function finds
- * out that the lock was free for a time:
+ * command may run on. With --on-lost ignore the guard has no deadline. With that option this
+ * function finds out that the lock was free for a time:
  *
  * 1. This process is stopped until after the lease's end.
- * 2. It continues, and the renewer puts the key back on the server, before this thread looks at the
- *    clock and finds that the lease has ended.
+ * 2. This process continues, and the renewer puts the key back on the server, before this thread
+ *    looks at the clock and finds that the lease has ended.
  */
 static enum supervise_state renew(struct supervision *run, const struct supervise_input *input)
 {
@@ -244,7 +247,7 @@ static enum supervise_state lose_as_told(struct supervision *run,
     return lose(run, SUPERVISE_LOSS_TOLD, input->now_ms);
 }
 
-/* The private server keeps its locks in memory only, so they have ended with it. */
+/* The private server keeps its locks in memory only, so the locks have ended with the server. */
 static enum supervise_state lose_with_server(struct supervision *run,
                                              const struct supervise_input *input)
 {
@@ -269,7 +272,7 @@ static enum supervise_state end_by_max_hold(struct supervision *run,
     return end_command(run, input->now_ms + run->timing.grace_ms, input->now_ms);
 }
 
-/* ---- cells: the renewer ---- */
+/* ---- cells of the table: the renewer starts ---- */
 
 static enum supervise_state start_renewer(struct supervision *run,
                                           const struct supervise_input *input)
@@ -299,7 +302,7 @@ static enum supervise_state retry_renewer(struct supervision *run,
     return run->state;
 }
 
-/* ---- cells: the guard and the command ---- */
+/* ---- cells of the table: messages of the guard, and the command's end ---- */
 
 static enum supervise_state pass_signal(struct supervision *run,
                                         const struct supervise_input *input)
@@ -418,9 +421,9 @@ static enum supervise_state tree_ended(struct supervision *run, const struct sup
     return SUPERVISE_STATE_RELEASING;
 }
 
-/* ---- cells: the release ---- */
+/* ---- cells of the table: the release ---- */
 
-/* The server no longer has our lock. That is a loss only before the lease's end. */
+/* The server no longer has our lock. A missing lock is a loss only before the lease's end. */
 static enum supervise_state miss_lock(struct supervision *run, const struct supervise_input *input)
 {
     if (run->lease == SUPERVISE_LEASE_HELD && input->now_ms < run->expires_ms)
@@ -435,7 +438,7 @@ static enum supervise_state released(struct supervision *run, const struct super
     return SUPERVISE_STATE_DONE;
 }
 
-/* ---- the table ---- */
+/* ---- the table of states and events ---- */
 
 /* An event whose cell is NULL can't happen in that state. */
 static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVENTS])(

@@ -132,7 +132,7 @@ enum supervise_loss {
     SUPERVISE_LOSS_NONE,
     SUPERVISE_LOSS_NOT_RENEWED,  /* no renewal was confirmed in time */
     SUPERVISE_LOSS_GUARD_SILENT, /* a renewal came, but the guard didn't confirm its deadlines */
-    SUPERVISE_LOSS_TOLD,         /* the server replied so: SUPERVISE_EVENT_LOCK_LOST */
+    SUPERVISE_LOSS_TOLD,         /* the reply to a renewal said that the lock isn't ours */
     SUPERVISE_LOSS_SERVER_GONE,  /* the private server has ended */
     SUPERVISE_LOSS_GUARD_ALONE,  /* the guard took this process for dead, and killed the command */
     SUPERVISE_LOSS_MISSING       /* the server didn't have the lock any more when we released it */
@@ -148,10 +148,11 @@ struct supervision {
 
     enum on_lost on_lost;
     struct rlock_timing timing;
-    int64_t expires_ms;        /* the lease's end, by the last renewal that was confirmed */
-    struct deadlines agreed;   /* the deadlines that the guard has confirmed last */
-    int64_t renewer_at_ms;     /* when to start the renewer; RLOCK_NEVER: it was started */
-    int64_t renewer_needed_ms; /* from then on, report a renewer that can't be started */
+    int64_t expires_ms;      /* the lease's end, by the last renewal that was confirmed */
+    struct deadlines agreed; /* the deadlines that the guard has confirmed last */
+    int64_t renewer_at_ms;   /* when to start the renewer; RLOCK_NEVER: it was started */
+    /* if the renewer can't be started earlier: when to try again and to report a second failure */
+    int64_t renewer_needed_ms;
     int64_t max_hold_at_ms;  /* when --max-hold ends the command; RLOCK_NEVER: not given, or past */
     int64_t kill_at_ms;      /* when SUPERVISE_ACTION_END_COMMAND asks for KILL */
     int64_t frozen_since_ms; /* when the guard froze the command; 0: it isn't frozen */

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "output/json.h"
-#include "output/outfile.h"
 #include "session/session.h"
 #include "supervise/renew_daemon.h"
 
@@ -19,9 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RELEASE_MS 2000 /* how long to wait for the reply to a release */
 #define TOKEN_LINE_BYTES 256
-#define SYSLOG_SOCKET "/dev/log" /* where syslog(3) sends its messages */
 
 struct acquire {
     struct session session;
@@ -73,45 +70,18 @@ static enum exit_reason print_token(struct acquire *a)
         json_begin(&json, text, sizeof text);
         json_string(&json, "token", a->grant.token);
         json_unsigned(&json, "fence", a->grant.fence);
-        json_number(&json, "expires_ms", a->grant.expires_ms - rlock_clock_ms());
+        json_number(&json, "left_ms", a->grant.expires_ms - rlock_clock_ms());
         if (a->session.options->mode == RLOCK_SLOTS)
             json_number(&json, "slot", a->grant.slot);
         json_end(&json);
     } else {
         snprintf(text, sizeof text, "%s\n", a->grant.token);
     }
-    return report_result(text) ? REASON_GRANTED : fault(a, REASON_SYSTEM, "standard output", errno);
+    return report_result(text) ? REASON_GRANTED
+                               : fault(a, REASON_SYSTEM, "can't write to standard output", errno);
 }
 
 /* ---- --bind-pid: the process that stays behind and renews ---- */
-
-/*
- * Open the --log file before rlock asks for the lock, so that a failure can still be reported to
- * the caller. Later the renewing process has nobody to report to.
- */
-static enum exit_reason open_log(struct acquire *a)
-{
-    const char *path = a->session.options->log;
-    char why[300];
-    int failed = 0;
-
-    if (path == NULL)
-        return REASON_GRANTED;
-    if (strcmp(path, "-") == 0)
-        return fault(a, REASON_USAGE,
-                     "log: standard output is kept for the token: name another file", 0);
-    if (strcmp(path, "syslog") == 0) {
-        a->log.to = REPORT_TO_SYSLOG;
-        return access(SYSLOG_SOCKET, W_OK) == 0
-                   ? REASON_GRANTED
-                   : fault(a, REASON_MISCONFIGURED, "log: syslog: " SYSLOG_SOCKET, errno);
-    }
-    a->log.fd = outfile_open(path, &failed);
-    if (a->log.fd >= 0)
-        return REASON_GRANTED;
-    snprintf(why, sizeof why, "log: %.150s: %s", path, outfile_error(failed));
-    return fault(a, REASON_MISCONFIGURED, why, 0);
-}
 
 static enum exit_reason bind_pid(struct acquire *a)
 {
@@ -131,13 +101,15 @@ static enum exit_reason bind_pid(struct acquire *a)
     failed = bound_process_open(&a->bound, pid);
     if (failed == ESRCH || failed == EPERM || failed == EINVAL || failed == ENOENT)
         return fault(a, REASON_USAGE, why, failed);
-    return failed ? fault(a, REASON_SYSTEM, why, failed) : open_log(a);
+    return failed ? fault(a, REASON_SYSTEM, why, failed)
+                  : renew_daemon_open_log(&a->log, &a->session);
 }
 
 static enum exit_reason print_token_and_stay(struct acquire *a)
 {
     struct renew_daemon daemon;
-    int failed = renew_daemon_start(&daemon, &a->session, &a->grant, &a->bound, &a->log);
+    int failed =
+        renew_daemon_start(&daemon, &a->session, &a->grant, &a->bound, &a->log, RLOCK_NEVER);
     enum exit_reason reason;
 
     if (failed)
@@ -160,24 +132,11 @@ static enum exit_reason hand_out(struct acquire *a)
                      "the token in RLOCK_TOKEN holds this key already: renew and release the lock "
                      "by that token",
                      0);
-    report_say(&a->session.report, REPORT_STEP, (struct message){.what = "granted"});
+    progress_say_granted(&a->session.progress, a->grant.fence);
     return a->bound.fd >= 0 ? print_token_and_stay(a) : print_token(a);
 }
 
-static void release(const struct acquire *a)
-{
-    struct rlock_deadline deadline = deadline_in(deadline_never, RELEASE_MS);
-    struct rlock_error err = {.status = RLOCK_OK};
-    enum rlock_status st = rlock_release(a->session.lock, deadline, RLOCK_ENDS_FREE, 0, &err);
-
-    if (st >= RLOCK_E_USAGE)
-        report_say(&a->session.report, REPORT_NOTICE,
-                   (struct message){.what = "not-released",
-                                    .why = err.text,
-                                    .hint = "the lock is free when its ttl ends"});
-}
-
-/* ---- the verb ---- */
+/* ---- carrying out the verb ---- */
 
 static enum exit_reason acquire_all(struct acquire *a)
 {
@@ -197,7 +156,7 @@ static enum exit_reason acquire_all(struct acquire *a)
         return reason;
     reason = hand_out(a);
     if (reason != REASON_GRANTED)
-        release(a);
+        session_give_back(&a->session);
     return reason;
 }
 

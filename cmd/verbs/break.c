@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "output/printable.h"
+#include "output/taken.h"
 #include "output/terminal.h"
 #include "session/session.h"
 
@@ -12,54 +14,80 @@
 #include <string.h>
 
 #define HOLDERS_SHOWN 3
+#define MORE_BYTES (HOLDERS_SHOWN * 264 + 32)
 
 /*
  * The lock as it was when rlock asked the user. The server breaks the lock only if it still has the
  * same holders.
  */
 struct target {
-    enum rlock_seen seen;
-    char name[128];                         /* identifies the key's value, for rlock_break() */
-    char holders[HOLDERS_SHOWN * 264 + 32]; /* the holders as text for the user */
+    struct taken taken;       /* taken.party points to `party` below */
+    struct rlock_party party; /* the first holder, or the party that taken_role() names */
+    size_t n_others;          /* number of the other holders */
+    char name[128];           /* identifies the key's value, for rlock_break() */
+    /* a description of the lock for the user: "held for 3m41s by ..." */
+    char words[TAKEN_BYTES + MORE_BYTES];
 };
 
 static void note_target(void *context, const struct rlock_view *view)
 {
     struct target *target = context;
-    size_t used = 0;
+    size_t used;
     size_t i;
 
-    target->seen = view->seen;
+    target->taken = taken_of_view(view);
+    target->party = *target->taken.party;
+    target->taken.party = &target->party;
+    target->n_others = view->n_all > 0 ? view->n_all - 1 : 0;
     snprintf(target->name, sizeof target->name, "%s", view->name);
-    snprintf(target->holders, sizeof target->holders, "nobody");
-    for (i = 0; i < view->n_holders && i < HOLDERS_SHOWN; i++)
-        used += (size_t)snprintf(target->holders + used, sizeof target->holders - used, "%s%s",
-                                 i > 0 ? ", and " : "", view->holders[i].text);
+    taken_text(target->words, &target->taken);
+    used = strlen(target->words);
+    for (i = 1; i < view->n_holders && i < HOLDERS_SHOWN; i++)
+        used += (size_t)snprintf(target->words + used, sizeof target->words - used, "; and by %s",
+                                 view->holders[i].text);
     if (view->n_all > i)
-        snprintf(target->holders + used, sizeof target->holders - used, ", and %zu more",
+        snprintf(target->words + used, sizeof target->words - used, "; and by %zu more",
                  view->n_all - i);
 }
 
-/* Report the message, with the text `holders` appended to its reason. */
-static void say(const struct session *session, struct message message, const char *holders)
+/* Report an event: `before`, then the description of the lock in `target`. */
+static void say(const struct session *session, enum event what, const char *before,
+                const struct target *target)
 {
-    char why[sizeof(struct target)];
+    struct message message = {.what = what};
+    char why[sizeof target->words + 64];
 
-    snprintf(why, sizeof why, "%s%s", message.why, holders);
+    snprintf(why, sizeof why, "%s%s", before, target->words);
     message.why = why;
+    taken_add_facts(&message, &target->taken);
+    if (target->n_others > 0)
+        message_add(&message, fact_number("others", (int64_t)target->n_others));
     report_say(&session->report, REPORT_NOTICE, message);
+}
+
+/* Report an event without a description of the lock, which is no longer as it is in `target`. */
+static void say_changed(const struct session *session, enum event what, const char *why)
+{
+    report_say(&session->report, REPORT_NOTICE, (struct message){.what = what, .why = why});
 }
 
 static bool may_break(const struct session *session, const struct target *target)
 {
-    char question[sizeof(struct target) + 256];
+    static const char *const questions[] = {[RLOCK_SEEN_REST] = "free it",
+                                            [RLOCK_SEEN_DONE] = "remove the mark",
+                                            [RLOCK_SEEN_FOREIGN] = "break it"};
+    const char *question = questions[target->taken.seen];
+    char text[sizeof(struct target) + 256];
+    char shown[sizeof text];
     char key[128];
 
     if (session->options->yes)
         return true;
     err_escape(key, sizeof key, session->report.key);
-    snprintf(question, sizeof question, "rlock: %s: held by %s: break it?", key, target->holders);
-    return terminal_ask(question);
+    snprintf(text, sizeof text, "rlock: %s: %s: %s?", key, target->words,
+             question != NULL ? question : "break it");
+    printable_text(shown, sizeof shown, text);
+    return terminal_ask(shown);
 }
 
 /* Break the lock. REASON_GRANTED: the holders in `target` don't hold the lock any more. */
@@ -70,26 +98,22 @@ static enum exit_reason break_target(struct session *session, const struct targe
 
     st = rlock_break(session->lock, session->report.key, target->name, deadline_never, &err);
     if (st == RLOCK_OK) {
-        say(session, (struct message){.what = "broken", .why = "it was held by "}, target->holders);
+        say(session, EVENT_BROKEN, "it was ", target);
         return REASON_GRANTED;
     }
     if (st == RLOCK_GONE) {
-        say(session,
-            (struct message){.what = "free", .why = "its holder has released it meanwhile"}, "");
+        say_changed(session, EVENT_FREE, "its holder has released the lock meanwhile");
         return REASON_GRANTED;
     }
     if (st != RLOCK_BUSY)
         return session_fault(session, &err);
-    say(session,
-        (struct message){.what = exit_reason_row(REASON_BUSY)->name,
-                         .why = "it was not broken: another holder has it by now"},
-        "");
+    say_changed(session, EVENT_BUSY, "the lock was not broken: another holder has it by now");
     return REASON_BUSY;
 }
 
 static enum exit_reason break_one(struct session *session)
 {
-    struct target target = {.seen = RLOCK_SEEN_FREE};
+    struct target target = {.taken = {.seen = RLOCK_SEEN_FREE}};
     struct rlock_visitor visitor = {.on_lock = note_target, .context = &target};
     struct rlock_error err = {.status = RLOCK_OK};
     enum exit_reason reason = session_open(session, "rlock");
@@ -99,15 +123,16 @@ static enum exit_reason break_one(struct session *session)
     if (rlock_inspect(session->lock, session->report.key, deadline_never, &visitor, &err) !=
         RLOCK_OK)
         return session_fault(session, &err);
-    if (target.seen == RLOCK_SEEN_FREE || target.seen == RLOCK_SEEN_KEPT) {
-        say(session, (struct message){.what = "free", .why = "nobody holds it"}, "");
+    if (target.taken.seen == RLOCK_SEEN_FREE) {
+        say_changed(session, EVENT_FREE, "nobody holds the lock");
+        return REASON_GRANTED;
+    }
+    if (target.taken.seen == RLOCK_SEEN_KEPT) {
+        say(session, EVENT_FREE, "nobody holds the lock; it is ", &target);
         return REASON_GRANTED;
     }
     if (!may_break(session, &target)) {
-        say(session,
-            (struct message){.what = exit_reason_row(REASON_BUSY)->name,
-                             .why = "the lock was not broken: it is held by "},
-            target.holders);
+        say(session, EVENT_BUSY, "the lock was not broken: ", &target);
         return REASON_BUSY;
     }
     return break_target(session, &target);

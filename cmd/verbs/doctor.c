@@ -8,9 +8,9 @@
 #include "cmd.h"
 
 #include "base/clock.h"
+#include "output/grade.h"
 #include "output/json.h"
 #include "output/outbuf.h"
-#include "output/terminal.h"
 #include "session/session.h"
 
 #include <stdio.h>
@@ -26,16 +26,6 @@ struct checkup {
     char server[128]; /* the server of the finding that was printed last */
 };
 
-static const struct {
-    const char *word;
-    enum colour colour;
-} grades[] = {
-    [RLOCK_GRADE_GOOD] = {"good", COLOUR_GREEN},
-    [RLOCK_GRADE_UNKNOWN] = {"unknown", COLOUR_YELLOW},
-    [RLOCK_GRADE_WEAK] = {"weak", COLOUR_YELLOW},
-    [RLOCK_GRADE_UNSAFE] = {"unsafe", COLOUR_RED},
-};
-
 /* If several servers were given, print the server's name as a heading above its findings. */
 static void put_server(struct checkup *checkup, const char *server)
 {
@@ -49,8 +39,8 @@ static void put_text(struct checkup *checkup, const struct rlock_finding *findin
 {
     put_server(checkup, finding->server);
     outbuf_add(&checkup->out, "%s%-8s%s%s: %s%s%s\n",
-               terminal_colour(&checkup->terminal, grades[finding->grade].colour),
-               grades[finding->grade].word, terminal_colour(&checkup->terminal, COLOUR_NONE),
+               terminal_colour(&checkup->terminal, grade_table[finding->grade].colour),
+               grade_table[finding->grade].word, terminal_colour(&checkup->terminal, COLOUR_NONE),
                finding->check, finding->found, finding->change != NULL ? "; " : "",
                finding->change != NULL ? finding->change : "");
 }
@@ -62,7 +52,7 @@ static void put_json(struct checkup *checkup, const struct rlock_finding *findin
 
     json_begin(&json, text, sizeof text);
     json_string(&json, "check", finding->check);
-    json_string(&json, "grade", grades[finding->grade].word);
+    json_string(&json, "grade", grade_table[finding->grade].word);
     json_string(&json, "found", finding->found);
     if (finding->change != NULL)
         json_string(&json, "change", finding->change);
@@ -105,6 +95,27 @@ static void show_finding(void *context, const struct rlock_finding *found)
     (checkup->session.options->json ? put_json : put_text)(checkup, finding);
 }
 
+/* Show whether others may read the password, if a file has it. */
+static void check_secret(struct checkup *checkup)
+{
+    const struct session *session = &checkup->session;
+    bool is_exposed = session_secret_is_exposed(session);
+    char found[400];
+    const struct rlock_finding finding = {
+        .server = "this machine",
+        .check = "password",
+        .grade = is_exposed ? RLOCK_GRADE_WEAK : RLOCK_GRADE_GOOD,
+        .found = found,
+        .change =
+            is_exposed ? "take the rights of group and others away: chmod go= that file" : NULL};
+
+    if (session->secret_file == NULL)
+        return;
+    snprintf(found, sizeof found, "%s may read it in %.300s",
+             is_exposed ? "others than the owner" : "only its owner", session->secret_file);
+    show_finding(checkup, &finding);
+}
+
 static enum exit_reason examine(struct checkup *checkup)
 {
     const struct options *options = checkup->session.options;
@@ -118,6 +129,7 @@ static enum exit_reason examine(struct checkup *checkup)
     if (reason != REASON_GRANTED)
         return reason;
     st = rlock_examine(checkup->session.lock, key, deadline_never, &examiner, &err);
+    check_secret(checkup);
     /* Print the findings also if the examination failed after some of them. */
     reason = report_output(&checkup->session.report, &checkup->out);
     if (reason != REASON_GRANTED)

@@ -2,31 +2,81 @@
 /* renew: renew a lock by its token. */
 #include "cmd.h"
 
+#include "output/wall_time.h"
 #include "session/session.h"
 
 #include <stdio.h>
 
-static enum exit_reason renew(const struct session *session)
+static bool is_hold(const struct session *session)
+{
+    return session->holds.n > 0;
+}
+
+/* The TTL to renew for; 0: the longest that a grant or a renewal has given the lease so far. */
+static int64_t wanted_ttl_ms(const struct session *session)
 {
     const struct options *options = session->options;
-    /* 0: without -t, renew for the TTL that the lock was granted with */
-    int64_t ttl_ms = options->ttl_from == FROM_DEFAULT ? 0 : options->ttl_ms;
+
+    /* a TTL from the environment or a file is meant for jobs, so it doesn't count for a hold */
+    if (is_hold(session) && options->ttl_from != FROM_COMMAND_LINE)
+        return session->holds.hold[0].length_ms;
+    return options->ttl_from == FROM_DEFAULT ? 0 : options->ttl_ms;
+}
+
+/* Store the new end of the user's hold. A renewal never makes a lease shorter. */
+static enum exit_reason store_until(struct session *session, int64_t ttl_ms)
+{
+    struct hold hold = session->holds.hold[0];
+    int64_t until_ms = wall_time_now_ms() + ttl_ms;
+    int failed;
+
+    if (until_ms > hold.until_ms)
+        hold.until_ms = until_ms;
+    if (ttl_ms > hold.length_ms)
+        hold.length_ms = ttl_ms;
+    failed = holds_write(&session->holds, &hold);
+    return failed == 0
+               ? REASON_GRANTED
+               : report_fault(&session->report, REASON_SYSTEM,
+                              "the hold was renewed, but its new end could not be stored", failed);
+}
+
+/* The token doesn't hold all of the keys; `why` is the reason that the server has given. */
+static enum exit_reason say_not_held(const struct session *session, const char *why)
+{
+    char over[HOLD_OVER_BYTES];
+
+    if (!is_hold(session))
+        return report_fault(&session->report, REASON_NOT_YOURS, why, 0);
+    session_hold_over_text(over, &session->holds.hold[0]);
+    session_end_hold(session);
+    return report_fault(&session->report, REASON_NOT_YOURS, over, 0);
+}
+
+static enum exit_reason renew(struct session *session)
+{
+    int64_t ttl_ms = wanted_ttl_ms(session);
     struct rlock_error err = {.status = RLOCK_OK};
     int64_t expires_ms = 0;
     int64_t left_ms;
     char why[64];
-    enum rlock_status st =
-        rlock_renew(session->lock, ttl_ms, session_deadline(session), &expires_ms, &err);
+    enum rlock_status st;
 
+    if (is_hold(session) && session->holds.hold[0].has_renewer)
+        return report_fault(&session->report, REASON_USAGE,
+                            "a process renews this hold until its end, which can't be changed: to "
+                            "hold the lock for longer, release it and hold it again",
+                            0);
+    st = rlock_renew(session->lock, ttl_ms, session_deadline(session), &expires_ms, &err);
     if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED)
-        return report_fault(&session->report, REASON_NOT_YOURS, err.text, 0);
+        return say_not_held(session, err.text);
     if (st != RLOCK_OK)
         return session_fault(session, &err);
     left_ms = expires_ms - rlock_clock_ms();
     snprintf(why, sizeof why, "for %lld.%01d s", (long long)(left_ms / 1000),
              (int)(left_ms % 1000 / 100));
-    report_say(&session->report, REPORT_STEP, (struct message){.what = "renewed", .why = why});
-    return REASON_GRANTED;
+    report_say(&session->report, REPORT_STEP, (struct message){.what = EVENT_RENEWED, .why = why});
+    return is_hold(session) ? store_until(session, ttl_ms) : REASON_GRANTED;
 }
 
 int cmd_renew(const struct options *options)

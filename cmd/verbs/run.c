@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "output/outfile.h"
+#include "process/stack.h"
 #include "session/environment.h"
 #include "session/session.h"
 #include "supervise/cgroup.h"
@@ -17,9 +18,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define STACK_BYTES 40960 /* rlock needs less stack than this until the command starts */
-#define PAGE_BYTES 4096
-
 extern char **environ;
 
 struct run {
@@ -28,14 +26,15 @@ struct run {
     struct rlock_grant grant;
     int64_t granted_at_ms; /* when the lock was granted, on rlock_clock_ms(); 0: not granted */
     struct supervise_result result;
-    char *keys;     /* heap: the value of RLOCK_KEY, one key a line; NULL: out of memory */
+    char *program;  /* heap: program_name(); NULL: out of memory */
     char *shell[4]; /* with -c: the arguments /bin/sh, -c, STRING */
     struct guard_plan guard_plan;
     struct guard_client guard;
-    struct cgroup cgroup;      /* with --cgroup: the control group of the command */
-    bool has_prepared;         /* prepare() has tried to fork the guard */
-    bool has_waited;           /* another owner held the lock when rlock asked first */
-    bool has_warned_of_parent; /* rlock has warned that the lock of RLOCK_TOKEN is gone */
+    struct environment environment; /* of the command; `all` NULL: not made yet */
+    struct cgroup cgroup;           /* with --cgroup: the control group of the command */
+    bool has_prepared;              /* prepare() has tried to fork the guard */
+    bool has_waited;                /* the lock was not free when rlock asked for it first */
+    bool has_warned_of_parent;      /* rlock has warned that the lock of RLOCK_TOKEN is gone */
 };
 
 static int status_of(const struct run *run, enum exit_reason reason)
@@ -56,8 +55,9 @@ static void write_summary(const struct run *run, const char *path, enum report_h
     if (failed == 0)
         return;
     snprintf(why, sizeof why, "%.200s: %s", path, outfile_error(failed));
-    report_say(&run->session.report, REPORT_NOTICE,
-               (struct message){.what = "no-report", .why = why});
+    report_say(
+        &run->session.report, REPORT_NOTICE,
+        (struct message){.what = EVENT_NO_REPORT, .why = why, .facts = {fact_text("path", path)}});
 }
 
 static void write_report(const struct run *run, enum exit_reason reason)
@@ -77,21 +77,6 @@ static void write_report(const struct run *run, enum exit_reason reason)
     write_summary(run, run->options->report_append, REPORT_APPENDS, &summary);
 }
 
-static enum exit_reason run_command(struct run *run)
-{
-    struct supervise_plan plan = {
-        .session = &run->session,
-        .grant = &run->grant,
-        .granted_ms = run->granted_at_ms,
-        .has_waited = run->has_waited,
-        .guard = &run->guard,
-        .guard_plan = &run->guard_plan,
-    };
-
-    run->guard_plan.keep_fd = run->session.private_server.users_fd;
-    return supervise(&plan, &run->result);
-}
-
 /* ---- forking the guard while the reply to the request is on its way ---- */
 
 static void plan_guard(struct run *run)
@@ -101,21 +86,45 @@ static void plan_guard(struct run *run)
     run->shell[0] = "/bin/sh";
     run->shell[1] = "-c";
     run->shell[2] = (char *)options->command;
-    run->keys = options_keys(options, '\n');
     run->guard_plan = (struct guard_plan){
         .spawn = {.argv = options->command != NULL ? run->shell : options->argv,
                   .mask = &run->session.signals.inherited,
                   .ignore_child = run->session.signals.ignores_child},
-        .keys = run->keys,
-        .has_slot = options->mode == RLOCK_SLOTS,
+        .name = run->program,
         .keeps_secrets = options->pass_credentials != 0,
         .pauses = options->on_lost == ON_LOST_PAUSE,
         .cgroup = &run->cgroup,
         .wait_all = options->wait_all != 0,
         .keep_fd = -1,
+        .hook_fd = -1,
         .lock = run->session.lock,
         .report = &run->session.report,
     };
+}
+
+/* Make the command's environment, except for the variables whose values come from the grant. */
+static void make_environment(struct run *run)
+{
+    const struct options *options = run->options;
+    char *keys = options_keys(options, '\n');
+
+    if (keys != NULL &&
+        environment_make(&run->environment, environ, keys, run->session.same_server.entries,
+                         options->pass_credentials != 0))
+        run->guard_plan.environment = &run->environment;
+    free(keys);
+}
+
+/*
+ * Add to the plan what plan_guard() leaves out: which descriptors the guard has to keep, as they
+ * are now, and the environment, for which there is more time after the request was sent.
+ */
+static void complete_plan(struct run *run)
+{
+    run->guard_plan.keep_fd = run->session.private_server.users_fd;
+    run->guard_plan.hook_fd = run->session.event_hook.fd;
+    if (run->environment.all == NULL)
+        make_environment(run);
 }
 
 /*
@@ -124,7 +133,7 @@ static void plan_guard(struct run *run)
  */
 static void prepare_guard(struct run *run)
 {
-    run->guard_plan.keep_fd = run->session.private_server.users_fd;
+    complete_plan(run);
     (void)!guard_client_prepare(&run->guard, &run->guard_plan);
 }
 
@@ -154,23 +163,18 @@ static void unreachable(void *context)
     run->has_prepared = false;
 }
 
-/*
- * After a fork the stack is copy-on-write: the first write to each page takes a page fault. Write
- * to the pages while rlock waits, so that no time is lost after the grant.
- */
-static void touch_stack(void)
-{
-    volatile char below[STACK_BYTES];
-    size_t i;
-
-    for (i = 0; i < sizeof below; i += PAGE_BYTES)
-        below[i] = 0;
-}
-
+/* Does now, while rlock waits, what would take time after the grant. */
 static void get_ready(struct run *run)
 {
     prepare_guard(run);
-    touch_stack();
+    stack_touch();
+}
+
+/* Frees memory that rlock doesn't need until its turn is near. */
+static void save_memory(struct run *run)
+{
+    guard_client_reap(&run->guard);
+    stack_trim();
 }
 
 /*
@@ -185,19 +189,20 @@ static void warn_of_lost_parent(struct run *run, size_t key)
     char name[100];
     char why[200];
 
-    if (says == PARENT_SAYS_NO || run->has_warned_of_parent ||
+    if (says == PARENT_SAYS_NO || run->has_warned_of_parent || run->session.has_other_server ||
         options->protocol != RLOCK_PROTOCOL_TOKEN)
         return;
     run->has_warned_of_parent = true;
     err_escape(name, sizeof name, options->keys[key]);
     snprintf(why, sizeof why,
-             says == PARENT_SAYS_YES ? "the token in RLOCK_TOKEN no longer holds %s"
-                                     : "the token in RLOCK_TOKEN doesn't hold %s, or no longer",
+             says == PARENT_SAYS_YES
+                 ? "the token in RLOCK_TOKEN no longer holds %s"
+                 : "the token in RLOCK_TOKEN doesn't hold %s, or holds it no longer",
              name);
     report_say(
         &run->session.report, REPORT_NOTICE,
         (struct message){
-            .what = "warning",
+            .what = EVENT_WARNING,
             .why = why,
             .hint = "this run takes a lock of its own; with --nested it would exit with 76"});
 }
@@ -219,18 +224,33 @@ static void blocked(void *context, const struct rlock_obstacle *obstacle)
 {
     struct run *run = context;
 
-    if (obstacle == NULL)
+    if (obstacle == NULL || obstacle->gives_up_ms != 0) /* no server has answered yet */
         return;
     run->has_waited = true;
-    if (obstacle->key < run->options->n_keys)
+    if (obstacle->holder.text[0] != '\0' && obstacle->trouble.status == RLOCK_OK)
         warn_of_lost_parent(run, obstacle->key);
     if (obstacle->is_next)
         get_ready(run);
     else
-        guard_client_reap(&run->guard);
+        save_memory(run);
 }
 
-/* ---- the verb ---- */
+/* ---- carrying out the verb ---- */
+
+static enum exit_reason run_command(struct run *run)
+{
+    struct supervise_plan plan = {
+        .session = &run->session,
+        .grant = &run->grant,
+        .granted_ms = run->granted_at_ms,
+        .has_waited = run->has_waited,
+        .guard = &run->guard,
+        .guard_plan = &run->guard_plan,
+    };
+
+    complete_plan(run);
+    return supervise(&plan, &run->result);
+}
 
 /*
  * The name that others see beside the lock: the last part of the command's path. Heap; NULL: out of
@@ -280,16 +300,16 @@ static enum exit_reason make_cgroup(struct run *run)
     if (failed == 0)
         return REASON_GRANTED;
     if (failed == ENOSYS)
-        snprintf(why, sizeof why, "--cgroup: it needs cgroup v2, mounted, and Linux 5.14 or later");
+        snprintf(why, sizeof why, "--cgroup: needs Linux 5.14 or later, and cgroup v2 mounted");
     else
         snprintf(why, sizeof why, "--cgroup: no control group can be made in %s%s: %s", path,
                  is_denied ? ", which isn't delegated to this user" : "", strerror(failed));
     report_say(&run->session.report, REPORT_FAILURE,
-               (struct message){.what = exit_reason_row(REASON_SYSTEM)->name,
+               (struct message){.what = EVENT_SYSTEM,
                                 .why = why,
                                 .hint = is_denied
-                                            ? "to start rlock in a delegated one: systemd-run "
-                                              "--user --scope -p Delegate=yes rlock ..."
+                                            ? "to start rlock in a delegated control group: "
+                                              "systemd-run --user --scope -p Delegate=yes rlock ..."
                                             : NULL});
     return REASON_SYSTEM;
 }
@@ -300,13 +320,12 @@ static enum exit_reason run_all(struct run *run)
         .blocked = blocked, .sent = prepare, .unreachable = unreachable, .context = run};
     struct session *session = &run->session;
     enum exit_reason reason = session_open_signals(session);
-    char *program;
 
     if (reason != REASON_GRANTED)
         return reason;
-    program = program_name(run->options);
-    reason = session_open(session, program);
-    free(program);
+    session_start_hook(session);
+    run->program = program_name(run->options);
+    reason = session_open(session, run->program);
     if (reason != REASON_GRANTED)
         return reason;
     plan_guard(run);
@@ -323,7 +342,7 @@ static enum exit_reason run_all(struct run *run)
         warn_of_lost_parents(run);
         return run_command(run);
     }
-    guard_client_reap(&run->guard);
+    guard_client_dismiss(&run->guard);
     return reason;
 }
 
@@ -335,6 +354,7 @@ int cmd_run(const struct options *options)
     session_init(&run.session, options);
     reason = run_all(&run);
     write_report(&run, reason);
+    session_check_hook(&run.session);
     /*
      * A process that supervise() has forked still releases the lock, and may ask the password
      * helpers for the password. So let them run on, but without output to the user's terminal.
@@ -344,8 +364,10 @@ int cmd_run(const struct options *options)
         session_disown(&run.session);
     }
     session_close(&run.session);
+    guard_client_reap(&run.guard); /* called last: the guard has ended meanwhile */
     cgroup_remove(&run.cgroup);
-    free(run.keys);
+    free(run.program);
+    environment_fini(&run.environment);
     end_by_same_signal(&run, reason);
     return status_of(&run, reason);
 }

@@ -2,8 +2,9 @@
 /* err: fills a struct rlock_error, and makes texts of a server fit to be shown. */
 #include "base/err.h"
 
+#include "base/utf8.h"
+
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ enum rlock_status err_set(struct rlock_error *err, enum rlock_status status, int
     err->status = status;
     err->reason = RLOCK_REASON_NONE;
     err->sys = sys;
+    err->said = 0;
     va_start(args, format);
     n = vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
@@ -43,49 +45,64 @@ void err_make_printable(char *text)
             *text = '?';
 }
 
-static void escape(char *out, size_t room, const char *bytes, bool with_backslash)
+void err_escape(char *out, size_t room, const char *bytes)
 {
     size_t used = 0;
-    unsigned char c;
+    size_t n;
 
-    while ((c = (unsigned char)*bytes) != '\0' && used + 8 < room) {
-        if (c >= ' ' && c < 0x7f && (c != '\\' || !with_backslash))
-            out[used++] = (char)c;
+    while (*bytes != '\0' && used + 8 < room) {
+        n = *bytes == '\\' ? 0 : utf8_shown_bytes(bytes);
+        if (n > 0)
+            memcpy(out + used, bytes, n);
         else
-            used += (size_t)snprintf(out + used, room - used, "\\x%02x", c);
-        bytes++;
+            snprintf(out + used, room - used, "\\x%02x", (unsigned char)*bytes);
+        used += n > 0 ? n : 4;
+        bytes += n > 0 ? n : 1;
     }
     snprintf(out + used, room - used, "%s", *bytes == '\0' ? "" : "...");
 }
 
-void err_escape(char *out, size_t room, const char *bytes)
-{
-    escape(out, room, bytes, true);
-}
+/* Appends the text, as far as there is room. Returns the new length of the whole text. */
+static size_t append(struct rlock_error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-void err_escape_text(char *out, size_t room, const char *text)
+static size_t append(struct rlock_error *err, const char *format, ...)
 {
-    escape(out, room, text, false);
+    size_t used = strlen(err->text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(err->text + used, sizeof err->text - used, format, args);
+    va_end(args);
+    return strlen(err->text);
 }
 
 void err_prefix(struct rlock_error *err, const char *where)
 {
     char text[sizeof err->text];
+    size_t before;
 
     if (err == NULL)
         return;
     memcpy(text, err->text, sizeof text);
-    snprintf(err->text, sizeof err->text, "%.100s: %.150s", where, text);
+    before = (size_t)snprintf(err->text, sizeof err->text, "%.100s: ", where);
+    (void)!append(err, "%s", text);
+    if (err->said > 0)
+        err->said += before;
+}
+
+void err_add_said(struct rlock_error *err, const char *words)
+{
+    if (err == NULL)
+        return;
+    err->said = err->text[0] != '\0' ? append(err, "; ") : 0;
+    (void)!append(err, "the server says: %s", words);
 }
 
 void err_suffix(struct rlock_error *err, const char *and)
 {
-    size_t used;
-
-    if (err == NULL)
-        return;
-    used = strlen(err->text);
-    snprintf(err->text + used, sizeof err->text - used, "; %s", and);
+    if (err != NULL)
+        (void)!append(err, "; %s", and);
 }
 
 /*

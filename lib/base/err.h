@@ -33,17 +33,21 @@ void err_set_reason(struct rlock_error *err, enum rlock_reason reason);
 void err_make_printable(char *text);
 
 /*
- * err_escape: copy bytes of another program. Printable ASCII stays, except for the backslash; every
- * other byte becomes \xNN. If `out` (of `room` bytes) is too small, the copy ends in "..." after a
- * whole \xNN, never inside one.
+ * err_escape: copy bytes of another program. Printable characters of UTF-8 stay, except for the
+ * backslash; every byte of hidden characters and of invalid UTF-8 becomes \xNN. If `out` (of `room`
+ * bytes) is too small, the copy ends in "..." after a whole character or \xNN, never inside one.
  */
 void err_escape(char *out, size_t room, const char *bytes);
 
-/* err_escape_text: like err_escape(), but keep backslashes: the text may contain \xNN already. */
-void err_escape_text(char *out, size_t room, const char *text);
-
 /* err_prefix: put "WHERE: " before the text. `err` may be NULL. */
 void err_prefix(struct rlock_error *err, const char *where);
+
+/*
+ * err_add_said: put "; the server says: WORDS" after the text (without the "; " if the text is
+ * empty). Sets err->said to where this part begins, so that a program can show its own advice
+ * before the server's words.
+ */
+void err_add_said(struct rlock_error *err, const char *words);
 
 /* err_suffix: put "; AND" after the text. `err` may be NULL. */
 void err_suffix(struct rlock_error *err, const char *and);

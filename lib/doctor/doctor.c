@@ -31,7 +31,7 @@
 #define OFFSET_WEAK_US SECOND_US          /* clocks that differ by more are graded WEAK */
 #define OFFSET_UNSAFE_US (60 * SECOND_US) /* clocks that differ by more are graded UNSAFE */
 
-/* ---- the clocks and the round trip ---- */
+/* ---- checking the clocks and the round trip ---- */
 
 /* The result of one TIME request. */
 struct sample {
@@ -40,6 +40,15 @@ struct sample {
     int64_t ahead_us;  /* the server's clock minus our wall clock, halfway through took_us */
     int64_t server_us; /* the server's clock, Unix time */
 };
+
+/* Begins a request for the server's time, as the locks get it: by a script, or without one. */
+static void begin_time(const struct probe *probe, struct request *request)
+{
+    if (probe->one.without_scripts)
+        request_begin(request, "TIME");
+    else
+        script_request(request, SCRIPT_TIME, 0);
+}
 
 static enum rlock_status take_sample(struct probe *probe, struct sample *sample)
 {
@@ -51,7 +60,7 @@ static enum rlock_status take_sample(struct probe *probe, struct sample *sample)
     enum rlock_status st;
     size_t n;
 
-    script_request(&request, SCRIPT_TIME, 0, false);
+    begin_time(probe, &request);
     wall_us = clock_wall_us();
     sample->sent_us = clock_us();
     st = probe_ask(probe, &request, &reply);
@@ -67,7 +76,7 @@ static enum rlock_status take_sample(struct probe *probe, struct sample *sample)
     return RLOCK_OK;
 }
 
-/* For qsort(): the fastest sample first. */
+/* qsort() calls this: the fastest sample comes first. */
 static int by_took_us(const void *one, const void *other)
 {
     int64_t a = ((const struct sample *)one)->took_us;
@@ -94,8 +103,8 @@ static void report_clock(struct probe *probe, const struct sample *sample)
 
 /*
  * Compares how far each of the two clocks advanced between the first and the last sample. The
- * server read its clock at an unknown moment of each round trip, so half of both round trips is
- * allowed for, beside the 1 % that clocks may drift.
+ * difference may be 1 %, by which clocks may drift, plus half of both round trips, because the
+ * server read its clock at an unknown moment of each.
  */
 static void report_rate(struct probe *probe, const struct sample *first, const struct sample *last)
 {
@@ -133,7 +142,8 @@ static void report_round_trip(struct probe *probe, struct sample *samples)
         grade = RLOCK_GRADE_WEAK;
     probe_report(probe, "round trip", grade,
                  grade == RLOCK_GRADE_GOOD ? NULL : "use a longer --ttl, or a nearer server",
-                 "%.1f ms, at worst %.1f ms, where a ttl of %" PRId64 " ms allows %" PRId64 " ms",
+                 "%.1f ms, at worst %.1f ms, and with a ttl of %" PRId64
+                 " ms a reply may take %" PRId64 " ms",
                  (double)middle_us / 1000, (double)worst_us / 1000, probe->timing.ttl_ms,
                  probe->timing.reply_ms);
 }
@@ -158,7 +168,7 @@ static enum rlock_status check_clocks(struct probe *probe)
     return RLOCK_OK;
 }
 
-/* ---- rights ---- */
+/* ---- checking the rights of the user ---- */
 
 /* Appends "; WHICH (WHY)" to a list of refused commands or keys. */
 static void add_refusal(char *text, size_t room, const char *which, const char *why)
@@ -179,7 +189,7 @@ static enum rlock_status try_command(struct probe *probe, const struct request *
     enum rlock_status st =
         quorum_ask_slowly(&probe->one, request, block_ms, probe->deadline, &reply, &probe->err);
 
-    if (st == RLOCK_E_SERVER) /* such as LOADING: it says nothing about rights */
+    if (st == RLOCK_E_SERVER) /* an error such as LOADING says nothing about rights */
         return RLOCK_OK;
     if (!probe_is_denied(probe, st))
         return st;
@@ -211,15 +221,74 @@ static enum rlock_status try_commands(struct probe *probe, const struct owner *o
 }
 
 /*
+ * Tries the commands that locks need without scripts, on the key `scratch`, which no other client
+ * uses. In the table "" stands for this key.
+ */
+static enum rlock_status try_plain_commands(struct probe *probe, const char *scratch, char *text,
+                                            size_t room)
+{
+    static const char *const commands[][7] = {
+        {"TIME"},
+        {"SET", "", "1", "NX", "PX", "1000"},
+        {"GETRANGE", "", "0", "0"},
+        {"PTTL", ""},
+        {"GET", ""},
+        {"INCR", ""},
+        {"PEXPIRE", "", "1000"},
+        {"WATCH", ""},
+        {"MULTI"},
+        {"EXEC"},
+        {"DEL", ""},
+    };
+    enum rlock_status st = RLOCK_OK;
+    struct request request;
+    size_t i;
+    size_t j;
+
+    for (i = 0; st == RLOCK_OK && i < sizeof commands / sizeof commands[0]; i++) {
+        request_begin(&request, commands[i][0]);
+        for (j = 1; commands[i][j] != NULL; j++)
+            request_add(&request, *commands[i][j] != '\0' ? commands[i][j] : scratch);
+        st = try_command(probe, &request, 0, commands[i][0], text, room);
+    }
+    return st;
+}
+
+/*
+ * Tries the keys of the lock. SET takes the lock for 1 ms if it is free. PEXPIRE sets the expiry of
+ * the last fence as a grant does. Neither command changes a lock that is held.
+ */
+static enum rlock_status try_plain_keys(struct probe *probe, const struct lock_keys *keys,
+                                        char *text, size_t room)
+{
+    struct request request;
+    enum rlock_status st;
+
+    request_begin(&request, "SET");
+    request_add(&request, keys->name[KEY_LOCK]);
+    request_add(&request, "rlock doctor");
+    request_add(&request, "NX");
+    request_add(&request, "PX");
+    request_add(&request, "1");
+    st = try_command(probe, &request, 0, keys->name[KEY_LOCK], text, room);
+    request_begin(&request, "PEXPIRE");
+    request_add(&request, keys->name[KEY_FENCE]);
+    request_add_format(&request, "%" PRId64, FENCE_LIFE_MS);
+    if (st == RLOCK_OK)
+        st = try_command(probe, &request, 0, keys->name[KEY_FENCE], text, room);
+    return st;
+}
+
+/*
  * The reply of rights.lua is a list of pairs of strings; these are the indexes of the pairs. The
  * first string of a pair names the commands or keys that the server denied, the second is the
- * server's error for the first of them. Both are "" if the server denied none.
+ * server's error for the first of them. Both strings are "" if the server denied nothing.
  */
 enum {
     RIGHTS_LOCKS = 0,    /* commands that every lock needs */
     RIGHTS_WAITING = 2,  /* commands for waiters, and for a release that wakes a waiter */
     RIGHTS_SEVERAL = 4,  /* commands for several holders: shared locks and slots */
-    RIGHTS_READING = 6,  /* commands of status, list and break */
+    RIGHTS_ADMIN = 6,    /* commands that only the calls of rlock_admin.h send */
     RIGHTS_KEYS = 8,     /* the keys of the lock */
     RIGHTS_NO_WRITE = 10 /* first string: why the server executes no writes now; second: "" */
 };
@@ -279,9 +348,9 @@ static void report_key_rule(struct probe *probe, const char *found)
 /* Which commands and keys the server denies this user, with the server's errors; "": none. */
 struct rights {
     char needed[900];   /* denied commands without which some lock can't be acquired */
-    char reading[300];  /* denied commands that only status, list and break need */
+    char admin[300];    /* denied commands that only the calls of rlock_admin.h need */
     char keys[400];     /* keys of the lock that the user may not use */
-    char no_write[300]; /* why the server executes no writes now, so that few commands were tried */
+    char no_write[512]; /* why the server executes no writes now, so that few commands were tried */
 };
 
 static void parse_rights(struct rights *rights, const struct resp_value *reply)
@@ -294,7 +363,7 @@ static void parse_rights(struct rights *rights, const struct resp_value *reply)
     add_refusals(rights->needed, sizeof rights->needed, reply, RIGHTS_SEVERAL,
                  " for -s and --slots");
     add_refusals(rights->keys, sizeof rights->keys, reply, RIGHTS_KEYS, "");
-    add_refusals(rights->reading, sizeof rights->reading, reply, RIGHTS_READING, "");
+    add_refusals(rights->admin, sizeof rights->admin, reply, RIGHTS_ADMIN, "");
     snprintf(rights->no_write, sizeof rights->no_write, "%s",
              resp_string(resp_array_at(reply, RIGHTS_NO_WRITE), &n));
 }
@@ -303,19 +372,21 @@ static void report_rights(struct probe *probe, const struct rights *rights)
 {
     if (*rights->needed != '\0')
         probe_report(probe, "rights", RLOCK_GRADE_UNSAFE,
-                     "give the user the rights that rlock(1) lists under Rights", "denied: %s",
-                     rights->needed);
+                     "give the user the rights that rlock-locks(7) lists under Rights",
+                     "denied: %s", rights->needed);
     else if (*rights->no_write != '\0')
         probe_report(
             probe, "rights", RLOCK_GRADE_UNSAFE,
-            "repair that first: until then no lock is granted, and not all rights can be tried",
+            "let the server accept writes: until then it grants no lock, and doctor can't try all "
+            "rights",
             "the server executes no writes now: %s", rights->no_write);
     else if (*rights->keys != '\0')
         report_key_rule(probe, rights->keys);
-    else if (*rights->reading != '\0')
+    else if (*rights->admin != '\0')
         probe_report(probe, "rights", RLOCK_GRADE_WEAK,
-                     "allow these commands to users of status, list and break",
-                     "enough for locks, but not for status, list and break: %s", rights->reading);
+                     "give the user the rights for status, list, history and break: see Rights in "
+                     "rlock-locks(7)",
+                     "enough to hold locks, but not to inspect or break them: %s", rights->admin);
     else
         probe_report(probe, "rights", RLOCK_GRADE_GOOD, NULL, "all that rlock needs for %.60s",
                      probe_key(probe));
@@ -334,7 +405,16 @@ static enum rlock_status check_rights(struct probe *probe)
     st = owner_open(&owner, &config, &probe->err);
     if (st != RLOCK_OK)
         goto out;
-    script_request(&request, SCRIPT_RIGHTS, KEYS_PER_LOCK, false);
+    if (probe->one.without_scripts) {
+        st =
+            try_plain_commands(probe, owner.lock[0].keys.wake, rights.needed, sizeof rights.needed);
+        if (st == RLOCK_OK && *rights.needed == '\0')
+            st = try_plain_keys(probe, &owner.lock[0].keys, rights.keys, sizeof rights.keys);
+        if (st == RLOCK_OK)
+            report_rights(probe, &rights);
+        goto out;
+    }
+    script_request(&request, SCRIPT_RIGHTS, KEYS_SENT);
     keys_add(&owner.lock[0].keys, &request);
     request_add(&request, owner.token);
     st = probe_ask(probe, &request, &reply);
@@ -343,7 +423,7 @@ static enum rlock_status check_rights(struct probe *probe)
         if (*rights.keys == '\0' && *rights.no_write == '\0')
             st = try_commands(probe, &owner, rights.needed, sizeof rights.needed);
     } else if (st == RLOCK_OK) {
-        st = err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
+        st = err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
     } else if (probe_is_denied(probe, st)) {
         /* examine_member() has run a script, so the server denies the keys, not EVAL. */
         add_refusal(rights.keys, sizeof rights.keys, key, probe->err.text);
@@ -359,16 +439,62 @@ out:
     return st;
 }
 
-/* ---- locks that can't be granted, or don't expire in time ---- */
+/* ---- checking that the server can write the history ---- */
+
+/* Reports what keeps the server from writing the history. No lock fails for such a reason. */
+static enum rlock_status check_history(struct probe *probe)
+{
+    const char *key = probe_key(probe);
+    struct rlock_config config = {.keys = &key, .n_keys = 1};
+    const struct resp_value *reply = NULL;
+    const char *text[3] = {"", "", ""};
+    struct request request;
+    struct owner owner;
+    enum rlock_status st = owner_open(&owner, &config, &probe->err);
+    size_t i;
+    size_t n;
+
+    if (st == RLOCK_OK) {
+        script_request(&request, SCRIPT_HISTORY_RIGHTS, KEYS_SENT);
+        keys_add(&owner.lock[0].keys, &request);
+        request_add(&request, owner.token);
+        st = probe_ask(probe, &request, &reply);
+    }
+    for (i = 0; st == RLOCK_OK && i < 3; i++)
+        if ((text[i] = resp_string(resp_array_at(reply, i), &n)) == NULL)
+            st =
+                err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
+    owner_close(&owner);
+    if (probe_is_denied(probe, st) || st == RLOCK_E_SERVER)
+        return RLOCK_OK; /* check_rights() has reported this fault already */
+    if (st != RLOCK_OK)
+        return st;
+    if (*text[0] != '\0')
+        probe_report(probe, "history", RLOCK_GRADE_WEAK,
+                     "allow the user +ltrim +lrange, or leave out --history",
+                     "locks are granted without a history, as the server denies %.100s: %.200s",
+                     text[0], text[1]);
+    else if (*text[2] != '\0')
+        probe_report(probe, "history", RLOCK_GRADE_WEAK,
+                     "look at that key, and DEL it if no other program needs it",
+                     "locks are granted without a history, as another program uses its key: %.250s",
+                     text[2]);
+    else
+        probe_report(probe, "history", RLOCK_GRADE_GOOD, NULL,
+                     "the server can write the history of %.60s", key);
+    return RLOCK_OK;
+}
+
+/* ---- finding locks that can't be granted, or expire later than their TTL allows, or never ---- */
 
 struct lock_counts {
     size_t n;         /* locks that were listed */
     size_t n_late;    /* locks with more time left than their TTL */
     size_t n_endless; /* locks that never expire */
     size_t n_wrong;   /* locks whose helper keys hold another program's data */
-    char late[64];    /* the key of the first lock of n_late */
-    char endless[64]; /* the key of the first lock of n_endless */
-    char wrong[200];  /* the helper keys of the first lock of n_wrong */
+    char late[64];    /* the key of the first lock counted in n_late */
+    char endless[64]; /* the key of the first lock counted in n_endless */
+    char wrong[200];  /* the helper keys of the first lock counted in n_wrong */
 };
 
 static void count_lock(void *context, const struct rlock_view *view)
@@ -401,9 +527,9 @@ static enum rlock_status check_locks(struct probe *probe)
     bool is_cut = st != RLOCK_OK && st != RLOCK_STOPPED && deadline_has_passed(deadline);
 
     if (probe_is_denied(probe, st)) {
-        probe_report(probe, "locks", RLOCK_GRADE_UNKNOWN,
-                     "allow the user the commands that list needs",
-                     "the server denies this user to list them: %s", probe->err.text);
+        probe_report(
+            probe, "locks", RLOCK_GRADE_UNKNOWN, "allow the user the commands that list needs",
+            "the server denies this user the commands that list locks: %s", probe->err.text);
         return RLOCK_OK;
     }
     if (st != RLOCK_OK && !is_cut)
@@ -411,26 +537,30 @@ static enum rlock_status check_locks(struct probe *probe)
     if (counts.n_wrong > 0)
         probe_report(probe, "locks", RLOCK_GRADE_UNSAFE,
                      "look at that key, and DEL it if no other program needs it",
-                     "%zu of %zu can't be granted, as a helper key has another program's data: %s",
+                     "%zu of %zu locks can't be granted, as a helper key has another program's "
+                     "data: %s",
                      counts.n_wrong, counts.n, counts.wrong);
     else if (counts.n_late > 0)
         probe_report(probe, "locks", RLOCK_GRADE_UNSAFE,
                      "if the holder is gone, free the lock: rlock break -k KEY",
-                     "%zu of %zu last longer than their ttl, as happens when the server's clock is "
-                     "set back, one of them %s",
+                     "%zu of %zu locks last longer than their ttl, as happens when the server's "
+                     "clock is set back, for example %s",
                      counts.n_late, counts.n, counts.late);
     else if (counts.n_endless > 0)
         probe_report(probe, "locks", RLOCK_GRADE_WEAK,
                      "if the holder is gone, free the lock: rlock break -k KEY",
-                     "%zu of %zu never expire, one of them %s", counts.n_endless, counts.n,
+                     "%zu of %zu locks never expire, for example %s", counts.n_endless, counts.n,
                      counts.endless);
     else
-        probe_report(probe, "locks", RLOCK_GRADE_GOOD, NULL, "%zu%s, each expires in time",
-                     counts.n, is_cut ? " listed in 3 seconds" : "");
+        probe_report(probe, "locks", RLOCK_GRADE_GOOD, NULL,
+                     is_cut ? "the first %zu expire by themselves (doctor stopped the list after 3 "
+                              "seconds)"
+                            : "%zu, and each lock expires by itself",
+                     counts.n);
     return RLOCK_OK;
 }
 
-/* ---- the members ---- */
+/* ---- examining each member, and the quorum ---- */
 
 static enum rlock_status examine_member(struct probe *probe)
 {
@@ -438,33 +568,41 @@ static enum rlock_status examine_member(struct probe *probe)
     struct request request;
     enum rlock_status st;
 
-    /* A user who may not run scripts can take no lock, so the other checks don't matter. */
-    script_request(&request, SCRIPT_TIME, 0, false);
+    /* A user who may not run scripts can't acquire a lock: no other check matters. */
+    begin_time(probe, &request);
     st = probe_ask(probe, &request, &reply);
-    if (probe_is_denied(probe, st)) {
+    if (probe_is_denied(probe, st) && !probe->one.without_scripts) {
         probe_report(probe, "rights", RLOCK_GRADE_UNSAFE,
-                     "give the user the rights that rlock(1) lists under Rights",
-                     "denied: scripts, which every lock needs: %s", probe->err.text);
+                     "use --scripts no (RLOCK_SCRIPTS=no), or give the user the rights that "
+                     "rlock-locks(7) lists under Rights",
+                     "denied: scripts, which locks need unless --scripts no is given: %s",
+                     probe->err.text);
         return RLOCK_OK;
     }
+    if (probe_is_denied(probe, st))
+        st = RLOCK_OK; /* check_rights() reports that TIME is denied */
     if (st == RLOCK_OK)
         st = server_checks_run(probe);
     if (st == RLOCK_OK && !probe->is_replica)
         st = check_rights(probe);
     else if (st == RLOCK_OK)
-        probe_report(probe, "rights", RLOCK_GRADE_UNKNOWN, "name the primary instead",
+        probe_report(probe, "rights", RLOCK_GRADE_UNKNOWN, "name the primary with -u",
                      "not known, as rights can be tried on a primary only");
+    if (st == RLOCK_OK && probe->keeps_history && !probe->is_replica)
+        st = check_history(probe);
     if (st == RLOCK_OK)
         st = check_clocks(probe);
-    return st == RLOCK_OK ? check_locks(probe) : st;
+    if (st == RLOCK_OK)
+        st = check_locks(probe);
+    return st;
 }
 
-/* Grades a member that doesn't answer WEAK, not UNSAFE: the other members can still decide. */
+/* Reports a silent member. The grade is WEAK, not UNSAFE: the other members can still decide. */
 static void report_absent(struct probe *probe)
 {
     probe_report(probe, "member", RLOCK_GRADE_WEAK,
-                 "bring it back: with each missing member, fewer of the others may fail",
-                 "it can't be examined: %s", probe->err.text);
+                 "bring this server back: with each missing member, fewer of the others may fail",
+                 "this server can't be examined: %s", probe->err.text);
 }
 
 static void report_quorum(const struct probe *probe, const struct quorum *quorum,
@@ -478,13 +616,14 @@ static void report_quorum(const struct probe *probe, const struct quorum *quorum
     char found[200];
 
     snprintf(found, sizeof found,
-             "%zu of %zu members answer, %zu are needed, %zu don't count yet, hash of the list: %s",
+             "%zu of %zu members answer, %zu are needed; %zu were restarted too recently to count; "
+             "the list of members has the hash %s",
              n_answering, quorum->members.n, quorum->members.need, n_recent, quorum->members.hash);
     finding.found = found;
     probe->examiner->on_finding(probe->examiner->context, &finding);
 }
 
-/* Reports members that were restarted too recently to count, and how many members answer. */
+/* Reports members whose votes don't count yet after a restart, and how many members answer. */
 static enum rlock_status check_quorum(struct probe *probe, struct quorum *quorum,
                                       size_t n_answering)
 {
@@ -499,7 +638,9 @@ static enum rlock_status check_quorum(struct probe *probe, struct quorum *quorum
             n_recent++;
             probe_report(probe, "restart", RLOCK_GRADE_WEAK,
                          "wait, and restart members one at a time",
-                         "too recent: its grants count again in %" PRId64 " ms", left_ms);
+                         "too recent: this server may have forgotten a holder, and its grants "
+                         "count again in %" PRId64 " ms",
+                         left_ms);
         }
     }
     if (n_answering < quorum->members.need)
@@ -509,7 +650,7 @@ static enum rlock_status check_quorum(struct probe *probe, struct quorum *quorum
     return members_check(&quorum->members, &probe->err);
 }
 
-enum rlock_status doctor_examine(struct quorum *quorum, const char *key,
+enum rlock_status doctor_examine(struct quorum *quorum, const char *key, bool keeps_history,
                                  struct rlock_deadline deadline,
                                  const struct rlock_examiner *examiner, struct rlock_error *err)
 {
@@ -518,7 +659,7 @@ enum rlock_status doctor_examine(struct quorum *quorum, const char *key,
     size_t n_answering = 0;
     size_t i;
 
-    probe_init(&probe, quorum, key, deadline, examiner);
+    probe_init(&probe, quorum, key, keeps_history, deadline, examiner);
     for (i = 0; st != RLOCK_STOPPED && i < quorum->members.n; i++) {
         probe_select(&probe, quorum, &quorum->members.member[i]);
         st = examine_member(&probe);

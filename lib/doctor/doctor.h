@@ -6,8 +6,8 @@
 #include "quorum/quorum.h"
 #include "rlock_admin.h"
 
-/* doctor_examine: implements rlock_examine(). */
-enum rlock_status doctor_examine(struct quorum *quorum, const char *key,
+/* doctor_examine: implements rlock_examine(). `keeps_history`: config.history isn't 0. */
+enum rlock_status doctor_examine(struct quorum *quorum, const char *key, bool keeps_history,
                                  struct rlock_deadline deadline,
                                  const struct rlock_examiner *examiner, struct rlock_error *err);
 

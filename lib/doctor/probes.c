@@ -3,6 +3,7 @@
 #include "doctor/probes.h"
 
 #include "base/err.h"
+#include "base/reason.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,10 +13,14 @@
 #define REPLY_MAX_MS 5000 /* longer than any lease's reply_ms, to measure how slow a server is */
 
 void probe_init(struct probe *probe, const struct quorum *quorum, const char *key,
-                struct rlock_deadline deadline, const struct rlock_examiner *examiner)
+                bool keeps_history, struct rlock_deadline deadline,
+                const struct rlock_examiner *examiner)
 {
-    *probe = (struct probe){
-        .examiner = examiner, .key = key, .deadline = deadline, .timing = quorum->timing};
+    *probe = (struct probe){.examiner = examiner,
+                            .key = key,
+                            .deadline = deadline,
+                            .timing = quorum->timing,
+                            .keeps_history = keeps_history};
 }
 
 void probe_select(struct probe *probe, const struct quorum *quorum, struct member *member)
@@ -62,8 +67,8 @@ void probe_report(struct probe *probe, const char *check, enum rlock_grade grade
 bool probe_is_denied(const struct probe *probe, enum rlock_status st)
 {
     return st == RLOCK_E_UNSUPPORTED ||
-           (st == RLOCK_E_REFUSED && member_is_let_in(probe->one.members.member) &&
-            probe->err.reason != RLOCK_REASON_LOGIN);
+           (st == RLOCK_E_REFUSED && member_is_logged_in(probe->one.members.member) &&
+            !reason_is_login(probe->err.reason));
 }
 
 enum rlock_status probe_ask(struct probe *probe, const struct request *request,

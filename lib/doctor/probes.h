@@ -11,20 +11,23 @@ struct probe {
     const struct rlock_examiner *examiner; /* borrowed; receives the findings */
     const char *key; /* borrowed; the lock for which rights are tried; NULL: see probe_key() */
     struct rlock_deadline deadline; /* when the whole examination ends */
-    struct quorum one; /* its only member is the server, so that no other member is asked */
+    struct quorum one; /* a quorum of this server alone: requests go to no other member */
     struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]; /* the memory for poll(2) in `one` */
-    struct rlock_timing timing; /* of the caller's leases; a server too slow for it is a finding */
+    struct rlock_timing timing; /* of the caller's leases, for which the server may be too slow */
     struct rlock_error err;     /* why the last request failed */
+    bool keeps_history;         /* the caller's locks keep a history */
     bool is_replica;            /* INFO says that the server is a replica */
     bool is_cluster;            /* INFO or HELLO says that the server is a node of a Cluster */
 };
 
 /*
  * probe_init: fills a probe for the members of `quorum`. The probe borrows `examiner` and `key`,
- * which may be NULL. The caller selects a member by probe_select() before the first request.
+ * which may be NULL. `keeps_history`: the caller's locks keep a history. The caller selects a
+ * member by probe_select() before the first request.
  */
 void probe_init(struct probe *probe, const struct quorum *quorum, const char *key,
-                struct rlock_deadline deadline, const struct rlock_examiner *examiner);
+                bool keeps_history, struct rlock_deadline deadline,
+                const struct rlock_examiner *examiner);
 
 /* probe_select: sends the next requests to this member, and reports findings about this member. */
 void probe_select(struct probe *probe, const struct quorum *quorum, struct member *member);

@@ -4,7 +4,7 @@
  *
  * The checks read INFO and CONFIG GET. A value that the server doesn't tell, mostly because this
  * user lacks the right, is reported as RLOCK_GRADE_UNKNOWN. Source: assumptions A1 and A2 of
- * rlock(1).
+ * rlock-locks(7).
  */
 #include "doctor/server_checks.h"
 
@@ -114,7 +114,8 @@ static enum rlock_status check_server(struct probe *probe, const char *info)
     }
     read_mode(info, mode, sizeof mode);
     if (strcmp(mode, "sentinel") == 0)
-        probe_report(probe, "server", RLOCK_GRADE_UNSAFE, "name the server that it watches",
+        probe_report(probe, "server", RLOCK_GRADE_UNSAFE,
+                     "name the server that the Sentinel watches",
                      "a Sentinel, version %s, which grants no locks", version);
     else if (!is_valkey && strtol(version, NULL, 10) < OLDEST_MAJOR)
         probe_report(probe, "server", RLOCK_GRADE_UNSAFE, "use Redis 5 or later", "Redis %s",
@@ -138,7 +139,7 @@ static void check_role(struct probe *probe, const char *info)
         probe_set_replica(probe, true);
         server_info_text(info, "master_host", host, sizeof host);
         server_info_text(info, "master_port", port, sizeof port);
-        probe_report(probe, "role", RLOCK_GRADE_UNSAFE, "name the primary instead",
+        probe_report(probe, "role", RLOCK_GRADE_UNSAFE, "name the primary with -u",
                      "a replica of %s:%s, which grants no locks", host, port);
     } else {
         probe_report(probe, "role", RLOCK_GRADE_GOOD, NULL, "primary");
@@ -162,9 +163,9 @@ static void check_eviction(struct probe *probe, const char *info)
                      "set maxmemory-policy to noeviction, or give locks a server of their own",
                      "maxmemory-policy is %s: the server may delete locks that are held", policy);
     else if (used > most - most / 10)
-        probe_report(
-            probe, "eviction", RLOCK_GRADE_WEAK, "raise maxmemory",
-            "maxmemory-policy is noeviction, but memory is nearly full: then no lock is granted");
+        probe_report(probe, "eviction", RLOCK_GRADE_WEAK, "raise maxmemory",
+                     "maxmemory-policy is noeviction, and memory is nearly full: once it is full, "
+                     "the server grants no locks");
     else
         probe_report(probe, "eviction", RLOCK_GRADE_GOOD, NULL,
                      "none, as maxmemory-policy is noeviction");
@@ -194,9 +195,9 @@ static enum rlock_status check_persistence(struct probe *probe, const char *info
         probe_report(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
                      "appendfsync always: no restart loses a lock");
     else if (has_aof > 0 && strcmp(fsync, "no") != 0)
-        probe_report(
-            probe, "persistence", RLOCK_GRADE_GOOD, NULL,
-            "appendonly yes: no restart loses a lock, a crash of the machine those of two seconds");
+        probe_report(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
+                     "appendonly yes: no restart loses a lock, a crash of the machine loses the "
+                     "locks of the last two seconds");
     else if (has_aof > 0)
         probe_report(
             probe, "persistence", RLOCK_GRADE_WEAK, "set appendfsync to everysec or always",
@@ -204,13 +205,15 @@ static enum rlock_status check_persistence(struct probe *probe, const char *info
     else if (*fsync != '\0' && *save == '\0' && probe->one.members.member->is_one_of_several)
         probe_report(
             probe, "persistence", RLOCK_GRADE_WEAK, set_aof,
-            "none: after a restart its locks are lost, and it counts again only after a ttl");
+            "none: a restart loses the locks of this member, and its grants count again only "
+            "after a ttl");
     else if (*fsync != '\0' && *save == '\0')
         probe_report(probe, "persistence", RLOCK_GRADE_UNSAFE, set_aof,
                      "none: any restart loses all locks, also those that are held");
     else
         probe_report(probe, "persistence", RLOCK_GRADE_WEAK, set_aof,
-                     "snapshots at most: a crash loses all locks since the last snapshot");
+                     "no append-only file: a crash loses at least the locks granted since the last "
+                     "snapshot");
     return RLOCK_OK;
 }
 
@@ -233,7 +236,8 @@ static int64_t count_online(const char *info, int64_t connected)
 static void check_replicas(struct probe *probe, const char *info)
 {
     int64_t connected = server_info_number(info, "connected_slaves", -1);
-    int64_t least = server_info_number(info, "min_slaves_good_slaves", -1); /* -1: no such field */
+    /* -1: INFO has no such field, because min-replicas-to-write is 0 */
+    int64_t least = server_info_number(info, "min_slaves_good_slaves", -1);
     int64_t wanted = probe->one.replicas;
     int64_t online = count_online(info, connected);
 
@@ -242,7 +246,8 @@ static void check_replicas(struct probe *probe, const char *info)
     else if (online < wanted)
         probe_report(probe, "replicas", RLOCK_GRADE_UNSAFE,
                      "start more replicas, or lower --replicas",
-                     "%" PRId64 " online, but --replicas needs %" PRId64 ": no lock can be granted",
+                     "replicas online: %" PRId64 ", but --replicas needs %" PRId64
+                     ": no lock can be granted",
                      online, wanted);
     else if (connected == 0)
         probe_report(probe, "replicas", RLOCK_GRADE_GOOD, NULL,
@@ -250,17 +255,18 @@ static void check_replicas(struct probe *probe, const char *info)
     else if (online < connected)
         probe_report(probe, "replicas", RLOCK_GRADE_WEAK, "look at the replicas' logs",
                      "only %" PRId64 " of %" PRId64
-                     " are online: a failover to another loses locks",
+                     " replicas are online: a failover to an offline one loses locks",
                      online, connected);
     else if (wanted == 0)
         probe_report(probe, "replicas", RLOCK_GRADE_WEAK,
                      "use --replicas N: a grant then counts only if N replicas have it",
-                     "%" PRId64 "%s: a failover may lose a lock that was just granted", connected,
-                     least < 0 ? ", and min-replicas-to-write is 0" : "");
+                     "replicas online: %" PRId64
+                     "%s, so a failover may lose a lock that was just granted",
+                     connected, least < 0 ? ", and min-replicas-to-write is 0" : "");
     else
         probe_report(probe, "replicas", RLOCK_GRADE_GOOD, NULL,
-                     "%" PRId64 " online, and a grant counts if %" PRId64 " have it", online,
-                     wanted);
+                     "replicas online: %" PRId64 ", and a grant counts if %" PRId64 " have it",
+                     online, wanted);
 }
 
 /*
@@ -278,6 +284,8 @@ static enum rlock_status check_scripts(struct probe *probe)
         st = probe_setting(probe, "lua-time-limit", text, sizeof text);
     if (st != RLOCK_OK)
         return st;
+    if (*text == '\0' && probe->one.without_scripts)
+        return RLOCK_OK;
     if (*text == '\0')
         probe_report(probe, "scripts", RLOCK_GRADE_GOOD, NULL, "the server executes scripts");
     else if (strtoll(text, NULL, 10) <= 0 || strtoll(text, NULL, 10) > outlasted_ms)

@@ -24,7 +24,7 @@ static int64_t outlasted_ms(const struct probe *probe)
     return probe->timing.ttl_ms - probe->timing.renew_ms;
 }
 
-/* ---- Sentinels ---- */
+/* ---- checking the Sentinels ---- */
 
 /* A summary of the replies of the Sentinels in the URL. */
 struct sentinels {
@@ -109,21 +109,22 @@ enum rlock_status topology_check_sentinels(struct probe *probe)
     for (i = 0; i < sentinels.n; i++)
         ask_sentinel(probe, i, &sentinels);
     if (sentinels.n_others > 0 || sentinels.is_down)
-        probe_report(probe, "sentinels", RLOCK_GRADE_UNSAFE,
-                     "wait for the failover to end, or look at the Sentinels' logs", "%s%s",
-                     sentinels.n_others > 0 ? "they disagree: one says that the primary is " : "",
-                     sentinels.n_others > 0 ? sentinels.other
-                                            : "one says that the primary is down");
+        probe_report(
+            probe, "sentinels", RLOCK_GRADE_UNSAFE,
+            "wait for the failover to end, or look at the Sentinels' logs", "%s%s",
+            sentinels.n_others > 0 ? "the Sentinels disagree: one says that the primary is " : "",
+            sentinels.n_others > 0 ? sentinels.other : "a Sentinel says that the primary is down");
     else if (sentinels.n_answers < sentinels.n)
         probe_report(probe, "sentinels", RLOCK_GRADE_WEAK,
                      "repair that Sentinel, or take it out of the URL",
-                     "%zu of %zu answer, but %s doesn't", sentinels.n_answers, sentinels.n,
-                     sentinels.silent);
+                     "%zu of %zu Sentinels answer, but %s doesn't", sentinels.n_answers,
+                     sentinels.n, sentinels.silent);
     else if (sentinels.n_known < VOTERS_MIN || sentinels.votes > (int64_t)sentinels.n_known)
-        probe_report(probe, "sentinels", RLOCK_GRADE_WEAK, "run three, with a quorum of two",
-                     "%zu in all, with a quorum of %" PRId64 ": too few to replace a primary if a "
-                     "Sentinel is down, too",
-                     sentinels.n_known, sentinels.votes);
+        probe_report(
+            probe, "sentinels", RLOCK_GRADE_WEAK, "run three Sentinels, with a quorum of two",
+            "%zu Sentinels, with a quorum of %" PRId64 ": too few to replace a primary while a "
+            "Sentinel is down",
+            sentinels.n_known, sentinels.votes);
     else if (sentinels.down_ms > limit_ms)
         probe_report(probe, "sentinels", RLOCK_GRADE_WEAK,
                      "lower down-after-milliseconds, or use a longer --ttl",
@@ -132,12 +133,12 @@ enum rlock_status topology_check_sentinels(struct probe *probe)
                      sentinels.down_ms, limit_ms);
     else
         probe_report(probe, "sentinels", RLOCK_GRADE_GOOD, NULL,
-                     "%zu, which agree and replace a primary that is down for %" PRId64 " ms",
+                     "%zu Sentinels agree, and replace a primary that is down for %" PRId64 " ms",
                      sentinels.n_known, sentinels.down_ms);
     return RLOCK_OK;
 }
 
-/* ---- the nodes of a Cluster ---- */
+/* ---- checking the nodes of a Cluster ---- */
 
 static void report_nodes(struct probe *probe, const struct cluster_health *health,
                          int64_t node_timeout_ms)

@@ -5,7 +5,7 @@
 
 #include "doctor/probes.h"
 
-/* Each function reports one finding. It returns RLOCK_OK, or a fault of the examined server. */
+/* Each function reports one finding, and returns RLOCK_OK, or a fault of the examined server. */
 
 /* topology_check_sentinels: checks that the Sentinels of the URL agree and fail over in time. */
 enum rlock_status topology_check_sentinels(struct probe *probe);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FENCE_LIFE_TTLS 10 /* as in fence_life() of lib/lua/shared/fence.lua */
+
 static const char *const kinds[KEYS_PER_LOCK] = {
     [KEY_FENCE] = "fence",
     [KEY_QUEUE] = "queue",
@@ -17,7 +19,7 @@ static const char *const kinds[KEYS_PER_LOCK] = {
     [KEY_HOLDER_INFO] = "holder-info",
 };
 
-/* ---- names of helper keys ---- */
+/* ---- making the names of helper keys ---- */
 
 bool keys_is_helper_name(const char *key)
 {
@@ -25,8 +27,9 @@ bool keys_is_helper_name(const char *key)
 }
 
 /*
- * Searches for a number of n digits that makes the hash slot `slot`, from the least number upwards.
- * The digits before the index `at` are fixed; `crc` is the CRC16 of all bytes before that index.
+ * Searches, from the least upwards, for a number of n digits with which the key's hash slot becomes
+ * `slot`. The digits before the index `at` are fixed; `crc` is the CRC16 of all bytes before that
+ * index.
  */
 static bool find_digits(unsigned slot, unsigned crc, char *digits, size_t at, size_t n)
 {
@@ -41,8 +44,8 @@ static bool find_digits(unsigned slot, unsigned crc, char *digits, size_t at, si
 }
 
 /*
- * Finds the least number that, at the end of a hash tag, makes the slot `slot`. `crc` is the CRC16
- * of the bytes of the tag before the number.
+ * Finds the least number that can end a hash tag so that the tag's hash slot is `slot`. `crc` is
+ * the CRC16 of the bytes of the tag before the number.
  */
 static void find_number(unsigned slot, unsigned crc, char number[12])
 {
@@ -68,25 +71,28 @@ static struct frame frame_of(const char *key)
     const char *open = strchr(key, '{');
     char number[12];
 
-    if (tag == key + 1 &&
-        tag[bytes + 1] == '\0') { /* {job}: must not have the same helper keys as job */
+    if (tag == key + 1 && tag[bytes + 1] == '\0') {
+        /* A key like {job}: its helper keys must differ from those of the key job. */
         snprintf(frame.behind, sizeof frame.behind, ":rlock:{}:");
-    } else if (tag == key && strchr(key, '}') == NULL) { /* job: the key becomes the hash tag */
+    } else if (tag == key && strchr(key, '}') == NULL) {
+        /* A key like job. The whole key becomes the hash tag. */
         snprintf(frame.before, sizeof frame.before, "{");
         snprintf(frame.behind, sizeof frame.behind, "}:rlock:");
     } else if (tag == key && open == NULL) {
-        /* a}b: Redis hashes the whole key. The hash tag {N} goes behind it, with a number N that
-         * has the same slot. */
+        /* A key like a}b. Redis hashes the whole key. The hash tag {N} goes behind the key, with a
+         * number N that has the same slot. */
         find_number(slot, 0, number);
         snprintf(frame.behind, sizeof frame.behind, ":rlock:{%s}:", number);
-    } else if (tag == key && open[1] == '}') { /* a{}b: the hash tag must come before the key */
+    } else if (tag == key && open[1] == '}') {
+        /* A key like a{}b. Redis ignores a hash tag behind the empty one, so it must come first. */
         find_number(slot, 0, number);
         snprintf(frame.before, sizeof frame.before, "rlock:{%s}:", number);
-    } else if (tag == key) { /* a}b{c: the key opens the hash tag, and a number closes it */
+    } else if (tag == key) {
+        /* A key like a}b{c. The key's { opens the hash tag, and a number with } closes it. */
         find_number(slot, slot_crc16(slot_crc16(0, open + 1, strlen(open + 1)), ":rlock:", 7),
                     number);
         snprintf(frame.behind, sizeof frame.behind, ":rlock:%s}:", number);
-    } /* else a{b}c: the key has a hash tag of its own */
+    } /* else a key like a{b}c, which has a hash tag of its own */
     return frame;
 }
 
@@ -101,7 +107,37 @@ char *keys_helper_name(const char *kind, const char *key)
     return name;
 }
 
-/* ---- the keys of one lock ---- */
+/* Returns a copy of the `n` bytes at `key` if they are the key of the lock with this helper key. */
+static char *lock_if(const char *key, size_t n, const char *kind, const char *helper)
+{
+    char *lock = strndup(key, n);
+    char *name = lock != NULL && n > 0 ? keys_helper_name(kind, lock) : NULL;
+    bool is_right = name != NULL && strcmp(name, helper) == 0;
+
+    free(name);
+    if (is_right)
+        return lock;
+    free(lock);
+    return NULL;
+}
+
+char *keys_lock_of(const char *kind, const char *helper)
+{
+    const char *start = helper;
+    const char *end;
+    char *lock = NULL;
+
+    if (strncmp(helper, "rlock:{", 7) == 0 && (start = strstr(helper, "}:")) != NULL)
+        start += 2;
+    end = start != NULL ? strstr(start, ":rlock:") : NULL;
+    if (end == NULL)
+        return NULL;
+    if (start == helper && *start == '{' && end[-1] == '}' && end - start > 2)
+        lock = lock_if(start + 1, (size_t)(end - start) - 2, kind, helper);
+    return lock != NULL ? lock : lock_if(start, (size_t)(end - start), kind, helper);
+}
+
+/* ---- making the names of all keys of one lock ---- */
 
 static char *wake_name(const char *key, const char *token)
 {
@@ -148,6 +184,19 @@ void keys_add(const struct lock_keys *keys, struct request *request)
 {
     int i;
 
-    for (i = 0; i < KEYS_PER_LOCK; i++)
+    for (i = 0; i < KEYS_SENT; i++)
         request_add(request, keys->name[i]);
+}
+
+int64_t keys_fence_life_ms(int64_t ttl_ms)
+{
+    return ttl_ms > FENCE_LIFE_MS / FENCE_LIFE_TTLS ? ttl_ms * FENCE_LIFE_TTLS : FENCE_LIFE_MS;
+}
+
+enum rlock_status keys_foreign_fence(const struct lock_keys *keys, struct rlock_error *err)
+{
+    return err_set(err, RLOCK_E_REFUSED, 0,
+                   "%.120s is no fence from 1 to 2^53 - 2^32; another program uses this key; look "
+                   "at the key, and DEL it if it isn't needed",
+                   keys->name[KEY_FENCE]);
 }

@@ -6,8 +6,13 @@
 #include "wire/resp.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* The keys of one lock, in the order of KEYS of each script. */
+/*
+ * The keys of one lock. A request sends the names of the first three keys, in this order, as KEYS
+ * of its script. The script makes the names of the other keys from the name of the queue, see
+ * lib/lua/shared/keys.lua.
+ */
 enum lock_key {
     KEY_LOCK,    /* the lock: a string, as any client writes it that locks by SET NX */
     KEY_FENCE,   /* the last fencing token: a string */
@@ -18,11 +23,19 @@ enum lock_key {
 };
 
 #define KEYS_PER_LOCK (KEY_HOLDER_INFO + 1)
+#define KEYS_SENT (KEY_QUEUE + 1) /* how many keys of a lock are KEYS of a script */
 
 struct lock_keys {
     char *name[KEYS_PER_LOCK];
     char *wake; /* the list on which the owner blocks until its turn; NULL: there is no owner */
 };
+
+/* The limits of the last fence, as in lib/lua/shared/fence.lua. */
+#define FENCE_MAX INT64_C(9007194959773696) /* 2^53 - 2^32: what last_fence() accepts at most */
+#define FENCE_LIFE_MS INT64_C(604800000)    /* 7 days: what fence_life() returns at least */
+
+/* keys_fence_life_ms: for how long the server keeps the last fence of a lock of this TTL. */
+int64_t keys_fence_life_ms(int64_t ttl_ms);
 
 /*
  * keys_init: make the names of all keys of the lock `key`, with the list of the owner of `token`
@@ -35,7 +48,14 @@ enum rlock_status keys_init(struct lock_keys *keys, const char *key, const char 
 void keys_fini(struct lock_keys *keys);
 
 /*
- * keys_add: append the keys to the KEYS of a script. The request borrows them until it is encoded.
+ * keys_foreign_fence: sets and returns RLOCK_E_REFUSED, because another program uses the key of the
+ * fence. A script replies FOREIGN in this case.
+ */
+enum rlock_status keys_foreign_fence(const struct lock_keys *keys, struct rlock_error *err);
+
+/*
+ * keys_add: append the first KEYS_SENT keys to the KEYS of a script. The request borrows them until
+ * it is encoded.
  */
 void keys_add(const struct lock_keys *keys, struct request *request);
 
@@ -47,9 +67,9 @@ bool keys_is_helper_name(const char *key);
 
 /*
  * keys_helper_name: make the name of the helper key KIND of the lock `key`. The name is in the hash
- * slot of the lock, and no other lock has a helper key with this name. It begins with KEY or with
- * "{KEY". So an ACL rule for a prefix of lock names, with and without '{' in front, allows their
- * helper keys, too. KIND is "fence", "queue", ...:
+ * slot of the lock, and no other lock has a helper key with this name. The name begins with KEY or
+ * with "{KEY". So an ACL rule for a prefix of lock names, with and without '{' in front, allows
+ * their helper keys, too. KIND is "fence", "queue", ...:
  *
  *     job        {job}:rlock:KIND
  *     a{b}c      a{b}c:rlock:KIND
@@ -61,5 +81,11 @@ bool keys_is_helper_name(const char *key);
  * Returns  the name, which the caller frees; NULL: no memory.
  */
 char *keys_helper_name(const char *kind, const char *key);
+
+/*
+ * keys_lock_of: the key of the lock whose helper key KIND has the name `helper`. On the heap, and
+ * the caller frees it. NULL: the helper key KIND of no lock has this name, or no memory.
+ */
+char *keys_lock_of(const char *kind, const char *helper);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owner: one token, the locks that it asks for, and what the server has granted.
+ * owner: keeps an owner's token, the names of its locks, its lease and its fences.
  *
  * All attempts have the same token. So if a reply was lost, the next attempt finds that the lock is
  * already ours.
@@ -49,8 +49,8 @@ static enum rlock_status set_token(struct owner *owner, const struct rlock_confi
     if (config->token == NULL)
         return random_token(owner->token, err);
     if (!is_token(config->token)) {
-        err_set(err, RLOCK_E_USAGE, 0, "no lock has such a token: it is %d hexadecimal digits",
-                RLOCK_TOKEN_BYTES);
+        err_set(err, RLOCK_E_USAGE, 0,
+                "no lock has such a token: a token has %d hexadecimal digits", RLOCK_TOKEN_BYTES);
         if (err != NULL)
             err->reason = RLOCK_REASON_TOKEN;
         return RLOCK_E_USAGE;
@@ -92,6 +92,26 @@ static enum rlock_status set_timestamp_mode(struct owner *owner, const struct rl
     return RLOCK_OK;
 }
 
+/* Without scripts a lock has one key, one exclusive holder, no queue and no done mark. */
+static enum rlock_status set_without_scripts(struct owner *owner, const struct rlock_config *config,
+                                             struct rlock_error *err)
+{
+    const char *what = config->n_keys != 1                        ? "several keys"
+                       : config->n_urls > 1                       ? "a quorum of servers"
+                       : config->mode == RLOCK_SHARED             ? "a shared lock"
+                       : config->mode == RLOCK_SLOTS              ? "a lock with slots"
+                       : config->unless_done                      ? "a done mark"
+                       : config->history > 0                      ? "a history"
+                       : config->protocol != RLOCK_PROTOCOL_TOKEN ? "a timestamp lock"
+                                                                  : NULL;
+
+    if (what != NULL)
+        return err_set(err, RLOCK_E_USAGE, 0, "%s needs scripts on the server", what);
+    owner->without_scripts = true;
+    owner->queue = RLOCK_QUEUE_NONE;
+    return RLOCK_OK;
+}
+
 static enum rlock_status set_mode(struct owner *owner, const struct rlock_config *config,
                                   struct rlock_error *err)
 {
@@ -124,15 +144,21 @@ enum rlock_status owner_open(struct owner *owner, const struct rlock_config *con
                             .queue = config->queue,
                             .has_renewer = config->holder.has_renewer,
                             .only_parents = config->only_parents,
-                            .unless_done = config->unless_done};
-    st = set_mode(owner, config, err);
+                            .unless_done = config->unless_done,
+                            .history = config->history};
+    if (config->history < 0 || config->history > RLOCK_HISTORY_MAX)
+        return err_set(err, RLOCK_E_USAGE, 0, "history: 0 to %d entries are possible",
+                       RLOCK_HISTORY_MAX);
+    st = config->without_scripts ? set_without_scripts(owner, config, err) : RLOCK_OK;
+    if (st == RLOCK_OK)
+        st = set_mode(owner, config, err);
     if (st == RLOCK_OK)
         st = set_token(owner, config, err);
     if (st == RLOCK_OK)
         st = copy_parents(owner, config, err);
     if (st == RLOCK_OK)
         st = open_locks(owner, config, err);
-    holder_info_write(owner->holder_info, &config->holder);
+    holder_info_write(owner->holder_info, &config->holder, config->history);
     return st;
 }
 
@@ -159,17 +185,20 @@ void owner_join_quorum(struct owner *owner, const char *members_hash)
                  used > 0 ? " " : "", members_hash);
 }
 
-/* ---- changes between requests ---- */
+/* ---- changing the owner between two requests ---- */
 
 void owner_start_acquire(struct owner *owner, bool is_single_attempt)
 {
     owner->is_single_attempt = is_single_attempt;
     owner->ticket = 0;
+    owner->began_ms = rlock_clock_ms();
+    owner->ended[0] = '\0';
 }
 
 void owner_begin_attempt(struct owner *owner)
 {
     owner->attempt++;
+    owner->waited_ms = rlock_clock_ms() - owner->began_ms;
 }
 
 void owner_set_ticket(struct owner *owner, int64_t ticket)
@@ -192,7 +221,7 @@ void owner_take_grant(struct owner *owner, const struct reply *answer, uint64_t 
         bool is_told = i < answer->n_locks && answer->lock[i].parent <= owner->n_parents;
 
         lock->parent = is_told ? answer->lock[i].parent : 0;
-        /* fence 0: a renewal by this owner must not put a parent's lock back if it has vanished */
+        /* fence 0: if a parent's lock has vanished, a renewal by this owner must not restore it */
         lock->fence = lock->parent > 0 ? 0 : fence;
         lock->ttl_ms = lock->parent > 0 ? answer->lock[i].ttl_ms : owner->ttl_ms;
     }
@@ -223,7 +252,16 @@ void owner_set_ending(struct owner *owner, enum rlock_ending ending, int64_t sta
     owner->stay_ms = stay_ms;
 }
 
-/* ---- the grant ---- */
+void owner_set_end(struct owner *owner, const struct rlock_end *end)
+{
+    if (owner->history > 0)
+        snprintf(owner->ended, sizeof owner->ended,
+                 "history=%lld status=%d reason=%.40s held=%lld renewals=%lld",
+                 (long long)owner->history, end->status, end->reason, (long long)end->held_ms,
+                 (long long)end->renewals);
+}
+
+/* ---- what the server has granted to the owner ---- */
 
 bool owner_has_own_lock(const struct owner *owner)
 {

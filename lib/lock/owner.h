@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* owner: one token, the locks that it asks for, and what the server has granted. */
+/* owner: keeps an owner's token, the names of its locks, its lease and its fences. */
 #ifndef OWNER_H
 #define OWNER_H
 
 #include "lock/holder_info.h"
 #include "lock/keys.h"
 #include "lock/replies.h"
+
+#define ENDED_BYTES 160
 
 /* One of the locks of an owner. */
 struct owner_lock {
@@ -24,12 +26,13 @@ struct owner {
     bool has_renewer;       /* a renewer renews the locks; if another process releases them,
                                release.lua tells the renewer */
     bool is_in_quorum;      /* there are several members, and a majority of them decides */
+    bool without_scripts;   /* --scripts no: exchange.c builds the requests, not requests.c */
     bool is_timestamp;      /* --protocol timestamp: the lock's value is the time of its expiry */
     bool only_parents;      /* acquire the locks only if parent tokens hold them already */
     bool unless_done;       /* true: a done mark ends the wait; false: wait until it expires */
     bool is_single_attempt; /* the caller doesn't wait, so the owner doesn't join the queue */
     bool whole_seconds;     /* the server's BLPOP takes whole seconds only, as in Redis 5 */
-    char (*parent)[RLOCK_TOKEN_BYTES + 1]; /* tokens of locks held by processes above this one */
+    char (*parent)[RLOCK_TOKEN_BYTES + 1]; /* tokens of the locks that ancestor processes hold */
     size_t n_parents;
     char holder_info[HOLDER_INFO_BYTES]; /* who the owner is, for people who look at the lock */
     /* MODE of acquire.lua: "x", "s" or a number; UNIT of timestamp_lock_acquire.lua: "s" or "ms" */
@@ -38,9 +41,13 @@ struct owner {
     int64_t attempt; /* the number of the last attempt; all attempts have the same token */
     int64_t slot;    /* the slot of the grant */
     enum rlock_queue queue;
-    int64_t ticket; /* the place in the queue, which each attempt sends along; 0: none yet */
+    int64_t ticket; /* decides the place in the queue; each attempt sends it; 0: none yet */
     enum rlock_ending ending;
-    int64_t stay_ms; /* how long the lock stays taken after the release; 0: it becomes free */
+    int64_t stay_ms;   /* how long the lock stays taken after the release; 0: it becomes free */
+    int64_t history;   /* most entries of the history; 0: the owner keeps none */
+    int64_t began_ms;  /* when the acquire began, on rlock_clock_ms() */
+    int64_t waited_ms; /* from began_ms until the last attempt began */
+    char ended[ENDED_BYTES]; /* ENDED of release.lua: how the hold ended; "": not known */
 };
 
 /*
@@ -78,8 +85,8 @@ void owner_take_grant(struct owner *owner, const struct reply *answer, uint64_t 
 
 /*
  * owner_for_repair: a copy of `owner` for an acquire that writes the token again on a member that
- * has lost it. It ignores the queue, and has no ticket. It borrows all from `owner`, and
- * owner_close() isn't called for it.
+ * has lost the token. The copy ignores the queue, has no ticket, and borrows everything from
+ * `owner`. The caller doesn't call owner_close() for the copy.
  */
 struct owner owner_for_repair(const struct owner *owner);
 
@@ -88,6 +95,9 @@ void owner_set_renewal_ttl(struct owner *owner, int64_t ttl_ms);
 
 /* owner_set_ending: set what a release does with the locks, and for how long that lasts. */
 void owner_set_ending(struct owner *owner, enum rlock_ending ending, int64_t stay_ms);
+
+/* owner_set_end: tell the history of the locks, if the owner keeps one, how the hold ended. */
+void owner_set_end(struct owner *owner, const struct rlock_end *end);
 
 /* owner_has_own_lock: does the owner's own token hold any of the locks? */
 bool owner_has_own_lock(const struct owner *owner);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replies: parses the replies of the Lua scripts.
+ * replies: parses the replies of the Lua scripts, and of commands sent instead of scripts.
  *
  * The functions check every element: a reply comes from the network, and parts of it may come from
  * another program that wrote into the lock's key.
@@ -15,14 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A longer time in a reply is cut to this, so that its sum with a clock can't overflow. */
+#define US_PER_S INT64_C(1000000)
+#define US_OF_16_DIGITS UINT64_C(1000000000000000) /* the least number of 16 digits */
+
+/*
+ * A longer time in a reply is cut to this length, so that the sum of clock and time can't overflow.
+ */
 #define LEFT_MAX_MS (INT64_C(1) << 53)
 #define BLOCK_MAX_MS 60000
 #define NEXT_PLACES 2 /* waiters up to this place in the queue may get their turn at any moment */
 
 static enum rlock_status unexpected(struct rlock_error *err)
 {
-    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
+    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
 }
 
 /* Parses decimal digits up to the character `stop`. Returns a pointer to `stop`, or NULL. */
@@ -52,30 +57,50 @@ static enum rlock_status read_head(const struct resp_value *value, struct reply 
     return RLOCK_OK;
 }
 
+void reply_set_obstacle(struct reply *reply, const char *lock, int64_t left_ms, int64_t now_ms)
+{
+    struct rlock_obstacle *obstacle = &reply->obstacle;
+    struct rlock_party *holder = &obstacle->holder;
+
+    obstacle->seen = holder_info_seen(lock);
+    holder_info_parse_lock(lock, holder);
+    reply->is_rlock = holder_info_is_rlock(lock);
+    holder_info_members_hash(lock, reply->members_hash, sizeof reply->members_hash);
+    reply->holder_ttl_ms = holder->ttl_ms <= RLOCK_TTL_MAX_MS ? holder->ttl_ms : 0;
+    snprintf(reply->holder_id, sizeof reply->holder_id, "%s", lock);
+    if (left_ms < 0)
+        left_ms = -1;
+    obstacle->left_ms = left_ms < LEFT_MAX_MS ? left_ms : LEFT_MAX_MS;
+    holder_info_set_times(holder, now_ms, obstacle->left_ms);
+}
+
 /* Parses ms left and the lock's value in {code, time, ms left, value, ...}. */
 static enum rlock_status read_obstacle(const struct resp_value *value, struct reply *reply,
                                        struct rlock_error *err)
 {
-    struct rlock_obstacle *obstacle = &reply->obstacle;
-    struct rlock_party holder;
-    const char *lock;
-    int64_t left;
     size_t n;
+    const char *lock = resp_string(resp_array_at(value, 3), &n);
 
-    lock = resp_string(resp_array_at(value, 3), &n);
     if (lock == NULL || !resp_is_int(resp_array_at(value, 2)))
         return unexpected(err);
-    holder_info_parse_lock(lock, &holder);
-    snprintf(obstacle->holder, sizeof obstacle->holder, "%s", holder.text);
-    obstacle->since_ms = holder.since_ms;
-    reply->is_rlock = holder_info_is_rlock(lock);
-    holder_info_members_hash(lock, reply->members_hash, sizeof reply->members_hash);
-    reply->holder_ttl_ms = holder.ttl_ms <= RLOCK_TTL_MAX_MS ? holder.ttl_ms : 0;
-    snprintf(reply->holder_id, sizeof reply->holder_id, "%s", lock);
-    left = resp_int(resp_array_at(value, 2));
-    if (left < 0)
-        left = -1;
-    obstacle->left_ms = left < LEFT_MAX_MS ? left : LEFT_MAX_MS;
+    reply_set_obstacle(reply, lock, resp_int(resp_array_at(value, 2)), reply->server_ms);
+    return RLOCK_OK;
+}
+
+/*
+ * Parses {code, time, text}. The text is a word and the holder info of the newer waiter, or of
+ * whoever has broken the lock; "": the server doesn't know who that is.
+ */
+static enum rlock_status read_other(const struct resp_value *value, struct reply *reply,
+                                    struct rlock_error *err)
+{
+    size_t n;
+    const char *info = resp_string(resp_array_at(value, 2), &n);
+
+    if (info == NULL)
+        return unexpected(err);
+    if (*info != '\0')
+        holder_info_parse(info, &reply->obstacle.holder);
     return RLOCK_OK;
 }
 
@@ -154,7 +179,10 @@ static enum rlock_status read_locks(const struct resp_value *value, struct reply
     return unexpected(err);
 }
 
-/* Parses {code, time, fence} or, with a slot or parent's lock, {code, time, fence, slot, locks}. */
+/*
+ * Parses {code, time, fence}; or, if the grant includes a slot or a lock of a parent, {code, time,
+ * fence, slot, locks}.
+ */
 static enum rlock_status read_grant(const struct resp_value *value, struct reply *reply,
                                     struct rlock_error *err)
 {
@@ -168,11 +196,26 @@ static enum rlock_status read_grant(const struct resp_value *value, struct reply
     return read_locks(resp_array_at(value, 4), reply, err);
 }
 
+/* Parses the reply of the usual grant: the fence alone, 16 digits, the server's time in us. */
+static enum rlock_status read_usual_grant(const struct resp_value *value, struct reply *reply,
+                                          struct rlock_error *err)
+{
+    *reply = (struct reply){.code = REPLY_OK};
+    if (read_fence(value, &reply->fence, err) != RLOCK_OK || reply->fence < US_OF_16_DIGITS)
+        return unexpected(err);
+    reply->server_ms = (int64_t)(reply->fence / 1000);
+    return RLOCK_OK;
+}
+
 enum rlock_status reply_parse_acquire(const struct resp_value *value, struct reply *reply,
                                       struct rlock_error *err)
 {
-    enum rlock_status st = read_head(value, reply, err);
+    enum rlock_status st;
+    size_t n;
 
+    if (resp_string(value, &n) != NULL)
+        return read_usual_grant(value, reply, err);
+    st = read_head(value, reply, err);
     if (st != RLOCK_OK)
         return st;
     switch (reply->code) {
@@ -185,12 +228,14 @@ enum rlock_status reply_parse_acquire(const struct resp_value *value, struct rep
         return read_obstacle(value, reply, err);
     case REPLY_OTHER_MODE:
         return read_key(resp_array_at(value, 2), reply, err);
+    case REPLY_SUPERSEDED:
+        return read_other(value, reply, err);
     case REPLY_GONE:
     case REPLY_LATE:
-    case REPLY_SUPERSEDED:
         return RLOCK_OK;
     case REPLY_RELEASED:
     case REPLY_RESTORED:
+    case REPLY_BROKEN:
         break;
     }
     return unexpected(err);
@@ -233,6 +278,8 @@ enum rlock_status reply_parse_renew(const struct resp_value *value, struct reply
         return read_left(value, reply, err);
     case REPLY_HELD:
         return read_obstacle(value, reply, err);
+    case REPLY_BROKEN:
+        return read_other(value, reply, err);
     case REPLY_GONE:
     case REPLY_LATE:
     case REPLY_RELEASED:
@@ -276,5 +323,35 @@ int64_t reply_soon_ms(const struct resp_value *value)
     const char *why = resp_string(resp_array_at(value, 1), &n);
     int ms;
 
-    return why != NULL && sscanf(why, "soon %5d", &ms) == 1 ? ms : -1;
+    return why != NULL && sscanf(why, "soon %5d", &ms) == 1 && ms >= 0 ? ms : -1;
+}
+
+/* ---- parsing replies of commands ---- */
+
+enum rlock_status reply_unexpected(struct rlock_error *err)
+{
+    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what Redis' commands return");
+}
+
+const char *reply_first_error(const struct resp_value *replies, size_t first, size_t end)
+{
+    size_t i;
+
+    for (i = first; i < end && i < resp_array_count(replies); i++)
+        if (resp_error(resp_array_at(replies, i)) != NULL)
+            return resp_error(resp_array_at(replies, i));
+    return NULL;
+}
+
+int64_t reply_time_us(const struct resp_value *reply)
+{
+    size_t n;
+    const char *seconds = resp_string(reply == NULL ? NULL : resp_array_at(reply, 0), &n);
+    const char *rest = resp_string(reply == NULL ? NULL : resp_array_at(reply, 1), &n);
+    int64_t us;
+
+    if (seconds == NULL || rest == NULL || strlen(seconds) > 11 || strlen(rest) > 6)
+        return 0;
+    us = strtoll(seconds, NULL, 10) * US_PER_S + strtoll(rest, NULL, 10);
+    return us > 0 ? us : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* replies: parses the replies of the Lua scripts. */
+/* replies: parses the replies of the Lua scripts, and of commands sent instead of scripts. */
 #ifndef REPLIES_H
 #define REPLIES_H
 
@@ -51,6 +51,14 @@ reply_parse reply_parse_renew;
 reply_parse reply_parse_release;
 
 /*
+ * reply_set_obstacle: describe the holder in `reply`, by the value of the lock's key.
+ *
+ *   left_ms  ms until the key expires; below 0: it never does
+ *   now_ms   the server's time, ms since 1970
+ */
+void reply_set_obstacle(struct reply *reply, const char *lock, int64_t left_ms, int64_t now_ms);
+
+/*
  * reply_parse_break: read the reply of break.lua, a code alone: REPLY_OK, REPLY_HELD or REPLY_GONE.
  * Returns RLOCK_OK or RLOCK_E_PROTOCOL.
  */
@@ -63,5 +71,19 @@ enum rlock_status reply_parse_break(const struct resp_value *value, enum reply_c
  * other reply, also for a timeout: then the waiter asks for the lock.
  */
 int64_t reply_soon_ms(const struct resp_value *value);
+
+/* ---- replies of commands, for `--scripts no` ---- */
+
+/* reply_unexpected: sets and returns RLOCK_E_PROTOCOL, as no Redis command replies so. */
+enum rlock_status reply_unexpected(struct rlock_error *err);
+
+/* reply_first_error: the first error among the replies from `first` to before `end`, or NULL. */
+const char *reply_first_error(const struct resp_value *replies, size_t first, size_t end);
+
+/*
+ * reply_time_us: the server's time in microseconds, from the reply to TIME: {seconds,
+ * microseconds}. 0: the reply is malformed or NULL.
+ */
+int64_t reply_time_us(const struct resp_value *reply);
 
 #endif

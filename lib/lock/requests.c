@@ -2,16 +2,18 @@
 /*
  * requests: builds the requests that an owner sends.
  *
- * Each request but requests_wait() runs one script. The head of the script describes its KEYS and
- * ARGV. The value that acquire.lua writes contains the number of the attempt. So an undo of attempt
- * N removes only what attempt N has written, even if a later attempt was granted the lock
- * meanwhile.
+ * Each request except that of requests_wait() runs one script. The head of the script describes its
+ * KEYS and ARGV. The value that acquire.lua writes contains the number of the attempt. So an undo
+ * of attempt N removes only what attempt N has written, even if a later attempt was granted the
+ * lock meanwhile.
  */
 #include "lock/requests.h"
 
 #include "lock/scripts.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 /* Returns the argument POLICY of acquire.lua. */
 static const char *policy_word(const struct owner *owner)
@@ -28,11 +30,7 @@ static const char *policy_word(const struct owner *owner)
 
 enum which { ALL_LOCKS, OWN_LOCKS };
 
-/*
- * Begins the request that runs `script` on all locks, or on the owner's own. The first attempt uses
- * EVAL: with EVALSHA a server that doesn't know the script would cost a second round trip. Further
- * attempts use EVALSHA, and so do all attempts in a quorum, as it saves each server the parsing.
- */
+/* Begins the request that runs `script` on all locks, or on the owner's own. */
 static void begin(const struct owner *owner, struct request *request, enum script script,
                   enum which which)
 {
@@ -44,8 +42,7 @@ static void begin(const struct owner *owner, struct request *request, enum scrip
 
     for (i = 0; i < owner->n_locks; i++)
         n += which == ALL_LOCKS || owner->lock[i].parent == 0;
-    script_request(request, owner->is_timestamp ? of_timestamps[script] : script, n * KEYS_PER_LOCK,
-                   owner->attempt > 1 || owner->is_in_quorum);
+    script_request(request, owner->is_timestamp ? of_timestamps[script] : script, n * KEYS_SENT);
     for (i = 0; i < owner->n_locks; i++)
         if (which == ALL_LOCKS || owner->lock[i].parent == 0)
             keys_add(&owner->lock[i].keys, request);
@@ -61,18 +58,39 @@ static void add_fence(struct request *request, uint64_t fence)
     request_add_format(request, "%" PRIu64, fence);
 }
 
+/* Adds the argument START of acquire.lua. With a history it says for how long the owner waited. */
+static void add_start(const struct owner *owner, struct request *request)
+{
+    char waited[40] = "";
+
+    if (owner->history > 0)
+        snprintf(waited, sizeof waited, "waited=%" PRId64 " ", owner->waited_ms);
+    request_add_format(request, "%s v1 try=%" PRId64 " ttl=%" PRId64 " %s%s", owner->token,
+                       owner->attempt, owner->ttl_ms, waited, owner->holder_info);
+}
+
 void requests_acquire(const struct owner *owner, struct request *request,
                       const struct requests_params *params)
 {
+    /* If the last arguments of a first attempt have their usual values, the request leaves them
+     * out: the script then assumes these values. */
+    bool is_usual = owner->attempt == 1 && params->not_after_ms == 0 && owner->ticket == 0 &&
+                    strcmp(owner->mode, "x") == 0 && !owner->unless_done && owner->n_parents == 0;
+    /* In a quorum confirm.lua notes the grant in the history. */
+    bool is_noted = owner->history > 0 && !owner->is_in_quorum;
     size_t i;
 
     begin(owner, request, SCRIPT_ACQUIRE, ALL_LOCKS);
-    request_add(request, owner->token);
-    add_int(request, owner->attempt);
-    request_add(request, owner->holder_info);
+    add_start(owner, request);
     add_int(request, owner->ttl_ms);
-    add_int(request, params->not_after_ms);
     request_add(request, policy_word(owner));
+    if (is_noted)
+        add_int(request, owner->history);
+    else if (!is_usual)
+        request_add(request, "");
+    if (is_usual)
+        return;
+    add_int(request, params->not_after_ms);
     if (owner->ticket > 0)
         add_int(request, owner->ticket);
     else
@@ -123,53 +141,69 @@ static void add_value_start(struct request *request, const struct owner *owner, 
         request_add_format(request, "%s ", owner->token);
 }
 
+/*
+ * If the owner knows only the token, its holder info tells the history who has released the lock.
+ *
+ * In a quorum the request is EVAL, not EVALSHA: rlock waits for a majority only, and nobody reads
+ * the NOSCRIPT of a member that answers later. That member would keep its part of the lock until
+ * the TTL ends.
+ */
 void requests_release(const struct owner *owner, struct request *request,
                       const struct requests_params *params)
 {
     static const char *const endings[] = {
         [RLOCK_ENDS_FREE] = "", [RLOCK_ENDS_REST] = "rest", [RLOCK_ENDS_DONE] = "done"};
     bool may_be_queued = owner->has_renewer || (owner->is_in_quorum && !owner->is_adopted);
+    bool knows_token_alone = owner_granted_fence(owner) == 0;
+    bool is_usual = !may_be_queued && !knows_token_alone && owner->ending == RLOCK_ENDS_FREE;
 
     (void)params;
     begin(owner, request, SCRIPT_RELEASE, OWN_LOCKS);
     add_value_start(request, owner, BY_TOKEN);
     add_fence(request, owner_granted_fence(owner));
-    request_add(request, may_be_queued ? owner->token : "");
-    request_add(request, endings[owner->ending]);
-    add_int(request, owner->stay_ms);
-    request_add(request, owner->holder_info);
+    if (owner->history > 0 && *owner->ended == '\0' && !knows_token_alone)
+        request_add_format(request, "history=%" PRId64, owner->history);
+    else if (!is_usual || *owner->ended != '\0')
+        request_add(request, owner->ended);
+    if (!is_usual) {
+        request_add(request, may_be_queued ? owner->token : "");
+        request_add(request, endings[owner->ending]);
+        add_int(request, owner->stay_ms);
+        request_add(request, owner->holder_info);
+    }
+    if (owner->is_in_quorum)
+        request_use_eval(request);
 }
 
 /*
  * Begins a call of release.lua that takes back what the owner may have been granted: in its last
  * attempt, or in all attempts, see `by`. The empty FENCE tells the script that this is an undo, and
- * not the end of a hold, so the script doesn't raise the fence. `leaver` is the token that leaves
- * the queue; "": none does.
+ * not the end of a hold, so the script doesn't raise the fence. The request is EVAL, not EVALSHA:
+ * rlock may close the connection before a NOSCRIPT could arrive.
  */
-static void begin_undo(const struct owner *owner, struct request *request, enum written_by by,
-                       const char *leaver)
+static void begin_undo(const struct owner *owner, struct request *request, enum written_by by)
 {
     begin(owner, request, SCRIPT_RELEASE, ALL_LOCKS);
+    request_use_eval(request);
     add_value_start(request, owner, by);
-    request_add(request, "");
-    request_add(request, leaver);
     request_add(request, "");
 }
 
-/* Uses EVAL, not EVALSHA: rlock may close the connection before a NOSCRIPT could arrive. */
 void requests_undo(const struct owner *owner, struct request *request,
                    const struct requests_params *params)
 {
     (void)params;
-    begin_undo(owner, request, BY_LAST_ATTEMPT, "");
-    request_use_eval(request);
+    begin_undo(owner, request, BY_LAST_ATTEMPT);
 }
 
 void requests_requeue(const struct owner *owner, struct request *request,
                       const struct requests_params *params)
 {
     (void)params;
-    begin_undo(owner, request, BY_LAST_ATTEMPT, "");
+    begin_undo(owner, request, BY_LAST_ATTEMPT);
+    request_add(request, "");
+    request_add(request, "");
+    request_add(request, "");
     request_add(request, "");
     request_add(request, owner->holder_info);
     add_int(request, owner->ticket);
@@ -180,7 +214,9 @@ void requests_leave(const struct owner *owner, struct request *request,
                     const struct requests_params *params)
 {
     (void)params;
-    begin_undo(owner, request, BY_TOKEN, owner->token);
+    begin_undo(owner, request, BY_TOKEN);
+    request_add(request, "");
+    request_add(request, owner->token);
 }
 
 /* BLPOP takes a timeout in seconds. Redis 5 refuses a fraction, even ".000". */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts: begins requests that run a Lua script. */
+/* scripts: begins requests that run a Lua script, and finds the line where one failed. */
 #ifndef SCRIPTS_H
 #define SCRIPTS_H
 
@@ -17,17 +17,32 @@ enum script {
     SCRIPT_INSPECT,
     SCRIPT_LIST,
     SCRIPT_BREAK,
+    SCRIPT_HISTORY,
+    SCRIPT_HISTORIES,
+    SCRIPT_HISTORY_RIGHTS,
     SCRIPT_TIME,
     SCRIPT_RIGHTS
 };
 
 /*
  * script_request: begin a request that runs a script on `n_keys` keys; the caller adds KEYS, then
- * ARGV. If `is_likely_known`, the request is EVALSHA: to read the script's text again is a third of
- * the server's work for a grant. If the server doesn't know the script it answers NOSCRIPT, and
- * member.c sends the request again as EVAL, with the text.
+ * ARGV. The request is EVALSHA, which has the SHA1 of the script instead of its text: a hundredth
+ * of the bytes, and half of the server's work. A server that was restarted doesn't know the script,
+ * and answers NOSCRIPT; member.c sends the request again as EVAL, with the text.
  */
-void script_request(struct request *request, enum script script, size_t n_keys,
-                    bool is_likely_known);
+void script_request(struct request *request, enum script script, size_t n_keys);
+
+#define SCRIPT_PLACE_BYTES 64
+
+/*
+ * script_find_place: find the line at which a script failed. The line number in a server's error
+ * counts lines of the text that was sent, which has no comments.
+ *
+ *   error  the server's error reply
+ *   place  out: FILE:LINE, such as "lib/lua/acquire.lua:120"
+ *
+ * Returns  false if the error doesn't name one of the scripts and a line of it.
+ */
+bool script_find_place(const char *error, char place[SCRIPT_PLACE_BYTES]);
 
 #endif

@@ -35,8 +35,8 @@ static int64_t at_most(int64_t value, int64_t bound)
  * Counts the end from before the request was sent, for this reason:
  * 1. The server grants the lock, and counts the TTL from then on.
  * 2. This process is stopped, or the reply is delayed.
- * 3. This process reads the reply. If it counted the TTL from now on, it would believe in the lease
- *    when it has ended on the server.
+ * 3. This process reads the reply. If this process counted the TTL from now on, it would believe in
+ *    a lease that has ended on the server.
  */
 int64_t timing_expires_ms(int64_t ttl_ms, int64_t sent_ms)
 {

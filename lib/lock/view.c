@@ -6,6 +6,7 @@
 #include "lock/holder_info.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The elements of the array that view() in shared/view.lua returns. */
 enum view_part {
@@ -22,56 +23,90 @@ enum view_part {
 
 static enum rlock_status unexpected(struct rlock_error *err)
 {
-    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
+    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
 }
 
-static enum rlock_seen seen_in(const char *lock, bool is_turn)
+static int64_t bounded(int64_t left_ms)
 {
-    if (is_turn)
-        return RLOCK_SEEN_KEPT;
-    if (!holder_info_is_rlock(lock))
-        return RLOCK_SEEN_FOREIGN;
-    if (holder_info_has(lock, "mode", "shared"))
-        return RLOCK_SEEN_SHARED;
-    if (holder_info_has(lock, "mode", "slots"))
-        return RLOCK_SEEN_SLOTS;
-    if (holder_info_has(lock, "mode", "rest"))
-        return RLOCK_SEEN_REST;
-    return holder_info_has(lock, "mode", "done") ? RLOCK_SEEN_DONE : RLOCK_SEEN_EXCLUSIVE;
+    if (left_ms < 0)
+        return -1;
+    return left_ms < VIEW_LEFT_MAX_MS ? left_ms : VIEW_LEFT_MAX_MS;
 }
 
-void view_set_for_ms(struct rlock_party *party, int64_t now_ms)
+void view_set_value(struct rlock_view *view, const char *lock, int64_t left_ms)
 {
-    party->for_ms = party->since_ms > 0 && now_ms > party->since_ms ? now_ms - party->since_ms : 0;
+    view->left_ms = bounded(left_ms);
+    view->seen = holder_info_seen(lock);
+    if (view->seen == RLOCK_SEEN_FOREIGN)
+        view->value = holder_info_without_token(lock);
 }
 
-static void read_holder(struct rlock_view *view, struct rlock_party *holder, const char *lock,
-                        int64_t now_ms)
+/*
+ * Parses the holder info in the lock's value. If an owner or another program holds the lock, it
+ * becomes the only holder. Otherwise the info is of the next waiter, or of the last holder (a lock
+ * that rests, a done mark): it becomes view->other.
+ */
+void view_set_party(struct rlock_view *view, struct rlock_party *party, const char *lock,
+                    int64_t now_ms)
 {
-    holder_info_parse_lock(lock, holder);
-    view_set_for_ms(holder, now_ms);
-    view->holders = holder;
-    view->n_holders = view->n_all = 1;
+    bool is_held = view->seen == RLOCK_SEEN_EXCLUSIVE || view->seen == RLOCK_SEEN_FOREIGN;
+
+    holder_info_parse_lock(lock, party);
+    holder_info_set_times(party, now_ms, view->left_ms);
+    if (is_held) {
+        view->holders = party;
+        view->n_holders = view->n_all = 1;
+    } else {
+        view->other = party;
+    }
+}
+
+/* Orders holders by their slot; those without slots by the start of their lease. */
+static int compare_holders(const void *one, const void *other)
+{
+    const struct rlock_party *a = one;
+    const struct rlock_party *b = other;
+
+    if (a->slot != b->slot)
+        return a->slot < b->slot ? -1 : 1;
+    if (a->since_ms != b->since_ms)
+        return a->since_ms < b->since_ms ? -1 : 1;
+    return strcmp(a->text, b->text);
+}
+
+/*
+ * The server lists the holders in the order in which their leases end, which changes with each
+ * renewal. So this function sorts the holders, for a reader who looks at the lock again and again.
+ */
+void view_set_holders(struct rlock_view *view, struct rlock_party *holders, size_t n, size_t n_all)
+{
+    view->holders = holders;
+    view->n_holders = n;
+    view->n_all = n_all;
+    qsort(holders, n, sizeof *holders, compare_holders);
 }
 
 static enum rlock_status read_holders(struct rlock_view *view, struct rlock_party *holders,
-                                      const struct resp_value *shown, int64_t now_ms,
+                                      const struct resp_value *shown, int64_t n_all, int64_t now_ms,
                                       struct rlock_error *err)
 {
+    size_t n_holders = 0;
     size_t i;
     size_t n;
 
-    view->holders = holders;
-    for (i = 0; i + 1 < resp_array_count(shown) && view->n_holders < VIEW_HOLDERS_MAX; i += 2) {
-        struct rlock_party *holder = &holders[view->n_holders++];
+    for (i = 0; i + 1 < resp_array_count(shown) && n_holders < VIEW_HOLDERS_MAX; i += 2) {
+        struct rlock_party *holder = &holders[n_holders++];
         const char *info = resp_string(resp_array_at(shown, i + 1), &n);
 
         if (info == NULL || !resp_is_int(resp_array_at(shown, i)))
             return unexpected(err);
         holder_info_parse(info, holder);
         holder->left_ms = resp_int(resp_array_at(shown, i));
-        view_set_for_ms(holder, now_ms);
+        holder_info_set_times(holder, now_ms, holder->left_ms);
     }
+    if ((int64_t)n_holders > n_all)
+        return unexpected(err);
+    view_set_holders(view, holders, n_holders, (size_t)n_all);
     return RLOCK_OK;
 }
 
@@ -93,13 +128,6 @@ static bool is_view(const struct resp_value *value)
            resp_is_int(resp_array_at(value, VIEW_N_ALL));
 }
 
-static int64_t bounded(int64_t left_ms)
-{
-    if (left_ms < 0)
-        return -1;
-    return left_ms < VIEW_LEFT_MAX_MS ? left_ms : VIEW_LEFT_MAX_MS;
-}
-
 enum rlock_status view_parse(const struct resp_value *value, int64_t now_ms,
                              struct rlock_view *view, struct rlock_party *holders,
                              struct rlock_error *err)
@@ -116,15 +144,9 @@ enum rlock_status view_parse(const struct resp_value *value, int64_t now_ms,
     view->wrong = text_of(value, VIEW_PROBLEMS);
     if (lock == NULL)
         return RLOCK_OK;
-    view->left_ms = bounded(resp_int(resp_array_at(value, VIEW_LEFT_MS)));
-    view->seen = seen_in(lock, resp_int(resp_array_at(value, VIEW_IS_TURN)) == 1);
-    if (view->seen == RLOCK_SEEN_FOREIGN)
-        view->value = holder_info_without_token(lock);
-    if (n_all >= 0) {
-        view->n_all = (size_t)n_all;
-        return read_holders(view, holders, resp_array_at(value, VIEW_HOLDERS), now_ms, err);
-    }
-    if (view->seen == RLOCK_SEEN_EXCLUSIVE || view->seen == RLOCK_SEEN_FOREIGN)
-        read_holder(view, holders, lock, now_ms);
+    view_set_value(view, lock, resp_int(resp_array_at(value, VIEW_LEFT_MS)));
+    if (n_all >= 0)
+        return read_holders(view, holders, resp_array_at(value, VIEW_HOLDERS), n_all, now_ms, err);
+    view_set_party(view, holders, lock, now_ms);
     return RLOCK_OK;
 }

@@ -1,89 +1,151 @@
+--!df flags=allow-undeclared-keys
 -- acquire: grants one owner all of some locks, or none of them. If another owner is in the way,
 -- this script returns who that is, and adds the asking owner to the queue of each lock if it will
 -- wait. rlock_acquire calls this script once for each attempt. A quorum also calls it to put the
 -- token back on a member that has lost the lock.
--- KEYS: six of each lock, see shared/keys.lua
--- ARGV: 1 TOKEN of the owner
---       2 ATTEMPT: the number of this attempt; the owner's next attempt has a greater one
---       3 INFO: who the owner is (holder info)
---       4 TTL of the lease in ms
---       5 NOT_AFTER: the latest server time, in ms, at which this script may act; 0: any time
---       6 POLICY: "fifo": wait in the queue; "newest": wait in the queue, from which this owner
+-- KEYS: three of each lock, see shared/keys.lua
+-- ARGV: 1 START: "TOKEN v1 try=ATTEMPT ttl=TTL INFO": what the value of the lock begins with.
+--         TOKEN: the owner's. ATTEMPT: the number of this attempt; the owner's next attempt has a
+--         greater one. INFO: who the owner is (holder info)
+--       2 TTL of the lease in ms
+--       3 POLICY: "fifo": wait in the queue; "newest": wait in the queue, from which this owner
 --         removes older waiters; "none": ignore the queue, and take a lock that is free although
 --         others wait for it; "try": take a lock only if nobody waits for it, and don't join the
 --         queue; "parents": grant the locks only if PARENT tokens hold them already
---       7 TICKET that an earlier attempt returned; "": none
---       8 MODE: "x": exclusive, "s": shared, a number: at most so many holders (slots)
---       9 UNLESS_DONE: "1": return REPLY_DONE if a done mark is in the way; else: wait until the
+--       4 HISTORY: the history of the lock keeps at most this many entries; "": this script notes
+--         nothing in the history
+--       5 NOT_AFTER: the latest server time, in ms, at which this script may act; 0: any time
+--       6 TICKET that an earlier attempt returned; "": none
+--       7 MODE: "x": exclusive, "s": shared, a number: at most this many holders (slots)
+--       8 UNLESS_DONE: "1": return REPLY_DONE if a done mark is in the way; else: wait until the
 --         mark expires
---       10... tokens of PARENT locks, under which the owner runs
--- Returns {REPLY_OK, now, fence}, and if the grant includes a slot or a lock of a parent, also:
+--       9... tokens of PARENT locks, under which the owner runs
+--       If ATTEMPT is 1, 5 to 8 would be "0", "", "x" and "", and there are no parents, the request
+--       leaves 5 to 8 out, and HISTORY as well if that would be "": each argument costs the server
+--       a third of the time of a command.
+-- Returns TEXT alone: granted; TEXT is the fence, and the server's time in microseconds
+--         {REPLY_OK, now, fence}: granted; if the grant includes a slot or a lock of a parent, also
 --             slot, "PARENT:FENCE:TTL" of each lock (PARENT: which of the parent tokens holds the
 --             lock, counted from 1; 0: the owner's own token does)
 --         {REPLY_HELD, now, ms left, value, ms to block, ticket, place, which lock}
 --         {REPLY_GONE, now}: POLICY is "parents", and no parent holds one of the locks
 --         {REPLY_LATE, now}: it is later than NOT_AFTER, or a later attempt was granted the lock
---         {REPLY_SUPERSEDED, now}: POLICY is "newest", and a newer waiter came
+--         {REPLY_SUPERSEDED, now, a word and the info of the newer waiter; "": not known}: POLICY
+--             is "newest"
 --         {REPLY_OTHER_MODE, now, which lock}: a parent holds this lock in another mode than MODE
 --         {REPLY_DONE, now, ms left, value}
--- with shared/clock.lua
+-- with shared/constants.lua
+-- with shared/all_rights.lua
+
+local policy, history = ARGV[3], (ARGV[4] or '') ~= '' and ARGV[4]
+
+-- The server's time since 1970 in microseconds and in milliseconds, as texts. Lua takes as long to
+-- convert a number into text as Redis to execute a command, and half as long for the other way. So
+-- the usual grant only uses texts.
+local time = redis.call('TIME')
+local us_text = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
+local ms_text = string.sub(us_text, 1, -4)
+
+-- The value of an exclusive lock.
+local value = ARGV[1] .. ' since=' .. ms_text
+
+-- The lock's expiry as SET takes it: whole seconds by EX, all others by PX.
+local unit, length = 'PX', ARGV[2]
+if string.sub(length, -3) == '000' then
+  unit, length = 'EX', string.sub(length, 1, -4)
+end
+
+-- Is this the case that the two usual grants below serve: one lock, and a policy "fifo", "none" or
+-- "try"?
+local is_plain = #KEYS == 3 and policy ~= 'newest' and policy ~= 'parents'
+
+-- The usual grant of one exclusive lock: the lock is free, nobody waits for it, and the last fence,
+-- if any, is less than the server's time, which becomes the fence. The script compares the two as
+-- texts: numbers of 16 digits are in the order of their texts. The checks below deal with other
+-- fences, and with a TTL of 10,000 s or more, for which the fence may have to live longer than
+-- FENCE_LIFE.
+--
+-- This grant stands in front of most of the included files because a server defines the functions
+-- of a script anew at each call: to define all of them would take longer than the grant itself. For
+-- the same reason the files that it seldom needs are included within a block, and further below
+-- once more.
+if is_plain and #ARGV < 5 and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
+  local last = redis.pcall('GET', KEYS[2]) or '1000000000000000'
+  if #last == 16 and string.find(last, '^[1-9]%d*$') and last < us_text and #us_text == 16 and
+    #ARGV[2] < 8 then
+    if not has_all_rights(KEYS[1], KEYS[2]) then
+      -- with shared/keys.lua
+      -- with shared/needs.lua
+      local err = missing_right(lock_at(1), 'x', string.sub(ARGV[1], 1, 32))
+      if err then
+        return err
+      end
+    end
+    redis.call('SET', KEYS[1], value, 'NX', unit, length)
+    redis.call('SET', KEYS[2], us_text, 'PX', FENCE_LIFE)
+    if history then
+      -- with shared/history.lua
+      -- with shared/history_grant.lua
+      note_grant(KEYS[3], history, us_text, value)
+    end
+    return us_text
+  end
+end
+
 -- with shared/keys.lua
 -- with shared/needs.lua
+-- with shared/history.lua
+-- with shared/history_grant.lua
+-- with shared/fence.lua
+-- with shared/leave.lua
+-- with shared/locks.lua
 
-local token, attempt, info = ARGV[1], tonumber(ARGV[2]), ARGV[3]
-local ttl, not_after = tonumber(ARGV[4]), tonumber(ARGV[5])
-local policy, mode = ARGV[6], ARGV[8]
+local now_us = tonumber(us_text)
+local now_ms = math.floor(now_us / 1000)
+local not_after, mode = tonumber(ARGV[5] or 0), ARGV[7] or 'x'
 
 if not_after > 0 and now_ms > not_after then
   return {REPLY_LATE, now_ms}
 end
 
+local token, attempt, info = string.match(ARGV[1], '^(%x+) v1 try=(%d+) ttl=%d+ (.*)')
+local ttl = tonumber(ARGV[2])
+attempt = tonumber(attempt)
+
+local FIRST_PARENT = 9 -- the index in ARGV of the first of the PARENT tokens
+local no_parents = #ARGV < FIRST_PARENT
+
+-- Writes an exclusive lock. exists: the condition for SET, "NX" (no key yet) or "XX" (replace it).
+local function take_alone(key, exists)
+  redis.call('SET', key, value, exists, unit, length)
+end
+
 -- Returns the next fence: the server's time in microseconds, or the last fence plus one if that is
--- greater (a hybrid clock). So the next fence is greater also if the server has lost its data, and
--- the last fence with them.
+-- greater (a hybrid clock). So fences grow even if the server has lost its data, and with them the
+-- last fence.
 local function fence_behind(last)
   return digits(math.max(now_us - 1, last) + 1)
 end
 
-local function note_fence(lock, fence)
-  redis.call('SET', lock.fence, fence, 'PX', digits(math.max(604800000, ttl * 10)))
+local function set_fence(key, fence)
+  redis.call('SET', key, fence, 'PX', fence_life(ttl))
 end
 
--- The two parts of what the server keeps of a holder. The number of the holder's slot, if it has
--- one, stands between them.
-local info_start = 'v1 try=' .. ARGV[2] .. ' ttl=' .. ARGV[4] .. ' '
-local info_end = info .. ' since=' .. now_ms
-
-local function take_alone(lock, exists, fence)
-  local value = token .. ' ' .. info_start .. info_end
-  if ttl % 1000 == 0 then
-    redis.call('SET', lock.key, value, exists, 'EX', ttl / 1000)
-  else
-    redis.call('SET', lock.key, value, exists, 'PX', ARGV[4])
-  end
-  note_fence(lock, fence)
-end
-
--- The usual grant: one exclusive lock, which is free and has no queue, or which the server keeps
--- for this waiter. This case stands in front of the included files because a server defines the
--- functions of a script anew at each call: to define those that this case doesn't need would take
--- longer than the case itself.
-if #KEYS == 6 and #ARGV == 9 and mode == 'x' and policy ~= 'newest' and policy ~= 'parents' then
+-- The usual grant to a waiter: the server keeps the one exclusive lock for this waiter. This grant
+-- stands here because it needs none of the files that are included below.
+if is_plain and no_parents and mode == 'x' and attempt > 1 then
   local lock = locks[1]
   local held = redis.pcall('GET', lock.key)
-  local is_turn = type(held) == 'string' and string.find(held, token .. TURN, 1, true) == 1
-  if is_turn or not held and attempt == 1 and redis.call('EXISTS', lock.queue) == 0 then
-    local last, err = last_fence(lock)
-    err = err or attempt == 1 and not has_all_rights(lock, mode) and
-      missing_right(lock, mode, token)
+  if type(held) == 'string' and string.find(held, token .. TURN, 1, true) == 1 then
+    local last, err = last_fence(lock.fence)
     if err then
       return err
     end
     local fence = fence_behind(last)
-    take_alone(lock, is_turn and 'XX' or 'NX', fence)
-    if is_turn then
-      leave_queue(lock, token)
-    end
+    take_alone(lock.key, 'XX')
+    set_fence(lock.fence, fence)
+    leave_queue(lock, token)
+    note_grant(lock.queue, history, fence, value)
     return {REPLY_OK, now_ms, fence}
   end
 end
@@ -98,9 +160,10 @@ local keeps_turns = not is_in_quorum(' ' .. info)
 -- The script makes all checks before its first write, so that an error leaves the keys unchanged.
 local greatest = 0
 for _, lock in ipairs(locks) do
-  local last, err = last_fence(lock)
+  local last, err = last_fence(lock.fence)
   err = err or check_queue(lock) or check_holders(lock) or
-    attempt == 1 and not has_all_rights(lock, mode) and missing_right(lock, mode, token)
+    attempt == 1 and not has_all_rights(lock.key, lock.fence, mode ~= 'x' and lock.holders) and
+    missing_right(lock, mode, token)
   if err then
     return err
   end
@@ -114,15 +177,15 @@ end
 --   lock.is_mine  the owner's token holds the lock: an earlier attempt was granted it, but the
 --                 owner has not received the reply
 --   is_claim      the owner's token holds each lock in `ours`, or has its turn there
-local ours, is_claim, no_parents = {}, true, #ARGV < 10
+local ours, is_claim = {}, true
 for i, lock in ipairs(locks) do
-  -- Fails if the key holds another type than a string: an owner could only wait for it for ever.
+  -- Fails if the key holds another type than a string: an owner that waits would wait for ever.
   local err = read_lock(lock)
   if err then
     return err
   end
   lock.index = i
-  for j = 10, #ARGV do
+  for j = FIRST_PARENT, #ARGV do
     lock.parent = lock.parent or info_of(lock, ARGV[j]) and j
   end
   if lock.parent then
@@ -138,7 +201,7 @@ for i, lock in ipairs(locks) do
       return {REPLY_LATE, now_ms}
     end
     is_claim = is_claim and (lock.is_mine or lock.turn == token)
-    if lock.mode == 'done' and ARGV[9] == '1' then
+    if lock.mode == 'done' and ARGV[8] == '1' then
       return {REPLY_DONE, now_ms, redis.call('PTTL', lock.key), string.sub(lock.held, 1, 500)}
     end
   end
@@ -151,11 +214,16 @@ end
 -- A ticket is the server time of the owner's first attempt in microseconds, or more: it is greater
 -- than all tickets in the queue. The owner sends its ticket with each further attempt. So waiters
 -- get back in the same order if the server has lost its data.
-local ticket = tonumber(ARGV[7])
+local ticket = tonumber(ARGV[6] or '')
+
+-- Sets the ticket of an owner that has sent none. If an earlier attempt of this owner joined the
+-- queue, its reply was lost: the owner keeps the ticket of that attempt, and so its place.
 local function draw_ticket()
   for _, lock in ipairs(ours) do
-    local last = redis.call('ZRANGE', lock.queue, -1, -1, 'WITHSCORES')[2]
-    ticket = math.max(now_us, (tonumber(last) or 0) + 1, ticket or 0)
+    local place = attempt > 1 and redis.call('ZRANK', lock.queue, token) or nil
+    local at = place or -1
+    local found = tonumber(redis.call('ZRANGE', lock.queue, at, at, 'WITHSCORES')[2])
+    ticket = math.max(place and found or math.max(now_us, (found or 0) + 1), ticket or 0)
   end
 end
 
@@ -166,14 +234,14 @@ local function note_newest(lock)
   redis.call('PEXPIRE', lock.waiters, LIFE_MS * 2)
 end
 
--- Keeps only one of the waiters with POLICY "newest" in the queue, that with the greatest ticket.
--- Returns false if that waiter is not this owner.
+-- Keeps only one of the waiters with POLICY "newest" in the queue: the waiter with the greatest
+-- ticket. If this owner isn't that waiter, returns false and the waiter's info.
 local function supersede(lock)
   local newest = redis.call('HGET', lock.waiters, 'newest') or ''
   local its_ticket, whose = string.match(newest, '^(%d+) (%x+)')
   if its_ticket and tonumber(its_ticket) > ticket then
     leave_queue(lock, token)
-    return false
+    return false, string.match(get_waiter(lock, whose), '^%d+ (.*)') or info_of(lock, whose)
   end
   note_newest(lock)
   if whose and whose ~= token then
@@ -187,14 +255,18 @@ local function join_queue()
   for _, lock in ipairs(ours) do
     -- The owner has a ticket, but the lock is free and has no queue: the server has lost its data,
     -- and this waiter is the first to ask again. The script reserves the lock for the token of
-    -- nobody for CLAIM_MS. Until then waiters with smaller tickets can ask, and get ahead of it.
-    if keeps_turns and not lock.held and ARGV[7] ~= '' and
+    -- nobody for CLAIM_MS. Until then waiters with smaller tickets can ask, and get ahead of this
+    -- waiter.
+    if keeps_turns and not lock.held and (ARGV[6] or '') ~= '' and
       redis.call('EXISTS', lock.queue) == 0 then
       redis.call('SET', lock.key, NOBODY .. TURN .. 'since=' .. now_ms, 'PX', CLAIM_MS)
       read_lock(lock)
     end
-    if policy == 'newest' and not supersede(lock) then
-      return false
+    if policy == 'newest' then
+      local is_newest, newer = supersede(lock)
+      if not is_newest then
+        return false, newer
+      end
     end
     set_waiter(lock, token, now_ms .. ' ' .. mode .. ' ' .. info)
     redis.call('PEXPIRE', lock.waiters, LIFE_MS * 2)
@@ -205,8 +277,11 @@ local function join_queue()
 end
 
 -- A waiter joins the queue before the script reads the queue, as this waiter may be the first.
-if is_queueing and ticket and not is_claim and not join_queue() then
-  return {REPLY_SUPERSEDED, now_ms}
+if is_queueing and ticket and not is_claim then
+  local has_joined, newer = join_queue()
+  if not has_joined then
+    return {REPLY_SUPERSEDED, now_ms, newer or ''}
+  end
 end
 
 -- `busy` is a lock that the owner can't have now, to be reported to the owner. If there are several
@@ -283,16 +358,18 @@ end
 if busy then
   if is_queueing and not ticket then
     draw_ticket()
-    if not join_queue() then
-      return {REPLY_SUPERSEDED, now_ms}
+    local has_joined, newer = join_queue()
+    if not has_joined then
+      return {REPLY_SUPERSEDED, now_ms, newer or ''}
     end
   end
   for _, lock in ipairs(is_queueing and keeps_turns and ours or {}) do
-    if lock.is_ours and not lock.n_holders and first_alive(lock) == token then
+    if lock.is_ours and not lock.n_holders and first_waiter(lock) == token then
       -- This lock is free: the server keeps it for the owner until the other locks are free, too.
       redis.call('SET', lock.key, token .. TURN .. info .. ' since=' .. now_ms, 'PX', CLAIM_MS)
     elseif lock.is_ours and lock.held and not lock.n_holders then
-      -- The server kept this lock for the owner, but a waiter ahead of the owner asks again.
+      -- The server kept this lock for the owner, but a waiter ahead of the owner is alive: it goes
+      -- first.
       redis.call('DEL', lock.key)
       set_value(lock, false)
       pass_on(lock)
@@ -337,31 +414,31 @@ local function free_slot(lock)
   return slot
 end
 
+local BEFORE_INFO = '^v1 try=%d+ ttl=%d+ ' -- the words slot=N and shared=1 stand behind these
 local slot = 0
 for _, lock in ipairs(ours) do
-  local exists = lock.held and 'XX' or 'NX'
+  local exists, held_info = lock.held and 'XX' or 'NX', string.sub(value, 34)
   if mode == 'x' then
-    take_alone(lock, exists, fence)
+    take_alone(lock.key, exists)
     -- The DEL comes after the SET in take_alone(): a server that is out of memory must refuse the
     -- grant, but it refuses a SET only before a script's first write.
     if not lock.held then
       redis.call('DEL', lock.holders, lock.holder_info)
     end
   else
-    local numbered = ''
     if tonumber(mode) then
       slot = lock.n_holders and number_in(info_of(lock, token), 'slot') or free_slot(lock)
-      numbered = 'slot=' .. slot .. ' '
+      held_info = string.gsub(held_info, BEFORE_INFO, '%0slot=' .. slot .. ' ')
     end
     if not lock.n_holders then
-      redis.call('SET', lock.key, marker(mode), exists, 'PX', ARGV[4])
+      redis.call('SET', lock.key, marker(mode), exists, 'PX', ARGV[2])
       redis.call('DEL', lock.holders, lock.holder_info)
     end
     redis.call('ZADD', lock.holders, digits(now_ms + ttl), token)
-    redis.call('HSET', lock.holder_info, token, info_start .. numbered .. info_end)
+    redis.call('HSET', lock.holder_info, token, held_info)
     set_expiry(lock)
-    note_fence(lock, fence)
   end
+  set_fence(lock.fence, fence)
   -- The owner may be in the queue though it sent no ticket: an earlier attempt, whose reply was
   -- lost, may have joined the queue.
   if ticket or attempt > 1 then
@@ -371,7 +448,9 @@ for _, lock in ipairs(ours) do
       redis.call('HDEL', lock.waiters, 'newest')
     end
   end
-  -- The first waiter may be able to share the lock, or to take another slot: gives it its turn.
+  note_grant(lock.queue, history, fence, token .. ' ' ..
+    (mode == 'x' and held_info or string.gsub(held_info, BEFORE_INFO, '%0shared=1 ')))
+  -- If the first waiter can share the lock, or take another slot, the script gives it the turn.
   if mode ~= 'x' and policy ~= 'none' then
     read_lock(lock)
     pass_on(lock)
@@ -385,13 +464,13 @@ end
 -- from the moment at which it sent this request.
 local held_by = {}
 for i, lock in ipairs(locks) do
-  held_by[i] = '0:' .. fence .. ':' .. ARGV[4]
+  held_by[i] = '0:' .. fence .. ':' .. ARGV[2]
   if lock.parent then
     local parent_info = info_of(lock, ARGV[lock.parent])
     local parent_ttl = number_in(parent_info, 'ttl') or ttl
     slot = number_in(parent_info, 'slot') or slot
     extend_lease(lock, ARGV[lock.parent], parent_ttl)
-    held_by[i] = (lock.parent - 9) .. ':' .. digits(lock.last) .. ':' .. parent_ttl
+    held_by[i] = (lock.parent - FIRST_PARENT + 1) .. ':' .. digits(lock.last) .. ':' .. parent_ttl
   end
 end
 return {REPLY_OK, now_ms, fence, slot, table.concat(held_by, ' ')}

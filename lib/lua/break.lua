@@ -1,13 +1,20 @@
+--!df flags=allow-undeclared-keys
 -- break: takes a lock away from its holders, and passes it on to the first waiter. rlock_break
 -- calls this script.
--- KEYS: six of one lock, see shared/keys.lua
+-- KEYS: three of one lock, see shared/keys.lua
 -- ARGV: 1 NAME: a hash that stands for the value to remove (see name_of() in shared/view.lua);
 --         inspect.lua returned it
+--       2 INFO: who breaks the lock (holder info)
 -- Returns REPLY_OK: the value was removed; REPLY_HELD: the lock has another value by now;
 --         REPLY_GONE: the lock is free
 -- with shared/clock.lua
+-- with shared/constants.lua
 -- with shared/keys.lua
+-- with shared/fence.lua
+-- with shared/history.lua
+-- with shared/locks.lua
 -- with shared/check.lua
+-- with shared/leave.lua
 -- with shared/queue.lua
 -- with shared/lock.lua
 -- with shared/view.lua
@@ -21,17 +28,53 @@ if kind ~= 'string' or name_of(lock) ~= ARGV[1] then
   return REPLY_HELD
 end
 
-local last, err = last_fence(lock)
+local last, err = last_fence(lock.fence)
 err = err or check_queue(lock) or check_holders(lock)
 if err then
   return err
 end
+
+-- The holder info of one of the holders, whose word history=N says how many entries note() keeps.
+local holder_info = ''
+
+-- Returns the tokens of the holders, at most 100, and for how many ms the lease of each lasts. Sets
+-- holder_info.
+local function holders_left()
+  local value, left = redis.call('GETRANGE', lock.key, 0, VALUE - 1), {}
+  local token = string.match(value, '^(%x+) v1 try=[1-9-]')
+  if token then
+    left[token] = redis.call('PTTL', lock.key)
+    holder_info = value
+  elseif is_of_several(value) then
+    local some = redis.call('ZRANGE', lock.holders, 0, 99, 'WITHSCORES')
+    for i = 1, #some, 2 do
+      left[some[i]] = some[i + 1] - now_ms
+    end
+    holder_info = redis.call('HGET', lock.holder_info, some[1] or '') or ''
+  end
+  return left
+end
+
+local left_of = holders_left()
 
 -- Raises the fence, so that no renewal of the former holder can put the lock back. The SET comes
 -- after the DEL: a server that is out of memory refuses a SET only before a script's first write.
 redis.call('DEL', lock.key, lock.holders, lock.holder_info)
 local fence_left = math.max(604800000, redis.call('PTTL', lock.fence))
 redis.call('SET', lock.fence, digits(math.max(now_us, last + 1)), 'PX', digits(fence_left))
+
+-- Leaves a note for each holder, in the key that wakes the token while it waits. The next renewal
+-- of the holder fails, and reads there who has broken the lock. The note lasts as long as the lease
+-- would have lasted.
+local broken = {}
+for token, left in pairs(left_of) do
+  broken[#broken + 1] = short(token)
+  redis.pcall('SET', lock.wake .. token, 'broken ' .. ARGV[2], 'PX',
+    digits(left > 0 and left or 60000))
+end
+
+note(lock.queue, string.match(holder_info .. ' ' .. ARGV[2], ' history=(%d+)'),
+  'break v1 token=' .. table.concat(broken, ',') .. ' at=' .. digits(now_ms) .. ' ' .. ARGV[2])
 
 read_lock(lock)
 pass_on(lock)

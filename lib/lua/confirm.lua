@@ -1,6 +1,7 @@
+--!df flags=allow-undeclared-keys
 -- confirm: stores the fence that a quorum has chosen as the last fence of all of the locks, or of
 -- none. A quorum calls this script as the second round of a grant, before the command starts.
--- KEYS: six of each lock that the owner's own token holds, see shared/keys.lua
+-- KEYS: three of each lock that the owner's own token holds, see shared/keys.lua
 -- ARGV: 1 TOKEN of the owner, 2 FENCE: the greatest one that a member returned to the acquire,
 --       3 TTL of the lease in ms, 4 DRAWN: the fence that this server returned to the acquire; 0:
 --       not known
@@ -19,9 +20,13 @@
 --    members are alike. So a server that has stored FENCE already refuses it, unless the server
 --    itself returned FENCE to this owner's acquire.
 -- with shared/clock.lua
+-- with shared/constants.lua
 -- with shared/keys.lua
+-- with shared/fence.lua
+-- with shared/locks.lua
 -- with shared/check.lua
 -- with shared/lock.lua
+-- with shared/history.lua
 
 local fence, drawn = tonumber(ARGV[2]), tonumber(ARGV[4])
 local greatest = 0
@@ -31,10 +36,11 @@ for _, lock in ipairs(locks) do
   if err then
     return err
   end
-  if not info_of(lock, ARGV[1]) then
+  lock.info = info_of(lock, ARGV[1])
+  if not lock.info then
     return {REPLY_GONE, now_ms}
   end
-  local last, err = last_fence(lock)
+  local last, err = last_fence(lock.fence)
   if err then
     return err
   end
@@ -44,6 +50,11 @@ if greatest > fence or greatest == fence and greatest ~= drawn then
   return {REPLY_LATE, now_ms, digits(greatest)}
 end
 for _, lock in ipairs(locks) do
-  redis.call('SET', lock.fence, ARGV[2], 'PX', digits(math.max(604800000, ARGV[3] * 10)))
+  redis.call('SET', lock.fence, ARGV[2], 'PX', fence_life(tonumber(ARGV[3])))
+end
+for _, lock in ipairs(locks) do
+  note(lock.queue, string.match(lock.info, ' history=(%d+)'),
+    'grant v1 token=' .. short(ARGV[1]) .. ' fence=' .. ARGV[2] ..
+    (lock.n_holders and ' shared=1' or '') .. string.sub(lock.info, 3))
 end
 return {REPLY_OK, now_ms, ARGV[2]}

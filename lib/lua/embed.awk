@@ -1,7 +1,9 @@
 # embed: turns the Lua scripts that the server runs into C string literals.
 #
-#     awk -v form=c -f embed.awk reply_codes.tsv NAME.lua...   C string literals, and SHA1 digests
+#     awk -v form=c -f embed.awk reply_codes.tsv NAME.lua...   for each script a C string literal,
+#                                                              its SHA1, and its table of lines
 #     awk -v form=lua -f embed.awk reply_codes.tsv NAME.lua    the text of a script as it is sent
+#     awk -v form=lines -f embed.awk reply_codes.tsv NAME.lua  where each line of that text stands
 #     awk -v form=enum -f embed.awk reply_codes.tsv            enum reply_code for C
 #
 # In a Lua file this program replaces
@@ -10,8 +12,10 @@
 #     REPLY_NAME       by the value of that reply code. It is an error if the table doesn't have the
 #                      name, or doesn't have it for this script.
 #
-# The program removes comment lines and indentation. A comment line becomes an empty line, so that
-# line numbers in the server's error messages stay the same.
+# The program removes comments, empty lines and indentation, which are two thirds of a script's
+# bytes. The program doesn't join lines, and notes for each line in which file and line the text
+# stands. So rlock can name the place when a server's error message contains the number of a line. A
+# first line that begins with --! is a flag for servers, and is kept.
 
 function fail(where, why) {
     printf "%s: %s\n", where, why > "/dev/stderr"
@@ -70,18 +74,55 @@ function put_codes(line, where,    name) {
     return line
 }
 
-# Appends a line to the script's text, and to its C literal. Escapes `?` in the literal, because two
-# of them may begin a trigraph in C11.
-function emit(line, where) {
-    sub(/^[ \t]*(--.*)?/, "", line)
-    line = put_codes(line, where)
+# Returns whether the line is a flag such as "--!df flags=allow-undeclared-keys", which must be the
+# first line of a script.
+function is_flag(line) {
+    return text == "" && line ~ /^--!/
+}
+
+# Returns the line without its comment, and without spaces around the rest.
+function strip(line, where,    i, c, quote) {
+    for (i = is_flag(line) ? length(line) + 1 : 1; i <= length(line); i++) {
+        c = substr(line, i, 1)
+        if (quote != "" && c == "\\")
+            i++
+        else if (quote != "")
+            quote = c == quote ? "" : quote
+        else if (c == "\"" || c == "'")
+            quote = c
+        else if (substr(line, i, 2) == "[[")
+            fail(where, "a string between [[ and ]] is not understood here")
+        else if (substr(line, i, 2) == "--")
+            break
+    }
+    line = substr(line, 1, i - 1)
+    gsub(/^[ \t]+|[ \t]+$/, "", line)
+    return line
+}
+
+# Appends line `nr` of `file`, unless it is empty, to the script's text, its C literal and its table
+# of lines. Escapes `?` in the literal, because two of them may begin a trigraph in C11.
+function emit(line, file, nr,    where, name) {
+    where = file ":" nr
+    line = put_codes(strip(line, where), where)
+    if (line == "")
+        return
+    name = file
+    sub(/^(.*\/)?lua\//, "", name)
+    if (!(name in file_number)) {
+        file_number[name] = n_files++
+        file_names = file_names "    \"" name "\",\n"
+    }
     text = text line "\n"
+    places = places name ":" nr "\n"
+    table = table (n_lines++ % 10 ? " " : "\n    ") "{" file_number[name] ", " nr "},"
     gsub(/[\\"?]/, "\\\\&", line)
     gsub(/\t/, "\\\\t", line)
     literal = literal "    \"" line "\\n\"\n"
 }
 
-# Prints the script as a C literal, and the SHA1 digest by which EVALSHA names the script.
+# Prints the script as a C literal, the SHA1 digest by which EVALSHA names the script, and the table
+# of lines.
 function print_c(    digest) {
     printf "\nstatic const char script_%s[] =\n%s    ;\n", script, literal
     printf "static const char sha1_%s[] = \"", script
@@ -90,20 +131,28 @@ function print_c(    digest) {
     printf "%s", text | digest
     close(digest)
     print "\";"
+    printf "static const struct script_line lines_%s[] = {%s\n};\n", script, table
 }
 
 function finish() {
     if (script != "" && form == "lua")
         printf "%s", text
+    else if (script != "" && form == "lines")
+        printf "%s", places
     else if (script != "")
         print_c()
-    text = literal = ""
+    text = literal = places = table = ""
+    n_lines = 0
 }
 
 BEGIN {
     FS = "\t"
-    if (form == "c")
+    n_files = 0
+    if (form == "c") {
         print "/* scripts: made by embed.awk from the Lua files; do not edit. */"
+        print "/* Where a line of a script stands: in script_files[file], which is in lib/lua. */"
+        print "struct script_line {\n    unsigned char file;\n    unsigned short line;\n};"
+    }
 }
 
 FILENAME ~ /\.tsv$/ {
@@ -125,11 +174,11 @@ FNR == 1 {
     fail(FILENAME ":" FNR, "block comments are not understood here, write -- on each line")
 }
 
-/^-- with [a-z\/_]+\.lua$/ {
+/^ *-- with [a-z\/_]+\.lua$/ {
     path = FILENAME
-    sub(/[^\/]*$/, substr($0, 9), path)
+    sub(/[^\/]*$/, substr($0, index($0, "with ") + 5), path)
     for (n = 1; (got = (getline line < path)) > 0; n++)
-        emit(line, path ":" n)
+        emit(line, path, n)
     if (got < 0)
         fail(FILENAME ":" FNR, "there is no " path)
     close(path)
@@ -137,7 +186,7 @@ FNR == 1 {
 }
 
 {
-    emit($0, FILENAME ":" FNR)
+    emit($0, FILENAME, FNR)
 }
 
 END {
@@ -146,4 +195,6 @@ END {
     finish()
     if (form == "enum")
         print_enum()
+    else if (form == "c")
+        printf "\nstatic const char script_files[][32] = {\n%s};\n", file_names
 }

@@ -1,15 +1,20 @@
+--!df flags=allow-undeclared-keys
 -- inspect: returns who holds a lock, and who waits for it. Changes nothing. rlock_inspect calls
 -- this script once for each page of waiters.
--- KEYS: six of one lock, see shared/keys.lua
+-- KEYS: three of one lock, see shared/keys.lua
 -- ARGV: 1 AFTER: return only waiters with a greater ticket than this; "": begin with the first one
---       2 COUNT: read so many waiters
---       3 return at most so many holders
+--       2 COUNT: read this many waiters
+--       3 return at most this many holders
 -- Returns {now, view (see shared/view.lua), name of the value (see name_of() there),
 --          AFTER for the next call ("": the queue ends here),
 --          and for each waiter that is alive: ticket, "HEARTBEAT MODE INFO"}
 -- with shared/clock.lua
+-- with shared/constants.lua
 -- with shared/keys.lua
+-- with shared/fence.lua
+-- with shared/locks.lua
 -- with shared/check.lua
+-- with shared/leave.lua
 -- with shared/queue.lua
 -- with shared/lock.lua
 -- with shared/view.lua

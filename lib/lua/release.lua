@@ -1,67 +1,89 @@
+--!df flags=allow-undeclared-keys
 -- release: frees those of some locks that the owner holds, and passes each on to its first waiter.
 -- rlock_release calls this script. An owner also sends it to undo an attempt that it has given up,
 -- which the server may have granted, and to leave the queue.
--- KEYS: six of each lock, see shared/keys.lua
+-- KEYS: three of each lock, see shared/keys.lua
 -- ARGV: 1 VALUE_START: release only a lock whose value starts with this text: "TOKEN " for all
 --         grants of the token, "TOKEN v1 try=N " for a grant of attempt N
 --       2 FENCE of the grant; "0": the caller knows only the token; "": an undo, without a grant
---       3 LEAVER: the token of a waiter that leaves the queue; "": nobody leaves it
---       4 ENDING: "": the lock becomes free; "rest": it stays taken for a while; "done": a mark
+--       3 ENDED: the words of the history about the end of the hold, with history=N; "": none
+--       4 LEAVER: the token of a waiter that leaves the queue; "": nobody leaves it
+--       5 ENDING: "": the lock becomes free; "rest": it stays taken for a while; "done": a mark
 --         takes its place, which says that the work is done
---       5 STAY: how many ms the lock stays taken, if ENDING is "rest", or marked, if it is "done"
---       6 INFO: who the owner is (holder info)
---       7 TICKET and 8 MODE with which the owner joins the queue again; it doesn't without them
+--       6 STAY: how many ms the lock stays taken, if ENDING is "rest", or marked, if it is "done"
+--       7 INFO: who the owner is (holder info)
+--       8 TICKET and 9 MODE with which the owner joins the queue again; absent: it doesn't join
+--       The caller may leave out the last arguments. ENDED, LEAVER and ENDING are then "".
 -- Returns one code without an array:
 --         REPLY_OK; REPLY_PASSED_ON: released, and a waiter was told that it is its turn;
 --         REPLY_HELD: another owner holds one of the locks; REPLY_GONE: nobody holds one of them
--- with shared/clock.lua
--- with shared/keys.lua
+-- with shared/constants.lua
 
-local token = string.sub(ARGV[1], 1, 32)
+local leaver, ending = ARGV[4] or '', ARGV[5] or ''
 local is_whole_token = #ARGV[1] == 33
 
--- Raises the fence, so that a late renewal of this owner can't put the lock back. To be called
--- after the DEL: a server that is out of memory refuses an INCR only before a script's first write.
-local function raise_fence(lock, was_ours)
-  local is_last = redis.pcall('GET', lock.fence) == ARGV[2]
-  if is_last or was_ours and ARGV[2] == '0' and (last_fence(lock) or 0) > 0 then
-    redis.pcall('INCR', lock.fence)
-  end
-end
-
 -- The usual release: one exclusive lock, which becomes free, and for which nobody waits. This case
--- stands in front of the included files because a server defines the functions of a script anew at
--- each call: to define those that this case doesn't need would take longer than the case itself.
-local function is_usual(lock)
-  local held = #KEYS == 6 and is_whole_token and ARGV[2] ~= '0' and ARGV[4] == '' and
-    redis.pcall('GET', lock.key)
-  return type(held) == 'string' and string.find(held, ARGV[1], 1, true) == 1 and
-    string.find(held, token .. TURN, 1, true) ~= 1
-end
-
-local lock = is_usual(locks[1]) and locks[1]
-if lock then
-  redis.call('DEL', lock.key)
-  raise_fence(lock, true)
-  if ARGV[3] == '' and redis.call('EXISTS', lock.queue) == 0 then
+-- stands in front of most of the included files because a server defines the functions of a script
+-- anew at each call: to define those that this case doesn't need would take longer than the case
+-- itself. Nor does this case read the server's time. So its entry in the history has no at=MS, and
+-- ENDED must tell for how long the owner has held the lock (held=MS).
+--
+-- `held` is the value of the lock, or an error if the key has another type than a string. A text
+-- has no field `err`. Byte 41 is the one behind "TOKEN v1 try=": it is 0 in no holder's value, see
+-- TURN.
+local held = #KEYS == 3 and is_whole_token and ARGV[2] ~= '0' and ARGV[2] ~= '' and
+  ending == '' and redis.pcall('GET', KEYS[1])
+local is_usual = held and not held.err and string.find(held, ARGV[1], 1, true) == 1 and
+  string.byte(held, 41) ~= 48 and (not ARGV[3] or string.find(ARGV[3], ' held=', 1, true))
+if is_usual then
+  redis.call('DEL', KEYS[1])
+  if redis.pcall('GET', KEYS[2]) == ARGV[2] then
+    redis.pcall('INCR', KEYS[2]) -- so that no late renewal puts the lock back: see raise_fence()
+  end
+  if ARGV[3] then
+    -- with shared/history.lua
+    -- with shared/history_end.lua
+    note_end(KEYS[3], held)
+  end
+  if leaver == '' and redis.call('EXISTS', KEYS[3]) == 0 then
     return REPLY_OK
   end
 end
 
+-- with shared/keys.lua
+-- with shared/history.lua
+-- with shared/history_end.lua
+-- with shared/clock.lua
+-- with shared/fence.lua
+-- with shared/locks.lua
 -- with shared/check.lua
+-- with shared/leave.lua
 -- with shared/queue.lua
 
-if lock then
+if is_usual then
+  local lock = locks[1]
   if check_queue(lock) then
     return REPLY_OK -- the next acquire of this lock returns the error about the queue's keys
   end
-  if ARGV[3] ~= '' then
-    leave_queue(lock, ARGV[3])
+  if leaver ~= '' then
+    leave_queue(lock, leaver)
   end
   return pass_on(lock) and REPLY_PASSED_ON or REPLY_OK
 end
 
 -- with shared/lock.lua
+
+local token = string.sub(ARGV[1], 1, 32)
+
+-- Raises the fence, so that a late renewal of this owner can't put the lock back. The script calls
+-- this after the DEL: a server that is out of memory refuses an INCR only before a script's first
+-- write.
+local function raise_fence(key, was_ours)
+  local is_last = redis.pcall('GET', key) == ARGV[2]
+  if is_last or was_ours and ARGV[2] == '0' and (last_fence(key) or 0) > 0 then
+    redis.pcall('INCR', key)
+  end
+end
 
 local function is_ours(lock)
   local info = info_of(lock, token)
@@ -73,14 +95,16 @@ end
 -- an exclusive value. In a lock with several holders "-TOKEN", which is nobody's token, replaces
 -- the owner's.
 local function stay(lock)
-  extend_key(lock, ARGV[5])
+  extend_key(lock, ARGV[6])
   if lock.n_holders then
-    local info = string.gsub(info_of(lock, token), ' ttl=%d+', ' ttl=' .. ARGV[5])
-    redis.call('ZADD', lock.holders, digits(now_ms + ARGV[5]), '-' .. token)
+    local info = string.gsub(info_of(lock, token), ' ttl=%d+',
+      ' ttl=' .. ARGV[6] .. ' mode=' .. ending)
+    info = string.gsub(info, ' since=%d+$', ' since=' .. now_ms)
+    redis.call('ZADD', lock.holders, digits(now_ms + ARGV[6]), '-' .. token)
     redis.call('HSET', lock.holder_info, '-' .. token, info)
   else
-    local value = NOBODY .. ' v1 mode=' .. ARGV[4] .. ' ' .. ARGV[6] .. ' since=' .. now_ms
-    redis.call('SET', lock.key, value, 'XX', 'PX', ARGV[5])
+    local value = NOBODY .. ' v1 mode=' .. ending .. ' ' .. ARGV[7] .. ' since=' .. now_ms
+    redis.call('SET', lock.key, value, 'XX', 'PX', ARGV[6])
     set_value(lock, value)
   end
 end
@@ -94,7 +118,7 @@ local function wake_all(lock)
 end
 
 local function give_back(lock)
-  local stays = ARGV[4] ~= '' and lock.turn ~= token
+  local stays = ending ~= '' and lock.turn ~= token
   if stays then
     stay(lock)
   end
@@ -128,11 +152,12 @@ for _, lock in ipairs(locks) do
   end
   lock.has_queue = not check_queue(lock)
   local was_ours = is_ours(lock)
-  -- Is this an undo in a quorum? Then it wakes no waiter: another owner most likely has the
-  -- majority, so the waiter could not get the lock.
+  -- Is this an undo in a quorum? An undo in a quorum wakes no waiter: another owner most likely has
+  -- the majority, so the waiter could not get the lock.
   local is_lost_vote = was_ours and not is_whole_token and is_in_quorum(info_of(lock, token))
+  local info = was_ours and info_of(lock, token)
   if was_ours then
-    local left = has_renewer(info_of(lock, token)) and left_ms(lock, token)
+    local left = has_renewer(info) and left_ms(lock, token)
     give_back(lock)
     if left then
       redis.pcall('SET', lock.wake .. token, 'released', 'PX', digits(math.max(1, left)))
@@ -146,15 +171,16 @@ for _, lock in ipairs(locks) do
     code = REPLY_GONE
   end
 
-  raise_fence(lock, was_ours)
-  if ARGV[3] ~= '' and lock.has_queue then
-    leave_queue(lock, ARGV[3])
+  raise_fence(lock.fence, was_ours)
+  note_end(lock.queue, info, now_ms)
+  if leaver ~= '' and lock.has_queue then
+    leave_queue(lock, leaver)
   end
   -- The owner joins the queue again before pass_on(), as the owner may be the first waiter itself.
-  if was_ours and ARGV[7] and lock.has_queue then
-    set_waiter(lock, token, now_ms .. ' ' .. ARGV[8] .. ' ' .. ARGV[6])
+  if was_ours and ARGV[8] and lock.has_queue then
+    set_waiter(lock, token, now_ms .. ' ' .. ARGV[9] .. ' ' .. ARGV[7])
     redis.call('PEXPIRE', lock.waiters, LIFE_MS * 2)
-    redis.call('ZADD', lock.queue, ARGV[7], token)
+    redis.call('ZADD', lock.queue, ARGV[8], token)
     redis.call('PEXPIRE', lock.queue, LIFE_MS * 2)
   end
   -- Passes on the lock even if nothing was released: the waiter that leaves may have had its turn.

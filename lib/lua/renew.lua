@@ -1,10 +1,11 @@
+--!df flags=allow-undeclared-keys
 -- renew: extends the leases of all of some locks, or of none. If a lock has vanished, and nobody
 -- else can have held it since, the script puts the lock back. The renewer calls this script, and so
 -- does rlock_renew, which knows only a token.
--- KEYS: six of each lock, see shared/keys.lua
+-- KEYS: three of each lock, see shared/keys.lua
 -- ARGV: 1 NOT_AFTER: the latest server time, in ms, at which this script may act; 0: any time
 --       2 INFO: who the owner is (holder info)
---       3 MODE: "x": exclusive, "s": shared, a number: at most so many holders (slots)
+--       3 MODE: "x": exclusive, "s": shared, a number: at most this many holders (slots)
 --       4 SLOT of the grant
 --       5... three for each lock: TOKEN that holds it, the owner's or a parent's; TTL in ms, 0: as
 --         before; FENCE of the grant, "0": the caller knows only the token
@@ -15,8 +16,12 @@
 --         {REPLY_LATE, now}: it is later than NOT_AFTER
 --         {REPLY_RELEASED, now}: another process released all of the locks by their token, or one
 --         of them if FENCE is "0"
+--         {REPLY_BROKEN, now, "broken" and the info of who has broken one of the locks}
 -- with shared/clock.lua
+-- with shared/constants.lua
 -- with shared/keys.lua
+-- with shared/fence.lua
+-- with shared/locks.lua
 -- with shared/check.lua
 -- with shared/lock.lua
 
@@ -55,13 +60,16 @@ for i, lock in ipairs(locks) do
   -- equals this grant's fence, nobody else has held the lock since, and nobody has released or
   -- broken the lock: so this script may put the lock back.
   lock.is_last_fence = redis.pcall('GET', lock.fence) == ARGV[i * 3 + 4]
-  lock.is_released = not lock.info and
-    redis.pcall('GET', lock.wake .. lock.token) == 'released'
+  local note = not lock.info and redis.pcall('GET', lock.wake .. lock.token)
+  local is_broken = type(note) == 'string' and string.find(note, 'broken ', 1, true) == 1
+  lock.is_released = note == 'released'
   lock.has_token_alone = ARGV[i * 3 + 4] == '0'
   if lock.is_released and lock.has_token_alone then
     return {REPLY_RELEASED, now_ms}
   elseif lock.is_released then
     released = released + 1
+  elseif is_broken then
+    return {REPLY_BROKEN, now_ms, note}
   elseif not lock.info and lock.held and not lock.n_holders then
     return {REPLY_HELD, now_ms, redis.call('PTTL', lock.key), string.sub(lock.held, 1, 500)}
   elseif not lock.info and not lock.is_last_fence then
@@ -100,7 +108,7 @@ for _, lock in ipairs(locks) do
     end
     left = math.min(extend_lease(lock, lock.token, lock.ttl), left)
     if lock.is_last_fence then
-      redis.call('PEXPIRE', lock.fence, digits(math.max(604800000, lock.ttl * 10)))
+      redis.call('PEXPIRE', lock.fence, fence_life(lock.ttl))
     end
   end
 end

@@ -1,18 +1,22 @@
+--!df flags=allow-undeclared-keys
 -- rights: tries all commands of the other scripts, and returns which of them the server denies this
 -- user. Removes each key that it writes. rlock_examine calls this script.
--- KEYS: six of one lock, see shared/keys.lua
+-- KEYS: three of one lock, see shared/keys.lua
 -- ARGV: 1 TOKEN: a new one, which no owner has
 -- Returns twelve texts. Ten of them are five pairs: what is denied, with blanks between the names,
 -- and the first error about it. The pairs are about
 --           commands that every lock needs,
 --           commands for waiters, and for a release that wakes a waiter,
 --           commands for shared locks and slots,
---           commands of inspect, list and break,
+--           commands of inspect.lua, list.lua, break.lua and history.lua,
 --           keys.
 -- The eleventh text is an error that isn't about rights but keeps the server from writing, such as
 -- a full memory; the twelfth is "".
 -- with shared/clock.lua
+-- with shared/constants.lua
 -- with shared/keys.lua
+-- with shared/fence.lua
+-- with shared/locks.lua
 
 -- A key that the script may write: no other client uses it, as its name contains the token.
 local scratch = locks[1].wake .. ARGV[1]
@@ -47,12 +51,24 @@ local function sum_up()
   refused, why = {}, ''
 end
 
--- If the user may not use the key `scratch` at all, every command on it fails. Then the script
--- returns only the key as denied.
-local probe = redis.pcall('DEL', scratch)
-if type(probe) == 'table' and string.find(probe.err, 'key', 1, true) and
-  is_about_rights(probe.err) and not string.find(probe.err, 'command', 1, true) then
-  return {'', '', '', '', '', '', '', '', scratch, probe.err, '', ''}
+-- Returns whether the user lacks the right to use a key. Redis 6 and 7.0 name "the keys mentioned
+-- in the command arguments"; any other error with the word "command" is about a command.
+local function is_about_keys(err)
+  return is_about_rights(err) and (string.find(err, 'keys mentioned', 1, true) or
+    string.find(err, 'key', 1, true) and not string.find(err, 'command', 1, true))
+end
+
+-- The key `scratch` doesn't exist, so this SET with XX changes nothing. The script calls SET first,
+-- so that it sees whether the server is out of memory: such a server refuses a SET only before a
+-- script's first write, and Redis counts each DEL below as a write. If the user may not use
+-- `scratch` at all, every command on it fails. Then the script reports that the key is denied, and
+-- reports no command.
+local probe = redis.pcall('SET', scratch, '', 'XX', 'PX', 1000)
+local probe_err = type(probe) == 'table' and probe.err
+if probe_err and is_about_keys(probe_err) then
+  return {'', '', '', '', '', '', '', '', scratch, probe_err, '', ''}
+elseif probe_err and not is_about_rights(probe_err) then
+  state = probe_err
 end
 
 -- The script removes each key right after it has written it, by DEL or PEXPIRE. If the user may
@@ -100,10 +116,12 @@ try('STRLEN', scratch)
 try('SCAN', 0, 'COUNT', 1)
 try('GETRANGE', scratch, 0, 0)
 try('ZCOUNT', scratch, 0, 1)
+try('LRANGE', scratch, 0, 0)
 sum_up()
 
-local keys = {}
-for _, key in ipairs(answer[1] == '' and state == '' and KEYS or {}) do
+local lock, keys = locks[1], {}
+local all = {lock.key, lock.fence, lock.queue, lock.waiters, lock.holders, lock.holder_info}
+for _, key in ipairs(answer[1] == '' and state == '' and all or {}) do
   local may_read, made = try('PTTL', key), redis.pcall('SET', key, '', 'NX', 'PX', 1000)
   local err = type(made) == 'table' and made.err
   if err and is_about_rights(err) then

@@ -1,12 +1,17 @@
+--!df flags=allow-undeclared-keys
 -- timestamp_lock_release: frees a lock whose value is a time that the owner wrote, if the time has
 -- not passed. With --protocol timestamp rlock calls this script instead of release.lua.
--- KEYS: six of one lock, see shared/keys.lua
--- ARGV: as of release.lua. 3, 7 and 8 are ignored, as such a lock has no queue.
+-- KEYS: three of one lock, see shared/keys.lua
+-- ARGV: as of release.lua. 4, 8 and 9 are ignored, as such a lock has no queue.
 -- Returns what release.lua returns
 -- with shared/clock.lua
+-- with shared/constants.lua
 -- with shared/keys.lua
+-- with shared/fence.lua
 -- with shared/check.lua
 -- with shared/timestamp_lock.lua
+-- with shared/history.lua
+-- with shared/history_end.lua
 
 local token = string.sub(ARGV[1], 1, 32)
 local held = redis.pcall('GET', LOCK)
@@ -16,11 +21,11 @@ local code = held and REPLY_HELD or REPLY_GONE
 
 if info and string.sub(token .. ' ' .. info, 1, #ARGV[1]) == ARGV[1] then
   local unit = string.match(info, ' unit=(%a+) ')
-  code = REPLY_GONE -- if the time in the lock has passed: then any client may take the lock
+  code = REPLY_GONE -- the result if the time in the lock has passed: any client may take the lock
   if left_ms_of(held, unit) > 0 then
     code = REPLY_OK
-    if ARGV[4] ~= '' then
-      write_lock(nil, time_text(now_ms + ARGV[5], unit), '', tonumber(ARGV[5]), 'XX')
+    if (ARGV[5] or '') ~= '' then
+      write_lock(nil, time_text(now_ms + ARGV[6], unit), '', tonumber(ARGV[6]), 'XX')
     else
       redis.call('DEL', LOCK)
     end
@@ -30,4 +35,5 @@ end
 if redis.pcall('GET', FENCE) == ARGV[2] then
   redis.pcall('INCR', FENCE)
 end
+note_end(KEYS[3], code == REPLY_OK and info, now_ms)
 return code

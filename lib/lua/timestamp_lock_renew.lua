@@ -1,11 +1,14 @@
+--!df flags=allow-undeclared-keys
 -- timestamp_lock_renew: extends the lease of a lock whose value is the time of its expiry. If the
 -- lock has vanished, and nobody else can have held it since, the script puts the lock back. With
 -- --protocol timestamp rlock calls this script instead of renew.lua.
--- KEYS: six of one lock, see shared/keys.lua
+-- KEYS: three of one lock, see shared/keys.lua
 -- ARGV: as of renew.lua, but 3 is the UNIT of the time, "s" or "ms"
 -- Returns what renew.lua returns, without ms left
 -- with shared/clock.lua
+-- with shared/constants.lua
 -- with shared/keys.lua
+-- with shared/fence.lua
 -- with shared/check.lua
 -- with shared/timestamp_lock.lua
 
@@ -30,10 +33,10 @@ end
 
 local info = own_info or 'v1 try=- ttl=' .. ARGV[6] .. ' unit=' .. unit .. ' ' .. ARGV[2] ..
   ' since=' .. now_ms
--- The holder may be a parent that uses another unit than the caller; info tells the holder's.
+-- The holder may be a parent that uses another unit than the caller. `info` has the holder's unit.
 unit = string.match(info, ' unit=(%a+)') or unit
 write_lock(token, time_text(now_ms + ttl, unit), info, ttl, held and 'XX' or 'NX')
 if is_last then
-  redis.call('PEXPIRE', FENCE, digits(math.max(604800000, ttl * 10)))
+  redis.call('PEXPIRE', FENCE, fence_life(ttl))
 end
 return {held and REPLY_OK or REPLY_RESTORED, now_ms}

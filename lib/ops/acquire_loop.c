@@ -23,6 +23,7 @@
 
 #include <stdio.h>
 
+#define SILENCE_MS 1000 /* if no server answers for this long, the loop shows this as trouble */
 #define POLL_LOW_MS 50
 #define POLL_HIGH_MS 250
 #define BACKOFF_FIRST_MS 50
@@ -31,10 +32,12 @@
  * waiters can return to their places in the queue. Each must retry within that time.
  */
 #define BACKOFF_MAX_MS 250
-#define UNDO_STOPPED_MS 500 /* longest wait for the undo after the stop descriptor was readable */
-#define BLOCK_LATE_MS 200   /* Redis ends a BLPOP up to 0.1 s after its timeout */
-#define NEXT_IN_TURN_MS 2   /* pause while the waiter ahead, now the holder, starts its command */
-#define PASSED_ON_MS 1      /* pause after a release, while the next holder starts its command */
+/* Longest wait for the reply to an undo, if the caller stops the call, or if no server has ever
+ * sent a byte. */
+#define UNDO_SOON_MS 500
+#define BLOCK_LATE_MS 200 /* Redis ends a BLPOP up to 0.1 s after its timeout */
+#define NEXT_IN_TURN_MS 2 /* pause while the waiter ahead, now the holder, starts its command */
+#define PASSED_ON_MS 1    /* pause after a release, while the next holder starts its command */
 #define EXPIRY_GRANULARITY_MS 2 /* Redis may remove a key up to 2 ms after its PTTL has ended */
 
 /* The state of one rlock_acquire(). */
@@ -42,12 +45,13 @@ struct acquire_loop {
     struct quorum *quorum;
     struct owner *owner;
     struct rlock_deadline caller_deadline;
-    /* when the loop gives up: at caller_deadline; but connect_ms after the start if the caller
-     * waits for ever or not at all, and no server has answered yet */
+    /* when the loop gives up: at caller_deadline. But if the caller waits for ever or not at all,
+     * the loop gives up connect_ms after its start unless a server has answered by then */
     struct rlock_deadline deadline;
     struct rlock_obstacle *obstacle;
     const struct rlock_observer *observer;
     const struct rlock_hooks *hooks;
+    int64_t began_ms;             /* when the last attempt began */
     int64_t refresh_at_ms;        /* when to show an unchanged obstacle again; RLOCK_NEVER: never */
     bool has_warned;              /* on_warning() was called; further warnings are dropped */
     struct rlock_error block_err; /* why the last BLPOP failed; status RLOCK_OK: it succeeded */
@@ -104,12 +108,42 @@ static void on_sent(void *context)
         loop->hooks->on_sent(loop->hooks->context);
 }
 
+/* Notes the trouble `err`, which began at `since_ms`, or earlier if trouble is noted already. */
+static void set_trouble(struct acquire_loop *loop, const struct rlock_error *err, int64_t since_ms)
+{
+    if (loop->obstacle->trouble.status == RLOCK_OK)
+        loop->obstacle->trouble_ms = since_ms;
+    loop->obstacle->trouble = *err;
+    loop->obstacle->gives_up_ms = loop->has_answered ? 0 : loop->deadline.at_ms;
+}
+
+/*
+ * Shows that no server answers, before the attempt has failed: a server that accepts connections
+ * and says nothing, or a network that drops packets, would else look for seconds as if rlock hung.
+ * Returns when to call again; RLOCK_NEVER: not at all.
+ */
+static int64_t note_silence(struct acquire_loop *loop)
+{
+    struct rlock_error err;
+
+    if (loop->has_answered || loop->obstacle->trouble.status != RLOCK_OK)
+        return RLOCK_NEVER;
+    if (rlock_clock_ms() < loop->began_ms + SILENCE_MS)
+        return loop->began_ms + SILENCE_MS;
+    members_silence(&loop->quorum->members, &err);
+    set_trouble(loop, &err, loop->began_ms);
+    loop->had_trouble = true;
+    show(loop, loop->obstacle);
+    return RLOCK_NEVER;
+}
+
 static int64_t on_wait(void *context)
 {
     struct acquire_loop *loop = context;
+    int64_t silence_at_ms = note_silence(loop);
 
     refresh(loop);
-    return loop->refresh_at_ms;
+    return silence_at_ms < loop->refresh_at_ms ? silence_at_ms : loop->refresh_at_ms;
 }
 
 static void on_warning(void *context, const char *text)
@@ -144,16 +178,16 @@ static bool is_worth_waiting(const struct quorum *quorum, enum rlock_status st)
 }
 
 /*
- * Is `st` the final result for a caller that doesn't wait? It isn't if a request got no reply: the
- * server may have granted the lock, so the next attempt asks again with the same token.
+ * Is `st` the final result for a caller that doesn't wait? `st` isn't final if a request got no
+ * reply: the server may have granted the lock, so the next attempt asks again with the same token.
  */
 static bool ends_single_attempt(const struct acquire_loop *loop, enum rlock_status st)
 {
     return st == RLOCK_BUSY || st == RLOCK_E_REPLICAS ||
-           (st != RLOCK_PENDING && !loop->quorum->in_doubt);
+           (st != RLOCK_PENDING && loop->quorum->in_doubt == 0);
 }
 
-/* ---- pauses ---- */
+/* ---- pausing before the next attempt ---- */
 
 /*
  * Exponential back-off with jitter: clients that lost their server at the same time don't all
@@ -246,7 +280,7 @@ static enum rlock_status pause_after(struct acquire_loop *loop, enum rlock_statu
     return st;
 }
 
-/* ---- one attempt ---- */
+/* ---- making one attempt ---- */
 
 /*
  * Sends one acquire. If the lock was granted, asks whether enough replicas have the grant. If too
@@ -276,46 +310,32 @@ static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *
 
 /* ---- trouble: no server answers, or too few replicas have the grant ---- */
 
-/* Notes the trouble `err`. `since_ms`, when it began, counts only if there was none before. */
-static void set_trouble(struct acquire_loop *loop, const struct rlock_error *err, int64_t since_ms)
+/* Is the trouble of an attempt that ended in `st` to be shown? Not if it was the last attempt. */
+static bool is_trouble_shown(const struct acquire_loop *loop, enum rlock_status st)
 {
-    if (loop->obstacle->trouble.status == RLOCK_OK)
-        loop->obstacle->trouble_ms = since_ms;
-    loop->obstacle->trouble = *err;
-}
-
-/*
- * Should the observer learn of the trouble now? If no server has answered yet, the first connection
- * may just be slow: then the observer learns of it only after connect_ms, when a caller that
- * doesn't wait would have given up.
- */
-static bool is_trouble_shown(const struct acquire_loop *loop)
-{
-    int64_t now_ms = rlock_clock_ms();
-
     return !deadline_has_passed(loop->deadline) &&
-           (loop->has_answered ||
-            now_ms >= loop->obstacle->trouble_ms + loop->quorum->members.connect_ms);
+           !(loop->owner->is_single_attempt && ends_single_attempt(loop, st));
 }
 
 /*
- * Notes and shows that trouble has begun, goes on, or has ended, after an attempt that began at
- * `began_ms` and ended in `st`. If the BLPOP before the attempt had failed, the trouble began at
- * that failure. Members that were restarted too recently to count are an obstacle, not trouble.
+ * Notes and shows that trouble has begun, goes on, or has ended, after an attempt that ended in
+ * `st`. If the BLPOP before the attempt had failed, the trouble began at that failure. Members
+ * whose votes don't count yet after a restart are an obstacle, not trouble.
  */
 static void note_trouble(struct acquire_loop *loop, enum rlock_status st,
-                         const struct rlock_error *err, int64_t began_ms)
+                         const struct rlock_error *err)
 {
     struct rlock_obstacle *obstacle = loop->obstacle;
     bool is_restart = loop->quorum->recently_restarted;
     bool has_block_failed = loop->block_err.status != RLOCK_OK;
 
     if (st >= RLOCK_E_USAGE && is_worth_waiting(loop->quorum, st) && !is_restart) {
-        set_trouble(loop, err, has_block_failed ? loop->block_ended_ms : began_ms);
-        if (is_trouble_shown(loop))
+        set_trouble(loop, err, has_block_failed ? loop->block_ended_ms : loop->began_ms);
+        if (is_trouble_shown(loop, st))
             show(loop, obstacle);
-    } else if (loop->had_trouble) {
+    } else if (loop->had_trouble && st != RLOCK_STOPPED) {
         obstacle->trouble.status = RLOCK_OK;
+        obstacle->gives_up_ms = 0;
         obstacle->is_next = st == RLOCK_OK;
         if (st != RLOCK_BUSY && !is_restart) /* attempt_until_final() shows RLOCK_BUSY */
             show(loop, obstacle);
@@ -326,8 +346,8 @@ static void note_trouble(struct acquire_loop *loop, enum rlock_status st,
 
 /*
  * Returns the result at the deadline: RLOCK_TIMEOUT, with the holder that was seen last. But if no
- * server has answered, if members were restarted too recently to count, or if replicas are missing,
- * then no holder is in the way, and the result is the fault `st`.
+ * server has answered, if votes of members don't count yet after a restart, or if replicas are
+ * missing, then no holder is in the way, and the result is the fault `st`.
  */
 static enum rlock_status end_at_deadline(struct acquire_loop *loop, enum rlock_status st)
 {
@@ -338,13 +358,13 @@ static enum rlock_status end_at_deadline(struct acquire_loop *loop, enum rlock_s
                : st;
 }
 
-/* ---- the loop ---- */
+/* ---- repeating attempts until the result is final ---- */
 
 static void warn_of_password(struct acquire_loop *loop, const struct rlock_error *err)
 {
-    char text[512];
+    char text[sizeof err->text + 80];
 
-    snprintf(text, sizeof text, "%s; the password is looked up again until the wait is over",
+    snprintf(text, sizeof text, "%s; rlock looks the password up again until the wait is over",
              err->text);
     warn(loop, text);
 }
@@ -358,10 +378,9 @@ static enum rlock_status attempt_until_final(struct acquire_loop *loop, struct r
     int64_t block_ms = 0;
 
     for (;;) {
-        int64_t began_ms = rlock_clock_ms();
-
+        loop->began_ms = rlock_clock_ms();
         st = attempt(loop, grant, &block_ms, err);
-        note_trouble(loop, st, err, began_ms);
+        note_trouble(loop, st, err);
         if (!is_worth_waiting(quorum, st) && !quorum_may_retry_password(quorum, st))
             return st;
         if (is_single && ends_single_attempt(loop, st))
@@ -386,21 +405,26 @@ static enum rlock_status attempt_until_final(struct acquire_loop *loop, struct r
 
 /*
  * Ends the use of the token on the server: removes the waiter from the queue, and releases the
- * lock, which the server may have granted, or may still grant, to a request without a reply.
+ * lock, which the server may have granted, or may still grant, to a request without a reply. A
+ * server that has never sent a byte will hardly send one now, and may be no Redis server at all: it
+ * gets UNDO_SOON_MS, and the error doesn't speak of a lock that may stay taken. (When rlock gave up
+ * an acquire without a reply, it sent an undo after the acquire, on the same connection.)
  */
-static void leave(struct quorum *quorum, const struct owner *owner, enum rlock_status st,
-                  struct rlock_error *err)
+static void leave(struct acquire_loop *loop, enum rlock_status st, struct rlock_error *err)
 {
+    struct quorum *quorum = loop->quorum;
     struct rlock_deadline deadline = {RLOCK_NEVER, -1};
 
-    if (st == RLOCK_STOPPED)
-        deadline = deadline_in(deadline, UNDO_STOPPED_MS);
-    if (quorum_leave(quorum, owner, deadline, NULL) < RLOCK_E_USAGE) {
+    if (st == RLOCK_STOPPED || !quorum_has_heard(quorum))
+        deadline = deadline_in(deadline, UNDO_SOON_MS);
+    if (quorum_leave(quorum, loop->owner, deadline, NULL) < RLOCK_E_USAGE) {
         if (st == RLOCK_E_REPLICAS)
-            err_suffix(err, "it was given back");
-    } else if (st >= RLOCK_E_USAGE && quorum->in_doubt) {
-        err_suffix(err, "the lock may stay taken until its ttl ends");
+            err_suffix(err, "the lock was released again");
+        return;
     }
+    loop->obstacle->in_doubt = st >= RLOCK_E_USAGE && quorum_may_be_held(quorum);
+    if (loop->obstacle->in_doubt && quorum_has_heard_doubtful(quorum))
+        err_suffix(err, "the lock may stay taken until its ttl ends");
 }
 
 enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
@@ -431,13 +455,13 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
     st = attempt_until_final(&loop, grant, err);
     show(&loop, NULL);
     quorum_set_hooks(quorum, (struct wait_hooks){.context = NULL});
-    if (st != RLOCK_OK && (quorum->in_doubt || owner->ticket > 0))
-        leave(quorum, owner, st, err);
+    if (st != RLOCK_OK && (quorum->in_doubt != 0 || owner->ticket > 0))
+        leave(&loop, st, err);
     owner_set_ticket(owner, 0);
     return st;
 }
 
-/* ---- release and renew ---- */
+/* ---- repeating a release or a renewal ---- */
 
 enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *owner,
                                    struct rlock_deadline deadline, struct rlock_error *err)
@@ -454,7 +478,7 @@ enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *ow
     } while ((is_transient(quorum, st) || quorum_may_retry_password(quorum, st)) &&
              clock_sleep(deadline_in(deadline, backoff_ms(++n_failures))) != RLOCK_STOPPED &&
              !deadline_has_passed(deadline));
-    if (st == RLOCK_OK && quorum->is_passed_on) /* the next holder starts its command undisturbed */
+    if (st == RLOCK_OK && quorum->is_passed_on) /* lets the next holder start its command first */
         (void)!clock_sleep(deadline_in(deadline, PASSED_ON_MS));
     return st;
 }

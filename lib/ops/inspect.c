@@ -4,9 +4,9 @@
  *
  * The scripts return long lists in pages of at most 64 elements, which bounds the memory of a
  * reply. A page of the queue begins behind a ticket, not at a place: if a waiter left the queue
- * between two pages, all places behind it would move, and the next page would skip a waiter. A
- * page of locks is one SCAN. Its COUNT grows while few of the keys are locks, up to 400 keys, which
- * cost the server 1 or 2 ms.
+ * between two pages, all places behind it would move, and the next page would skip a waiter. A page
+ * of locks is one SCAN. The COUNT of the SCAN grows while few of the keys are locks, up to 400
+ * keys, which cost the server 1 or 2 ms.
  */
 #include "ops/inspect.h"
 
@@ -16,7 +16,9 @@
 #include "lock/replies.h"
 #include "lock/scripts.h"
 #include "lock/view.h"
+#include "ops/inspect_commands.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,14 +32,14 @@
 
 static enum rlock_status unexpected(struct rlock_error *err)
 {
-    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what the script returns");
+    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
 }
 
-/* ---- one lock ---- */
+/* ---- reading one lock ---- */
 
 static void begin_request(struct request *request, enum script script, const struct lock_keys *keys)
 {
-    script_request(request, script, KEYS_PER_LOCK, false);
+    script_request(request, script, KEYS_SENT);
     keys_add(keys, request);
 }
 
@@ -63,7 +65,7 @@ static void show_waiters(const struct resp_value *reply, const struct rlock_visi
         waiter.since_ms = strtoll(ticket, NULL, 10) / 1000;
         if (waiter.since_ms < 0 || waiter.since_ms > VIEW_LEFT_MAX_MS)
             waiter.since_ms = 0;
-        view_set_for_ms(&waiter, now_ms);
+        holder_info_set_times(&waiter, now_ms, -1);
         visitor->on_waiter(visitor->context, &waiter);
     }
 }
@@ -156,6 +158,8 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
     enum rlock_status st;
     size_t n;
 
+    if (quorum->without_scripts)
+        return inspect_commands_lock(quorum, key, deadline, visitor, err);
     st = keys_init(&keys, key, NULL, err);
     for (bool first = true; st == RLOCK_OK && (first || after[0] != '\0'); first = false) {
         begin_request(&request, SCRIPT_INSPECT, &keys);
@@ -211,17 +215,21 @@ static enum rlock_status read_break(const struct quorum *quorum, struct rlock_er
 }
 
 enum rlock_status inspect_break(struct quorum *quorum, const char *key, const char *name,
-                                struct rlock_deadline deadline, struct rlock_error *err)
+                                const char *info, struct rlock_deadline deadline,
+                                struct rlock_error *err)
 {
     const struct resp_value *reply = NULL;
     struct request request;
     struct lock_keys keys;
     enum rlock_status st;
 
+    if (quorum->without_scripts)
+        return inspect_commands_break(quorum, key, name, info, deadline, err);
     st = keys_init(&keys, key, NULL, err);
     if (st == RLOCK_OK) {
         begin_request(&request, SCRIPT_BREAK, &keys);
         request_add(&request, name);
+        request_add(&request, info);
         st = quorum_ask(quorum, &request, deadline, &reply, err);
         if (st >= RLOCK_E_USAGE && quorum_is_unanswered(quorum))
             err_suffix(err, "the lock may have been broken");
@@ -230,11 +238,55 @@ enum rlock_status inspect_break(struct quorum *quorum, const char *key, const ch
     return st == RLOCK_OK ? read_break(quorum, err) : st;
 }
 
-/* ---- all locks ---- */
+/* ---- listing all locks ---- */
 
-static enum rlock_status show_page(const struct resp_value *reply,
-                                   const struct rlock_visitor *visitor, struct rlock_error *err)
+/* Which locks list_server() lists, and the visitor to which it passes them. */
+struct listing {
+    const char *pattern; /* a glob for the keys of locks; NULL: all locks */
+    const struct rlock_visitor *visitor;
+};
+
+/*
+ * Does the caller want this lock? With `on_last_end` SCAN has found more keys than the pattern
+ * matches: see list_server().
+ */
+static bool is_match(const struct listing *listing, const char *key)
 {
+    return listing->visitor->on_last_end == NULL || listing->pattern == NULL ||
+           fnmatch(listing->pattern, key, 0) == 0;
+}
+
+/* The elements of a row in a reply of list.lua; the row may lack those from ROW_ENDED_MS on. */
+enum row_part { ROW_KEY, ROW_VIEW, ROW_ENDED_MS, ROW_STATUS, ROW_IS_LOST, ROW_PARTS };
+
+/*
+ * Shows when and how the last hold of a lock ended, if the lock's row tells it. Leaves out times
+ * and statuses that rlock never writes: another program may have written the entry.
+ */
+static enum rlock_status show_last_end(const struct rlock_visitor *visitor, const char *key,
+                                       const struct resp_value *row, struct rlock_error *err)
+{
+    int64_t ended_ms = resp_int(resp_array_at(row, ROW_ENDED_MS));
+    int64_t status = resp_int(resp_array_at(row, ROW_STATUS));
+    struct rlock_last_end end = {.ended_ms = ended_ms,
+                                 .status = status >= 0 && status <= 255 ? (int)status : -1,
+                                 .is_lost = resp_int(resp_array_at(row, ROW_IS_LOST)) == 1};
+
+    if (visitor->on_last_end == NULL || resp_array_count(row) == ROW_ENDED_MS)
+        return RLOCK_OK;
+    if (resp_array_count(row) != ROW_PARTS || !resp_is_int(resp_array_at(row, ROW_ENDED_MS)) ||
+        !resp_is_int(resp_array_at(row, ROW_STATUS)) ||
+        !resp_is_int(resp_array_at(row, ROW_IS_LOST)))
+        return unexpected(err);
+    if (ended_ms > 0 && ended_ms <= VIEW_LEFT_MAX_MS)
+        visitor->on_last_end(visitor->context, key, &end);
+    return RLOCK_OK;
+}
+
+static enum rlock_status show_page(const struct resp_value *reply, const struct listing *listing,
+                                   struct rlock_error *err)
+{
+    const struct rlock_visitor *visitor = listing->visitor;
     int64_t now_ms = resp_int(resp_array_at(reply, 0));
     enum rlock_status st = RLOCK_OK;
     struct rlock_party holders[VIEW_HOLDERS_MAX];
@@ -245,13 +297,17 @@ static enum rlock_status show_page(const struct resp_value *reply,
         const struct resp_value *row = resp_array_at(reply, i);
         struct rlock_view view = {.name = "", .n_members = 1, .n_alike = 1};
 
-        view.key = resp_string(resp_array_at(row, 0), &n);
+        view.key = resp_string(resp_array_at(row, ROW_KEY), &n);
         if (view.key == NULL)
             return unexpected(err);
-        st = view_parse(resp_array_at(row, 1), now_ms, &view, holders, err);
+        if (!is_match(listing, view.key))
+            continue;
+        st = view_parse(resp_array_at(row, ROW_VIEW), now_ms, &view, holders, err);
         if (st == RLOCK_OK && (view.seen != RLOCK_SEEN_FREE || *view.wrong != '\0') &&
             visitor->on_lock != NULL)
             visitor->on_lock(visitor->context, &view);
+        if (st == RLOCK_OK)
+            st = show_last_end(visitor, view.key, row, err);
     }
     return st;
 }
@@ -273,25 +329,28 @@ static int next_count(int count, size_t n_found)
 }
 
 static enum rlock_status ask_page(struct quorum *quorum, const char *cursor, const char *pattern,
-                                  int count, struct rlock_deadline deadline,
+                                  int count, bool reads_ends, struct rlock_deadline deadline,
                                   const struct resp_value **reply, struct rlock_error *err)
 {
     struct request request;
 
-    script_request(&request, SCRIPT_LIST, 0, false);
+    script_request(&request, SCRIPT_LIST, 0);
     request_add(&request, cursor);
     request_add(&request, pattern != NULL ? pattern : "*");
     request_add_format(&request, "%d", count);
     request_add_format(&request, "%d", LOCKS_PER_PAGE);
     request_add_format(&request, "%zu", quorum->members.reply_bytes - REPLY_SPARE_BYTES);
     request_add_format(&request, "%d", VIEW_HOLDERS_MAX);
+    request_add(&request, reads_ends ? "ends" : "");
     return quorum_ask(quorum, &request, deadline, reply, err);
 }
 
-static enum rlock_status list_server(struct quorum *quorum, const char *pattern,
-                                     struct rlock_deadline deadline,
-                                     const struct rlock_visitor *visitor, struct rlock_error *err)
+/* Lists the locks among the keys of one server that SCAN finds by this pattern; NULL: all keys. */
+static enum rlock_status list_keys(struct quorum *quorum, const struct listing *listing,
+                                   const char *pattern, struct rlock_deadline deadline,
+                                   struct rlock_error *err)
 {
+    bool reads_ends = listing->visitor->on_last_end != NULL;
     const struct resp_value *reply = NULL;
     enum rlock_status st;
     char cursor[32] = "0";
@@ -300,25 +359,48 @@ static enum rlock_status list_server(struct quorum *quorum, const char *pattern,
     size_t n;
 
     do {
-        st = ask_page(quorum, cursor, pattern, count, deadline, &reply, err);
+        st = ask_page(quorum, cursor, pattern, count, reads_ends, deadline, &reply, err);
         while (st == RLOCK_OK && resp_array_count(reply) == 1 &&
                count > 1) { /* the locks in `count` keys don't fit into one reply */
             count /= 2;
-            st = ask_page(quorum, cursor, pattern, count, deadline, &reply, err);
+            st = ask_page(quorum, cursor, pattern, count, reads_ends, deadline, &reply, err);
         }
         if (st != RLOCK_OK)
             return st;
         next = resp_string(resp_array_at(reply, 1), &n);
         if (next == NULL || n == 0 || n >= sizeof cursor)
             return unexpected(err);
-        st = show_page(reply, visitor, err);
+        st = show_page(reply, listing, err);
         memcpy(cursor, next, n + 1);
         count = next_count(count, resp_array_count(reply) - 2);
     } while (st == RLOCK_OK && strcmp(cursor, "0") != 0);
     return st;
 }
 
-/* ---- the primaries of a Cluster ---- */
+/*
+ * With `on_last_end`, a free lock is found by the name of its history, which the caller's pattern
+ * doesn't match. So SCAN then gets a pattern for both names, and is_match() selects the locks.
+ */
+static enum rlock_status list_server(struct quorum *quorum, const void *context,
+                                     struct rlock_deadline deadline, struct rlock_error *err)
+{
+    const struct listing *listing = context;
+    enum rlock_status st;
+    char *pattern;
+
+    if (quorum->without_scripts)
+        return inspect_commands_list(quorum, listing->pattern, deadline, listing->visitor, err);
+    if (listing->visitor->on_last_end == NULL || listing->pattern == NULL)
+        return list_keys(quorum, listing, listing->pattern, deadline, err);
+    pattern = inspect_commands_pattern(listing->pattern);
+    if (pattern == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    st = list_keys(quorum, listing, pattern, deadline, err);
+    free(pattern);
+    return st;
+}
+
+/* ---- visiting the primaries of a Cluster ---- */
 
 /*
  * Sends a request. If the server denies this user the command, or doesn't know it, returns RLOCK_OK
@@ -332,7 +414,7 @@ static enum rlock_status ask_optional(struct quorum *quorum, const struct reques
     enum rlock_status st = quorum_ask(quorum, request, deadline, reply, &fault);
 
     if (st == RLOCK_E_UNSUPPORTED ||
-        (st == RLOCK_E_REFUSED && member_is_let_in(&quorum->members.member[0]))) {
+        (st == RLOCK_E_REFUSED && member_is_logged_in(&quorum->members.member[0]))) {
         *reply = NULL;
         return RLOCK_OK;
     }
@@ -411,10 +493,10 @@ static enum rlock_status ask_for_nodes(struct quorum *quorum, struct rlock_deadl
     return text != NULL && *nodes == NULL ? err_set(err, RLOCK_E_MEMORY, 0, "no memory") : st;
 }
 
-/* Lists the locks of one member; if the member is a Cluster, the locks of all its primaries. */
-static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
-                                     struct rlock_deadline deadline,
-                                     const struct rlock_visitor *visitor, struct rlock_error *err)
+/* Visits the server of one member; if the member is a Cluster, all its primaries. */
+static enum rlock_status visit_member(struct quorum *quorum, inspect_visit *visit,
+                                      const void *context, struct rlock_deadline deadline,
+                                      struct rlock_error *err)
 {
     enum cluster_endpoint endpoint = CLUSTER_BY_ANY;
     struct url by = {.host = NULL};
@@ -431,35 +513,43 @@ static enum rlock_status list_member(struct quorum *quorum, const char *pattern,
     rest = nodes != NULL ? nodes : "";
     for (; st == RLOCK_OK && cluster_next_primary(&rest, &by, endpoint, &primary); n++) {
         member_visit(&quorum->members.member[0], &primary);
-        st = list_server(quorum, pattern, deadline, visitor, err);
+        st = visit(quorum, context, deadline, err);
     }
     if (st == RLOCK_OK && n == 0)
-        st = list_server(quorum, pattern, deadline, visitor, err);
+        st = visit(quorum, context, deadline, err);
     url_fini(&by);
     free(nodes);
     return st;
 }
 
-/* Lists one member after the other: each has its own keys, and so its own SCAN cursor. */
-enum rlock_status inspect_list(struct quorum *quorum, const char *pattern,
-                               struct rlock_deadline deadline, const struct rlock_visitor *visitor,
-                               struct rlock_error *err)
+enum rlock_status inspect_each_server(struct quorum *quorum, inspect_visit *visit,
+                                      const void *context, struct rlock_deadline deadline,
+                                      struct rlock_error *err)
 {
     struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX];
     struct rlock_error fault = {.status = RLOCK_OK};
     enum rlock_status st;
-    size_t listed = 0;
+    size_t visited = 0;
     size_t i;
 
     for (i = 0; i < quorum->members.n; i++) {
         struct quorum one = quorum_alone(quorum, &quorum->members.member[i], pollfds);
 
-        st = list_member(&one, pattern, deadline, visitor, &fault);
+        st = visit_member(&one, visit, context, deadline, &fault);
         if (st == RLOCK_STOPPED)
             return RLOCK_STOPPED;
         member_set_outcome(&quorum->members.member[i], st, &fault);
-        listed += st == RLOCK_OK;
+        visited += st == RLOCK_OK;
     }
-    return listed >= quorum->members.need ? members_check(&quorum->members, err)
-                                          : members_fault(&quorum->members, err);
+    return visited >= quorum->members.need ? members_check(&quorum->members, err)
+                                           : members_fault(&quorum->members, err);
+}
+
+enum rlock_status inspect_list(struct quorum *quorum, const char *pattern,
+                               struct rlock_deadline deadline, const struct rlock_visitor *visitor,
+                               struct rlock_error *err)
+{
+    const struct listing listing = {.pattern = pattern, .visitor = visitor};
+
+    return inspect_each_server(quorum, list_server, &listing, deadline, err);
 }

@@ -20,13 +20,28 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
 enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_deadline deadline, char *mode,
                                size_t room, struct rlock_error *err);
 
+/* Asks one server; `one` is a quorum of this server alone. */
+typedef enum rlock_status inspect_visit(struct quorum *one, const void *context,
+                                        struct rlock_deadline deadline, struct rlock_error *err);
+
+/*
+ * inspect_each_server: calls `visit` for the server of each member, one after the other, as each
+ * has its own keys. If a member is a Cluster, calls it for each of its primaries.
+ *
+ * Returns  RLOCK_OK if a majority of the members was visited, RLOCK_STOPPED, or a fault.
+ */
+enum rlock_status inspect_each_server(struct quorum *quorum, inspect_visit *visit,
+                                      const void *context, struct rlock_deadline deadline,
+                                      struct rlock_error *err);
+
 /* inspect_list: implements rlock_list(). */
 enum rlock_status inspect_list(struct quorum *quorum, const char *pattern,
                                struct rlock_deadline deadline, const struct rlock_visitor *visitor,
                                struct rlock_error *err);
 
-/* inspect_break: implements rlock_break(). */
+/* inspect_break: implements rlock_break(). `info` tells the holders who breaks the lock. */
 enum rlock_status inspect_break(struct quorum *quorum, const char *key, const char *name,
-                                struct rlock_deadline deadline, struct rlock_error *err);
+                                const char *info, struct rlock_deadline deadline,
+                                struct rlock_error *err);
 
 #endif

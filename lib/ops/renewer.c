@@ -7,7 +7,7 @@
  *
  * If the server is part of a Cluster, the first request asks for the nodes of that Cluster. Without
  * this request, the lease could be lost as follows:
- * 1. The server in the URL grants the lock. It is the only node that we know.
+ * 1. The server in the URL, which is the only node that we know, grants the lock.
  * 2. The server dies before the first renewal, and one of its replicas becomes the primary.
  * 3. We know no other node that could tell us the address of the new primary.
  */
@@ -25,22 +25,35 @@
 
 #define BACKOFF_LOW_MS 50
 #define BACKOFF_HIGH_MS 500
+#define WRITE_AGAIN_MS 10
 #define JITTER_PERCENT 10 /* holders that started together don't renew at the same time */
 
-static void write_event(const struct renewer *renewer, struct rlock_event event, const char *text)
+/*
+ * An event is shorter than PIPE_BUF, so write(2) is atomic. If the reader has let the pipe fill up,
+ * write_event drops the whole event, and returns false.
+ */
+static bool write_event(const struct renewer *renewer, struct rlock_event event, const char *text)
 {
-    ssize_t written;
-
     snprintf(event.text, sizeof event.text, "%s", text);
-    /* An event is shorter than PIPE_BUF, so write(2) is atomic. If the reader has let the pipe fill
-     * up, the whole event is dropped. */
-    written = write(renewer->events[1], &event, sizeof event);
-    (void)written;
+    return write(renewer->events[1], &event, sizeof event) == (ssize_t)sizeof event;
 }
 
 /*
- * Returns the pause after a failed renewal. There is none after the first failure, so that one lost
- * packet costs no time. Later pauses are random, so that holders don't retry at the same time.
+ * The thread ends with its last event. If that event were dropped, the reader would wait for the
+ * next one without end, and its command might stay frozen. So the thread tries to write the event
+ * until write(2) succeeds or renewer_stop() is called.
+ */
+static void write_last_event(const struct renewer *renewer, struct rlock_event event,
+                             const char *text, struct rlock_deadline stop)
+{
+    while (!write_event(renewer, event, text) &&
+           clock_sleep(deadline_in(stop, WRITE_AGAIN_MS)) != RLOCK_STOPPED)
+        continue;
+}
+
+/*
+ * Returns the pause after a failed renewal. After the first failure the pause is 0, so that one
+ * lost packet costs no time. Later pauses are random, so that holders don't retry at the same time.
  */
 static int64_t backoff_ms(const struct renewer *renewer)
 {
@@ -79,7 +92,8 @@ static int64_t renew(struct renewer *renewer, struct rlock_deadline stop)
         return RLOCK_NEVER;
     if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED) {
         event.kind = st == RLOCK_RELEASED ? RLOCK_KEPT_RELEASED : RLOCK_KEPT_LOST;
-        write_event(renewer, event, err.text);
+        event.loss = renewer->quorum->loss;
+        write_last_event(renewer, event, err.text, stop);
         return RLOCK_NEVER;
     }
     if (st == RLOCK_OK) {

@@ -34,34 +34,38 @@ enum enough { MAJORITY, ONE, ALL };
 
 /* Rules that hold for some purposes of a broadcast, see purposes[]: one bit each. */
 enum rule {
-    UNDO_ABANDONED = 1,     /* abandoning a member sends it an undo of the request */
-    SUPERSEDES_PENDING = 2, /* is sent even to a member that hasn't answered an earlier request */
-    NEEDS_MEMORY = 4,       /* a yes counts only if the member can't have forgotten a lease */
-    NO_LINGER = 8,          /* the broadcast ends as soon as it is decided */
-    CALLS_ON_SENT = 16,     /* calls the hook on_sent once the request was sent to a majority */
-    GOES_ON_STOPPED = 32    /* leaves members pending, not abandoned, when the caller is stopped */
+    SUPERSEDES_PENDING = 1, /* is sent even to a member that hasn't answered an earlier request */
+    NEEDS_MEMORY = 2,       /* a yes counts only if the member can't have forgotten a lease */
+    NO_LINGER = 4,          /* the broadcast ends as soon as it is decided */
+    CALLS_ON_SENT = 8,      /* calls the hook on_sent once the request was sent to a majority */
+    GOES_ON_STOPPED = 16    /* if the stop descriptor ends the call, members stay pending */
 };
 
 static const struct {
     requests_build *build; /* NULL: the broadcast sends broadcast->request, or CLUSTER NODES */
-    reply_parse *read;     /* NULL: any reply counts as yes, and isn't parsed */
+    enum exchange_task exchange; /* replaces `build` if the owner uses no scripts */
+    reply_parse *read;           /* NULL: any reply counts as yes, and isn't parsed */
     enum enough enough;
     unsigned rules;
+    requests_build *build_behind; /* sent behind a request that is abandoned; NULL: nothing is */
 } purposes[] = {
-    [BROADCAST_ACQUIRE] = {requests_acquire, reply_parse_acquire, MAJORITY,
-                           UNDO_ABANDONED | NEEDS_MEMORY | CALLS_ON_SENT},
-    [BROADCAST_CONFIRM] = {requests_confirm, reply_parse_confirm, MAJORITY,
-                           NEEDS_MEMORY | NO_LINGER},
-    [BROADCAST_UNDO] = {requests_undo, NULL, ONE, 0},
-    [BROADCAST_REQUEUE] = {requests_requeue, NULL, ONE, 0},
-    [BROADCAST_WAIT] = {requests_wait, NULL, ONE, 0},
-    [BROADCAST_RENEW] = {requests_renew, reply_parse_renew, MAJORITY, 0},
-    [BROADCAST_REPAIR] = {requests_acquire, reply_parse_acquire, ONE, UNDO_ABANDONED},
-    [BROADCAST_RELEASE] = {requests_release, reply_parse_release, MAJORITY, SUPERSEDES_PENDING},
-    [BROADCAST_LEAVE] = {requests_leave, reply_parse_release, MAJORITY, SUPERSEDES_PENDING},
-    [BROADCAST_REQUEST] = {NULL, NULL, MAJORITY, 0},
-    [BROADCAST_SLOW_REQUEST] = {NULL, NULL, ALL, 0},
-    [BROADCAST_TOPOLOGY] = {NULL, NULL, ALL, GOES_ON_STOPPED},
+    [BROADCAST_ACQUIRE] = {requests_acquire, EXCHANGE_ACQUIRE, reply_parse_acquire, MAJORITY,
+                           NEEDS_MEMORY | CALLS_ON_SENT, requests_undo},
+    [BROADCAST_CONFIRM] = {requests_confirm, EXCHANGE_NONE, reply_parse_confirm, MAJORITY,
+                           NEEDS_MEMORY | NO_LINGER, NULL},
+    [BROADCAST_UNDO] = {requests_undo, EXCHANGE_UNDO, NULL, ONE, 0, NULL},
+    [BROADCAST_REQUEUE] = {requests_requeue, EXCHANGE_NONE, NULL, ONE, 0, NULL},
+    [BROADCAST_WAIT] = {requests_wait, EXCHANGE_NONE, NULL, ONE, 0, NULL},
+    [BROADCAST_RENEW] = {requests_renew, EXCHANGE_RENEW, reply_parse_renew, MAJORITY, 0, NULL},
+    [BROADCAST_REPAIR] = {requests_acquire, EXCHANGE_NONE, reply_parse_acquire, ONE, 0,
+                          requests_undo},
+    [BROADCAST_RELEASE] = {requests_release, EXCHANGE_RELEASE, reply_parse_release, MAJORITY,
+                           SUPERSEDES_PENDING, requests_release},
+    [BROADCAST_LEAVE] = {requests_leave, EXCHANGE_RELEASE, reply_parse_release, MAJORITY,
+                         SUPERSEDES_PENDING, NULL},
+    [BROADCAST_REQUEST] = {NULL, EXCHANGE_NONE, NULL, MAJORITY, 0, NULL},
+    [BROADCAST_SLOW_REQUEST] = {NULL, EXCHANGE_NONE, NULL, ALL, 0, NULL},
+    [BROADCAST_TOPOLOGY] = {NULL, EXCHANGE_NONE, NULL, ALL, GOES_ON_STOPPED, NULL},
 };
 
 /* Whether this broadcast has sent its request to a member. */
@@ -90,6 +94,14 @@ static int64_t earlier(int64_t a, int64_t b)
 static bool has_rule(const struct broadcast *broadcast, enum rule rule)
 {
     return (purposes[broadcast->purpose].rules & rule) != 0;
+}
+
+/* Returns EXCHANGE_NONE if the request is a script, or a command that the caller gives. */
+static enum exchange_task exchange_of(const struct broadcast *broadcast)
+{
+    return broadcast->owner != NULL && broadcast->owner->without_scripts
+               ? purposes[broadcast->purpose].exchange
+               : EXCHANGE_NONE;
 }
 
 static bool is_skipped(const struct broadcast *broadcast, size_t i)
@@ -144,6 +156,7 @@ static const struct reply *grant_of(const struct broadcast_call *call, size_t i)
     case REPLY_LATE:
     case REPLY_SUPERSEDED:
     case REPLY_RELEASED:
+    case REPLY_BROKEN:
     case REPLY_OTHER_MODE:
         break;
     }
@@ -165,8 +178,8 @@ static bool is_alike(const struct reply *one, const struct reply *other)
 }
 
 /*
- * Weighs an answer by how many members granted the same. Of two answers that equally many members
- * gave, the one whose fence more members gave weighs more.
+ * Weighs an answer by how many members granted the same locks to the same tokens. Between two
+ * answers for which this number is equal, the one whose fence more members returned weighs more.
  */
 static size_t weigh_grant(const struct broadcast_call *call, const struct reply *answer)
 {
@@ -264,6 +277,10 @@ static void add_answer(struct votes *votes, const struct member *member, const s
     case REPLY_GONE:
         votes->n_gone++;
         break;
+    case REPLY_BROKEN:
+        votes->n_gone++;
+        votes->broken_by = answer;
+        break;
     case REPLY_LATE:
         votes->n_late++;
         if (answer->fence > votes->fence)
@@ -271,6 +288,7 @@ static void add_answer(struct votes *votes, const struct member *member, const s
         break;
     case REPLY_SUPERSEDED:
         votes->n_superseded++;
+        votes->newer = answer;
         break;
     case REPLY_RELEASED:
         votes->n_released++;
@@ -298,7 +316,7 @@ static void add_vote(const struct broadcast_call *call, size_t i, struct votes *
         return;
     if (is_of_other_quorum(call, answer))
         votes->other_quorum = answer;
-    if (code_of(call, i) == REPLY_GONE)
+    if (code_of(call, i) == REPLY_GONE || code_of(call, i) == REPLY_BROKEN)
         votes->gone_from |= 1U << i;
     if (grant_of(call, i) == NULL) {
         add_answer(votes, member, answer, code_of(call, i));
@@ -405,6 +423,8 @@ static void ask(struct broadcast_call *call, size_t i)
         build(broadcast->owner, &request, &params);
     if (broadcast->purpose == BROADCAST_TOPOLOGY)
         member_ask_topology(member, limits);
+    else if (exchange_of(broadcast) != EXCHANGE_NONE)
+        member_ask_exchange(member, exchange_of(broadcast), broadcast->owner, limits);
     else
         member_ask(member, build != NULL ? &request : broadcast->request,
                    purposes[broadcast->purpose].read, limits);
@@ -414,8 +434,8 @@ static void ask(struct broadcast_call *call, size_t i)
 
 /*
  * Handles a member that hasn't answered the request of an earlier broadcast. A release can't wait
- * for that answer. It is sent twice, because nobody knows whether the server still reads the
- * connection:
+ * for that answer. The release is sent twice, because nobody knows whether the server still reads
+ * the connection:
  * 1. here, on the old connection, which is then closed. A server that is merely slow executes the
  *    pending request and the release in this order;
  * 2. by the caller, on a new connection. A server that was stopped for a while (SIGSTOP, suspended
@@ -428,14 +448,16 @@ static enum asked ask_after_earlier(struct broadcast_call *call, struct member *
     member_step(member);
     if (member_may_be_asked(member))
         return ASKED;
-    if (has_rule(call->broadcast, SUPERSEDES_PENDING)) {
+    if (has_rule(call->broadcast, SUPERSEDES_PENDING) &&
+        exchange_of(call->broadcast) == EXCHANGE_NONE) {
         purposes[call->broadcast->purpose].build(call->broadcast->owner, &request,
                                                  &(struct requests_params){.block_ms = 0});
-        request_use_eval(&request); /* the connection is closed before a NOSCRIPT arrives */
+        request_use_eval(&request); /* nobody reads a NOSCRIPT: the connection is closed */
         member_abandon(member, &request);
         return ASKED_TWICE;
     }
-    if (rlock_clock_ms() < member_deadline_ms(member))
+    if (!has_rule(call->broadcast, SUPERSEDES_PENDING) &&
+        rlock_clock_ms() < member_deadline_ms(member))
         return WAITS_FOR_EARLIER;
     member_abandon(member, NULL);
     return ASKED;
@@ -456,26 +478,35 @@ static void ask_all(struct broadcast_call *call)
     }
 }
 
+/*
+ * Closes the connection to a member that hasn't answered. Behind an acquire, which the server may
+ * still execute, this sends an undo. Behind a release, which was EVALSHA, this sends the release as
+ * EVAL: nobody will read a NOSCRIPT. If the server executes both, the second one changes nothing.
+ */
 static void abandon(const struct broadcast *broadcast, struct member *member)
 {
-    struct request undo;
+    bool has_exchange = exchange_of(broadcast) != EXCHANGE_NONE; /* member.c sends its undo */
+    requests_build *build = has_exchange ? NULL : purposes[broadcast->purpose].build_behind;
+    struct request behind;
 
-    if (has_rule(broadcast, UNDO_ABANDONED))
-        requests_undo(broadcast->owner, &undo, NULL);
-    member_abandon(member, has_rule(broadcast, UNDO_ABANDONED) ? &undo : NULL);
+    if (build != NULL) {
+        build(broadcast->owner, &behind, NULL);
+        request_use_eval(&behind);
+    }
+    member_abandon(member, build != NULL ? &behind : NULL);
 }
 
 /*
  * Replaces the reply to an earlier broadcast by a fault, when no time is left to ask the member
- * again. The reply must not count in this broadcast: a member that granted an acquire has not
- * confirmed the fence.
+ * again. The reply must not count in this broadcast: for example, a member that granted an acquire
+ * has not confirmed the fence yet.
  */
 static void ignore_reply(struct member *member)
 {
     struct rlock_error err;
 
     err_set(&err, RLOCK_E_UNREACHABLE, 0,
-            "%s: it answered an earlier request so late that it could not be asked again",
+            "%s: answered an earlier request so late that no time was left for the next one",
             member->url.shown);
     member_set_outcome(member, err.status, &err);
 }
@@ -636,12 +667,13 @@ void broadcast_abandon_pending(struct members *members, const struct broadcast *
             abandon(broadcast, &members->member[i]);
 }
 
-bool broadcast_is_unanswered(const struct members *members)
+unsigned broadcast_unanswered(const struct members *members)
 {
+    unsigned unanswered = 0;
     size_t i;
 
     for (i = 0; i < members->n; i++)
         if (members->member[i].state != RLOCK_OK && member_sent_ms(&members->member[i]) != 0)
-            return true;
-    return false;
+            unanswered |= 1U << i;
+    return unanswered;
 }

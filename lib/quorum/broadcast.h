@@ -21,9 +21,9 @@ enum broadcast_purpose {
     BROADCAST_REPAIR, /* write the token again on members that have lost it */
     BROADCAST_RELEASE,
     BROADCAST_LEAVE,        /* remove all that the token wrote, and leave the queue */
-    BROADCAST_REQUEST,      /* send `request`, until a majority has replied */
-    BROADCAST_SLOW_REQUEST, /* send `request`, which may block, until all members have replied */
-    BROADCAST_TOPOLOGY      /* send CLUSTER NODES, until all members have replied */
+    BROADCAST_REQUEST,      /* send `request`; ends when a majority of the members has replied */
+    BROADCAST_SLOW_REQUEST, /* as BROADCAST_REQUEST, but ends when all members have replied */
+    BROADCAST_TOPOLOGY      /* send CLUSTER NODES; ends when all members have replied */
 };
 
 struct broadcast {
@@ -62,11 +62,13 @@ struct votes {
     int64_t sent_ms;       /* when the first request that was granted was sent */
     uint64_t fence;        /* the greatest fence in replies of grants and in REPLY_LATE */
     size_t n_same_fence;   /* members that granted with exactly the fence `fence` */
-    int64_t left_ms;       /* of a renewal: the shortest lease of all members; 0: not told */
+    int64_t left_ms;       /* of a renewal: the shortest lease of all members; 0: not known */
     int64_t ticket;        /* the greatest ticket that a member gave; 0: none gave one */
     size_t n_same_holder;  /* members that name the most frequent holder */
     const struct reply *granted; /* the reply of a member that granted; NULL: there is none */
     const struct reply *held_by; /* the reply of a member that names the holder or the done mark */
+    const struct reply *newer;   /* a reply that names a newer waiter; NULL: n_superseded is 0 */
+    const struct reply *broken_by; /* a reply that says who has broken the lock; NULL: none does */
     const struct reply *other_quorum; /* a reply that names a holder of another quorum */
 };
 
@@ -94,7 +96,10 @@ enum rlock_status broadcast_run(struct members *members, const struct broadcast 
  */
 void broadcast_abandon_pending(struct members *members, const struct broadcast *broadcast);
 
-/* broadcast_is_unanswered: was the last request sent to a member that has not answered it? */
-bool broadcast_is_unanswered(const struct members *members);
+/*
+ * broadcast_unanswered: bit i is set if the last request was sent to member i, and member i has not
+ * answered it.
+ */
+unsigned broadcast_unanswered(const struct members *members);
 
 #endif

@@ -12,6 +12,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/random.h"
+#include "base/reason.h"
+#include "lock/scripts.h"
 #include "server/error_reply.h"
 
 #include <stdio.h>
@@ -19,22 +21,24 @@
 #include <string.h>
 
 #define CLOCK_MAX_MS (INT64_C(1) << 53) /* a server's time above this counts as not known */
-#define CLOCK_SLACK_MS 100  /* a server's clock may jump ahead by so much before we notice */
+#define CLOCK_SLACK_MS 100  /* how far a server's clock may jump ahead between two replies */
 #define REDIRECT_LIMIT 8    /* redirects that are followed in a row, before a back-off */
 #define BACK_OFF_LOW_MS 10  /* the shortest back-off; each back-off is a random time */
 #define BACK_OFF_HIGH_MS 50 /* the longest back-off */
 /* How long a server that the Sentinels named may take until the request can be sent to it. Doubled
  * after each failure. */
 #define TRY_MS 500
-#define FAILURES_MAX 6 /* after so many failures TRY_MS is not doubled again */
-/* A member that has been in use, or is about to block, for so long also sends CLUSTER NODES. */
+#define FAILURES_MAX 6 /* after this many failures TRY_MS is not doubled again */
+/*
+ * A member also sends CLUSTER NODES once it has been in use, or is going to block, for this long.
+ */
 #define LEARN_AFTER_MS 1000
 #define LOCATED_FOR_MS 1000 /* the Sentinels are asked again when their answer is older than this */
 /* While the known primary is connected, the Sentinels get the lesser of these two to answer: */
 #define SENTINELS_MAX_MS 200
 #define SENTINELS_PART 4 /* reply_ms / SENTINELS_PART */
-/* A request that is abandoned less than reply_ms / LATE_PART before its deadline: the server was
- * too slow, and the next request goes to another server, if one is known. */
+/* If a request is abandoned less than reply_ms / LATE_PART before its deadline, or after it, the
+ * server was too slow: the next request goes to another server, if one is known. */
 #define LATE_PART 4
 
 /* How requests find a server, by the kind of server that the URL names. */
@@ -43,7 +47,7 @@ struct server_kind {
     void (*start)(struct member *member);
     /* After this fault of the current server: may another server be able to answer? */
     bool (*knows_another)(const struct member *member, enum rlock_status st);
-    /* The current server fails: the next request goes to another one, if one is known. */
+    /* After a failure of the current server: choose another one for the next request, if known. */
     void (*turn_to_another)(struct member *member);
 };
 
@@ -64,7 +68,7 @@ static bool is_connected(const struct endpoint *endpoint)
     return conn_is_ready(&endpoint->conn);
 }
 
-/* ---- which server is asked ---- */
+/* ---- choosing the server to ask ---- */
 
 static void configure(const struct member *member, struct conn *conn)
 {
@@ -78,7 +82,7 @@ static void configure(const struct member *member, struct conn *conn)
     conn_configure(conn, &settings);
 }
 
-/* Closes the endpoint's connection, and lets it stand for the server `url`. Takes `url`. */
+/* Makes an endpoint another server's: closes the connection, and moves `url` into the endpoint. */
 static void set_endpoint(struct member *member, struct endpoint *endpoint, struct url *url)
 {
     conn_fini(&endpoint->conn);
@@ -89,7 +93,7 @@ static void set_endpoint(struct member *member, struct endpoint *endpoint, struc
     endpoint->id = ++member->route.last_id;
 }
 
-/* Makes the server `url` the primary; route->redirect becomes the former one. Takes `url`. */
+/* Makes the server `url` the primary; route->redirect becomes the former one. Empties `url`. */
 static void set_primary(struct member *member, struct url *url)
 {
     struct member_route *route = &member->route;
@@ -118,7 +122,7 @@ static void leave_replica(struct member *member)
     member->server.knows_clock = false; /* the next connection may lead to another server */
 }
 
-/* ---- from open to close ---- */
+/* ---- opening and closing a member ---- */
 
 enum rlock_status member_open(struct member *member, const char *url, const char *password,
                               struct password_source *password_source, struct rlock_error *err)
@@ -152,8 +156,10 @@ enum rlock_status member_open_sentinels(struct member *member, const char *user,
     if (!has_sentinels(member))
         return RLOCK_OK;
     if (user != NULL && password == NULL && !password_source_is_set(password_source))
-        return err_set(err, RLOCK_E_CONFIG, 0, "%s: a user for the Sentinels, but no password",
-                       member->url.shown);
+        return err_set(
+            err, RLOCK_E_CONFIG, 0,
+            "%s: a user for the Sentinels is set, but no password (--sentinel-password-file)",
+            member->url.shown);
     for (i = 0; user != NULL && i < member->url.n_sentinels; i++)
         if (url_set_user(&member->url.sentinel[i], user, err) != RLOCK_OK)
             return RLOCK_E_MEMORY;
@@ -205,6 +211,7 @@ static void free_request(struct member_request *request)
     free(request->bytes);
     request->bytes = NULL;
     request->n_bytes = 0;
+    exchange_end(&request->exchange);
 }
 
 void member_forget_password(struct member *member)
@@ -262,6 +269,40 @@ static bool is_time_for_topology(const struct member *member)
             rlock_clock_ms() >= route->first_ms + LEARN_AFTER_MS);
 }
 
+static uint64_t connection_id(const struct member *member)
+{
+    const struct endpoint *current = member->route.current;
+
+    return (uint64_t)current->id << 32 | current->conn.n_connections;
+}
+
+uint64_t member_connection(const struct member *member)
+{
+    return connection_id(member);
+}
+
+/* Returns the only connection by which the request may be sent; 0: any. */
+static uint64_t needed_connection(const struct member_request *request)
+{
+    return exchange_needs_connection(&request->exchange) ? request->exchange.watched_on
+                                                         : request->connection;
+}
+
+/*
+ * A request that relies on WATCH must go by the connection on which the key is watched. If that was
+ * closed, the request ends in a fault before it is sent, and the caller begins again.
+ */
+static enum rlock_status check_connection(struct member *member, enum rlock_status st)
+{
+    uint64_t needed = needed_connection(&member->request);
+
+    if (st != RLOCK_PENDING || needed == 0 || connection_id(member) == needed)
+        return st;
+    conn_abandon(&member->route.current->conn, NULL);
+    return err_set(&member->err, RLOCK_E_SERVER, 0,
+                   "the connection was closed between WATCH and EXEC");
+}
+
 /* Sends the request to a server. Connects first, if the connection is closed. */
 static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint,
                                 enum conn_preamble preamble)
@@ -282,7 +323,10 @@ static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint
         preamble = CONN_CLUSTER_NODES;
     st = conn_start_request(conn, preamble, request->bytes, request->n_bytes, deadline,
                             &member->err);
-    if (conn->preamble == CONN_CLUSTER_NODES) /* conn may have chosen INFO instead */
+    if (st == RLOCK_PENDING)
+        conn_expect_replies(conn, request->n_replies);
+    st = check_connection(member, st);
+    if (conn->preamble == CONN_CLUSTER_NODES) /* a new connection may have sent INFO instead */
         member->route.knows_topology = true;
     return st;
 }
@@ -304,9 +348,9 @@ static enum rlock_status back_off(struct member *member, enum rlock_status st)
     return RLOCK_PENDING;
 }
 
-/* ---- error replies ---- */
+/* ---- acting on error replies ---- */
 
-/* Follows a MOVED or ASK of a Cluster's node to the node `to`. Takes `to`. */
+/* Follows a MOVED or ASK of a Cluster's node to the node `to`. Empties `to`. */
 static enum rlock_status follow_redirect(struct member *member, enum error_reply kind,
                                          struct url *to, enum rlock_status st)
 {
@@ -315,8 +359,8 @@ static enum rlock_status follow_redirect(struct member *member, enum error_reply
 
     if (to->is_tls && to->alias == NULL && url_is_number(to->host) && !route->knows_topology &&
         ++request->n_redirects <= REDIRECT_LIMIT) {
-        /* `to` has only the node's IP address. Its certificate may be for its host name, which
-         * CLUSTER NODES tells. */
+        /* `to` has only the node's IP address. The node's certificate may be for its host name,
+         * which CLUSTER NODES tells. */
         url_fini(to);
         return ask_at(member, route->current, CONN_CLUSTER_NODES);
     }
@@ -336,19 +380,28 @@ static enum rlock_status follow_redirect(struct member *member, enum error_reply
     return ask_at(member, route->redirect, CONN_ASKING);
 }
 
+/*
+ * Sends request->bytes to the server that has just answered. If the last request was sent there by
+ * an ASK redirect, ASKING precedes this one, too.
+ */
+static enum rlock_status ask_there_again(struct member *member)
+{
+    struct endpoint *current = member->route.current;
+    bool is_asking = current->conn.preamble == CONN_ASKING;
+
+    return ask_at(member, current, is_asking ? CONN_ASKING : CONN_NO_PREAMBLE);
+}
+
 /* Sends the script's text by EVAL: the server doesn't know its SHA1, or denies EVALSHA. */
 static enum rlock_status use_eval(struct member *member)
 {
     struct member_request *request = &member->request;
-    struct endpoint *current = member->route.current;
-    bool is_asking = current->conn.preamble == CONN_ASKING;
     const char *script = request->script;
     enum rlock_status st;
 
     request->script = NULL;
     st = request_encoded_use_eval(script, &request->bytes, &request->n_bytes, &member->err);
-    return st != RLOCK_OK ? st
-                          : ask_at(member, current, is_asking ? CONN_ASKING : CONN_NO_PREAMBLE);
+    return st != RLOCK_OK ? st : ask_there_again(member);
 }
 
 /* Did a server refuse a password that was looked up? Then a new lookup may find another one. */
@@ -358,8 +411,7 @@ static bool is_password_replaceable(const struct member *member)
 
     if (member->err.reason == RLOCK_REASON_SENTINEL_LOGIN)
         return password_source_is_set(route->sentinel.settings.password_source);
-    return member->err.reason == RLOCK_REASON_LOGIN &&
-           conn_looks_password_up(&route->current->conn);
+    return reason_is_login(member->err.reason) && conn_looks_password_up(&route->current->conn);
 }
 
 bool member_may_retry_password(const struct member *member)
@@ -369,8 +421,8 @@ bool member_may_retry_password(const struct member *member)
 }
 
 /*
- * Is the request to be sent again with a password that is looked up again? Once for each request:
- * the password may have changed since the last lookup.
+ * Must the member look the password up again, and send the request again? The password may have
+ * changed since the last lookup, so the member looks it up again once for each request.
  */
 static bool is_to_retry_password(struct member *member, enum rlock_status st)
 {
@@ -391,16 +443,19 @@ static bool is_redirect(enum error_reply kind)
  * Acts on an error reply. Returns RLOCK_PENDING if the request was sent again or will be, else the
  * fault that the reply means.
  */
-static enum rlock_status handle_error_reply(struct member *member)
+static enum rlock_status handle_error_reply(struct member *member, const char *reply)
 {
     struct conn *conn = &member->route.current->conn;
-    const char *reply = resp_error(member->reply);
     enum error_reply kind;
     enum rlock_status st = error_reply_read(reply, conn_password(conn), &kind, &member->err);
-    bool is_login = member->err.reason == RLOCK_REASON_LOGIN;
+    bool is_login = reason_is_login(member->err.reason);
     struct url to = {.host = NULL};
     enum rlock_status redirected;
+    char place[SCRIPT_PLACE_BYTES];
 
+    /* an error without a known reason may be a bug in the script: name the script's line */
+    if (member->err.reason == RLOCK_REASON_NONE && script_find_place(reply, place))
+        err_suffix(&member->err, place);
     if (kind != ERROR_REPLY_PARTLY_EXECUTED)
         member->request.sent_ms = 0; /* the server has executed no part of the request */
     if (kind == ERROR_REPLY_NOSCRIPT && member->request.script != NULL)
@@ -410,8 +465,6 @@ static enum rlock_status handle_error_reply(struct member *member)
         if (redirected != RLOCK_OK)
             return redirected;
     }
-    if (is_login && conn->url->user != NULL && conn_password(conn) == NULL)
-        err_suffix(&member->err, "no password was given for this user");
     if (!conn_is_ready(conn) || is_login)
         conn_abandon(conn, NULL);
     if (is_to_retry_password(member, st) || kind == ERROR_REPLY_TRY_AGAIN)
@@ -419,7 +472,7 @@ static enum rlock_status handle_error_reply(struct member *member)
     return is_redirect(kind) ? follow_redirect(member, kind, &to, st) : st;
 }
 
-/* ---- how a request ends ---- */
+/* ---- ending a request ---- */
 
 static bool is_demoted(const struct member *member, enum rlock_status st)
 {
@@ -427,9 +480,9 @@ static bool is_demoted(const struct member *member, enum rlock_status st)
 }
 
 /* Did the lookup of the password fail? The server isn't at fault: the message doesn't name it. */
-static bool is_lookup_fault(const struct member *member, enum rlock_status st)
+static bool is_lookup_fault(const struct member *member)
 {
-    return member->err.reason == RLOCK_REASON_LOGIN && st != RLOCK_E_REFUSED;
+    return member->err.reason == RLOCK_REASON_PASSWORD_LOOKUP;
 }
 
 /* Keeps the reply to what conn sent before the request: CLUSTER NODES or INFO. */
@@ -442,13 +495,6 @@ static void read_preamble_reply(struct member *member, struct conn *conn)
     else if (text != NULL)
         server_identity_read(&member->server.identity, text);
     free(text);
-}
-
-static uint64_t connection_id(const struct member *member)
-{
-    const struct endpoint *current = member->route.current;
-
-    return (uint64_t)current->id << 32 | current->conn.n_connections;
 }
 
 /*
@@ -464,25 +510,31 @@ static void note_clock(struct member *member, int64_t server_ms)
         member->server.ahead_ms = server_ms - member->request.sent_ms;
 }
 
-/* Parses the reply. A malformed one is a fault, but no reason to ask another server. */
-static void read_answer(struct member *member)
+/* Notes what the parsed answer says about the server's clock and about a grant. */
+static void note_answer(struct member *member)
 {
     const struct reply *answer = &member->answer;
 
-    member->state = member->request.read(member->reply, &member->answer, &member->err);
-    if (member->state != RLOCK_OK) {
-        err_prefix(&member->err, member->url.shown);
-        return;
-    }
     note_clock(member, answer->server_ms);
     if (answer->code == REPLY_OK || answer->code == REPLY_RESTORED)
         member->server.grant_connection = connection_id(member);
 }
 
+/* Parses the reply. A malformed reply is a fault, but no reason to ask another server. */
+static void read_answer(struct member *member)
+{
+    member->state = member->request.read(member->reply, &member->answer, &member->err);
+    if (member->state == RLOCK_OK)
+        note_answer(member);
+    else
+        err_prefix(&member->err, member->url.shown);
+}
+
 /*
  * Acts on a fault of the current server: turns to another server, and sends the request again if no
- * server has executed it. Returns RLOCK_PENDING then, else the fault. Forgets the server's clock:
- * the next reply may come from another server. A BLPOP that failed (block_ms) is no sign of that.
+ * server has executed it. Returns RLOCK_PENDING then, else the fault. Forgets the server's clock,
+ * because the next reply may come from another server; but not after a BLPOP (block_ms), which may
+ * fail for other reasons.
  */
 static enum rlock_status handle_fault(struct member *member, enum rlock_status st)
 {
@@ -495,34 +547,119 @@ static enum rlock_status handle_fault(struct member *member, enum rlock_status s
         if (member->request.sent_ms == 0)
             st = back_off(member, st);
     }
-    if (st > RLOCK_PENDING && !is_lookup_fault(member, st))
+    if (st > RLOCK_PENDING && !is_lookup_fault(member))
         err_prefix(&member->err, member->route.current->url.shown);
     return st;
+}
+
+/* ---- without scripts: several requests, one after the other ---- */
+
+/* Encodes the next request of the exchange into request->bytes. */
+static enum rlock_status encode_next(struct member *member)
+{
+    struct member_request *request = &member->request;
+    struct request next;
+
+    if (request->bytes != NULL)
+        explicit_bzero(request->bytes, request->n_bytes); /* it contains tokens */
+    free(request->bytes);
+    request->bytes = NULL;
+    request->n_bytes = 0;
+    exchange_build(&request->exchange, &member->server.commands, &next);
+    request->n_replies = (size_t)next.n_commands;
+    return request_encode(&next, &request->bytes, &request->n_bytes, &member->err);
+}
+
+/*
+ * Handles an error reply that ends an exchange. If the reply is that to the first command of the
+ * request, the server has executed no command of the request, and the member may send the request
+ * to another server. If the reply is that to a later command, the exchange fails.
+ */
+static enum rlock_status handle_refusal(struct member *member, const char *refusal)
+{
+    const struct resp_value *first = resp_array_at(member->reply, 0);
+    enum rlock_status st;
+    enum error_reply kind;
+
+    if (first == NULL || resp_error(first) == refusal)
+        return handle_error_reply(member, refusal);
+    st =
+        error_reply_read(refusal, conn_password(&member->route.current->conn), &kind, &member->err);
+    member->request.sent_ms = 0;
+    return st;
+}
+
+/*
+ * Reads the replies to a request of an exchange, and sends the next request of the exchange. The
+ * lease counts from the sending of the request that wrote the value, and not from the sending of
+ * the requests before or after.
+ */
+static enum rlock_status step_exchange(struct member *member)
+{
+    struct member_request *request = &member->request;
+    const char *refusal = NULL;
+    enum rlock_status st =
+        exchange_read(&request->exchange, member->reply, &member->server.commands,
+                      connection_id(member), &member->answer, &refusal, &member->err);
+
+    if (request->exchange.has_written && request->written_ms == 0)
+        request->written_ms = request->sent_ms;
+    if (refusal != NULL)
+        return handle_refusal(member, refusal);
+    if (st == RLOCK_OK)
+        return RLOCK_OK;
+    request->sent_ms = 0; /* the next request isn't sent yet */
+    if (st == RLOCK_PENDING)
+        st = encode_next(member);
+    return st == RLOCK_OK ? ask_there_again(member) : st;
+}
+
+/*
+ * Acts on a whole reply. The reply to AUTH, SELECT or ROLE comes here only if it is an error. If
+ * the request has several commands, acts on the first reply alone: if that is an error, such as
+ * MOVED, the later commands have most likely failed in the same way. The caller reads the other
+ * replies.
+ */
+static enum rlock_status act_on_reply(struct member *member)
+{
+    const struct resp_value *first = resp_array_at(member->reply, 0);
+    const char *error = resp_error(member->reply);
+
+    if (member->request.exchange.task != EXCHANGE_NONE &&
+        conn_is_ready(&member->route.current->conn))
+        return step_exchange(member);
+    if (error == NULL && member->request.n_replies > 1 && first != NULL)
+        error = resp_error(first);
+    return error != NULL ? handle_error_reply(member, error) : RLOCK_OK;
 }
 
 /* Acts on the result of a step of the connection: RLOCK_OK (a reply), RLOCK_PENDING or a fault. */
 static void settle(struct member *member, enum rlock_status st)
 {
     struct conn *conn = &member->route.current->conn;
-    /* An error reply to CLUSTER NODES ends the request well: the server is no Cluster node, or the
-     * user lacks the right. */
+    /* An error reply to CLUSTER NODES is no fault: the server is no node of a Cluster, or the user
+     * lacks the right. */
     bool is_topology = member->request.task == MEMBER_TOPOLOGY && conn_is_ready(conn);
 
     member->request.sent_ms = conn->sent_ms;
     read_preamble_reply(member, conn);
-    if (st == RLOCK_OK && resp_error(member->reply) != NULL && !is_topology)
-        st = handle_error_reply(member);
-    else if (st == RLOCK_OK)
+    if (st == RLOCK_OK && !is_topology)
+        st = act_on_reply(member);
+    if (member->request.written_ms != 0)
+        member->request.sent_ms = member->request.written_ms;
+    if (st == RLOCK_OK) {
         member->route.n_failures = 0;
-    if (st == RLOCK_OK)
         member->server.has_answered = true;
+    }
     if (st == RLOCK_OK && member->request.task == MEMBER_TOPOLOGY &&
         conn->preamble != CONN_CLUSTER_NODES) /* the new connection has only sent INFO */
         st = ask_at(member, member->route.current, CONN_CLUSTER_NODES);
     if (st > RLOCK_PENDING)
         st = handle_fault(member, st);
     member->state = st;
-    if (st == RLOCK_OK && member->request.read != NULL)
+    if (st == RLOCK_OK && member->request.exchange.task != EXCHANGE_NONE)
+        note_answer(member);
+    else if (st == RLOCK_OK && member->request.read != NULL)
         read_answer(member);
 }
 
@@ -543,7 +680,7 @@ static bool cluster_knows_another(const struct member *member, enum rlock_status
     return is_gone(st) && cluster_is_known(&member->route.cluster);
 }
 
-/* If the target of an ASK fails, the primary stays: it may still work. */
+/* Turns to another node if the primary has failed. If the target of an ASK failed, does nothing. */
 static void turn_to_another_node(struct member *member)
 {
     struct member_route *route = &member->route;
@@ -555,9 +692,9 @@ static void turn_to_another_node(struct member *member)
 }
 
 /*
- * Ask the Sentinels for the primary, then send the request there. Sentinels are asked also while
- * the primary that we know answers, as they may have replaced it; but then they get less time, and
- * if they don't answer, that primary is asked.
+ * Asks the Sentinels for the primary, then sends the request there. Asks them also while the
+ * primary that we know answers, as they may have replaced it. In this case the Sentinels get less
+ * time, and if they don't answer, the request goes to the primary that we know.
  */
 static void start_at_sentinels(struct member *member)
 {
@@ -594,7 +731,7 @@ static void turn_to_another_primary(struct member *member)
     sentinel_avoid(&route->sentinel, &route->primary->url);
 }
 
-/* A server that is named by its address may turn out to be a node of a Cluster. */
+/* The functions for a URL with an address: the server there may be a node of a Cluster. */
 static const struct server_kind by_address = {start_at_primary, cluster_knows_another,
                                               turn_to_another_node};
 static const struct server_kind by_sentinels = {start_at_sentinels, sentinels_know_another,
@@ -608,7 +745,7 @@ static const struct server_kind *kind_of(const struct member *member)
     return kinds[member->url.kind];
 }
 
-/* ---- a request ---- */
+/* ---- starting, stepping and abandoning a request ---- */
 
 static void begin(struct member *member, enum member_task task, reply_parse *read,
                   struct member_limits limits)
@@ -619,6 +756,7 @@ static void begin(struct member *member, enum member_task task, reply_parse *rea
     member->route.current = member->route.primary;
     if (member->route.first_ms == 0)
         member->route.first_ms = rlock_clock_ms();
+    member->request.n_replies = 1;
     if (read != NULL)
         member->server.grant_connection = 0;
 }
@@ -629,24 +767,57 @@ void member_ask_topology(struct member *member, struct member_limits limits)
     kind_of(member)->start(member);
 }
 
+/* Has the member been sent CLUSTER NODES, and not answered yet? */
+static bool is_asking_topology(const struct member *member)
+{
+    return member->state == RLOCK_PENDING && member->request.phase == MEMBER_EXCHANGING;
+}
+
+/*
+ * Sends the first request. `st` is the result of encoding it. If the reply to CLUSTER NODES has not
+ * come yet (is_behind_topology), sends the request after CLUSTER NODES on the same connection.
+ */
+static void start(struct member *member, enum rlock_status st, bool is_behind_topology)
+{
+    struct member_request *request = &member->request;
+    struct conn *conn = &member->route.current->conn;
+
+    request->try_deadline_ms = request->limits.connect_deadline_ms;
+    if (st == RLOCK_OK && is_behind_topology) {
+        st = conn_append_request(conn, request->bytes, request->n_bytes, &member->err);
+        conn_expect_replies(conn, request->n_replies);
+        settle(member, st);
+    } else if (st == RLOCK_OK) {
+        kind_of(member)->start(member);
+    } else {
+        member->state = st;
+    }
+}
+
 void member_ask(struct member *member, const struct request *request, reply_parse *read,
                 struct member_limits limits)
 {
-    bool is_behind_topology =
-        member->state == RLOCK_PENDING && member->request.phase == MEMBER_EXCHANGING;
+    bool is_behind_topology = is_asking_topology(member);
     enum rlock_status st;
 
     begin(member, MEMBER_REQUEST, read, limits);
     member->request.script = request->script;
-    member->request.try_deadline_ms = limits.connect_deadline_ms;
+    member->request.connection = request->connection;
+    member->request.n_replies = (size_t)request->n_commands;
     st = request_encode(request, &member->request.bytes, &member->request.n_bytes, &member->err);
-    if (st == RLOCK_OK && is_behind_topology)
-        settle(member, conn_append_request(&member->route.current->conn, member->request.bytes,
-                                           member->request.n_bytes, &member->err));
-    else if (st == RLOCK_OK)
-        kind_of(member)->start(member);
-    else
-        member->state = st;
+    start(member, st, is_behind_topology);
+}
+
+void member_ask_exchange(struct member *member, enum exchange_task task, const struct owner *owner,
+                         struct member_limits limits)
+{
+    bool is_behind_topology = is_asking_topology(member);
+    int64_t server_ms = member->server.knows_clock ? rlock_clock_ms() + member->server.ahead_ms : 0;
+
+    begin(member, MEMBER_REQUEST, NULL, limits);
+    member->server.grant_connection = 0;
+    exchange_begin(&member->request.exchange, task, owner, server_ms);
+    start(member, encode_next(member), is_behind_topology);
 }
 
 bool member_may_be_asked(const struct member *member)
@@ -655,8 +826,9 @@ bool member_may_be_asked(const struct member *member)
 }
 
 /*
- * Goes on with asking the Sentinels. When they have answered, sends the request to the primary that
- * they name. If they haven't answered in time, sends it to the known primary if that is connected.
+ * Goes on with asking the Sentinels. When the Sentinels have answered, sends the request to the
+ * primary that they name. If the Sentinels haven't answered in time, and the known primary is
+ * connected, sends the request to the known primary.
  */
 static void step_locating(struct member *member)
 {
@@ -686,7 +858,7 @@ static void step_locating(struct member *member)
         member->state = st;
 }
 
-/* Has the server that the Sentinels named not been connected by try_deadline_ms? */
+/* Has try_deadline_ms passed, and is the server that the Sentinels named not connected yet? */
 static bool is_try_over(const struct member *member)
 {
     const struct member_request *request = &member->request;
@@ -719,13 +891,14 @@ void member_step(struct member *member)
     }
 }
 
-void member_abandon(struct member *member, const struct request *undo)
+void member_abandon(struct member *member, const struct request *behind)
 {
     struct conn *conn = &member->route.current->conn;
-    /* A caller that gives up long before the request's deadline was stopped, or has no more time:
-     * then the server isn't at fault. */
+    /* If the caller gives up long before the request's deadline, because its stop descriptor is
+     * readable or its own time is over, the server isn't at fault. */
     bool is_late = rlock_clock_ms() >=
                    member_deadline_ms(member) - member->request.limits.reply_ms / LATE_PART;
+    struct request undo;
 
     switch (member->request.phase) {
     case MEMBER_LOCATING:
@@ -741,8 +914,11 @@ void member_abandon(struct member *member, const struct request *undo)
     }
     member->state = err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", conn_timeout_text(conn));
     err_prefix(&member->err, member->route.current->url.shown);
-    member->request.sent_ms = conn->sent_ms;
-    conn_abandon(conn, undo);
+    if (member->request.written_ms == 0)
+        member->request.sent_ms = conn->sent_ms;
+    if (behind == NULL && exchange_build_undo(&member->request.exchange, &undo))
+        behind = &undo;
+    conn_abandon(conn, behind);
     if (member->request.limits.block_ms == 0)
         member->server.knows_clock = false;
     if (is_late)
@@ -769,7 +945,7 @@ bool member_has_heard(const struct member *member)
     return member->route.primary->conn.has_received || member->route.redirect->conn.has_received;
 }
 
-bool member_is_let_in(const struct member *member)
+bool member_is_logged_in(const struct member *member)
 {
     return is_connected(member->route.primary);
 }
@@ -781,6 +957,10 @@ bool member_has_password(const struct member *member)
 
 int64_t member_sent_ms(const struct member *member)
 {
+    const struct exchange *exchange = &member->request.exchange;
+
+    if (exchange->task != EXCHANGE_NONE && !exchange_may_have_written(exchange))
+        return 0;
     return member->request.sent_ms;
 }
 

@@ -18,7 +18,7 @@
 #ifndef MEMBER_H
 #define MEMBER_H
 
-#include "lock/replies.h"
+#include "lock/exchange.h"
 #include "server/cluster.h"
 #include "server/sentinel.h"
 #include "server/server_info.h"
@@ -28,7 +28,7 @@
 
 /* How long a request may take, and whether CLUSTER NODES may be sent with it. */
 struct member_limits {
-    int64_t connect_deadline_ms; /* the request must be sent by then, on rlock_clock_ms() */
+    int64_t connect_deadline_ms; /* when the request must be sent, on rlock_clock_ms() */
     int64_t block_ms;            /* how long a blocking command (BLPOP) may block; 0: it doesn't */
     int64_t reply_ms;        /* how long the reply may take after the sending, beside block_ms */
     bool may_learn_topology; /* the member may send CLUSTER NODES before the request, to find the
@@ -55,12 +55,16 @@ struct member_request {
     enum member_phase phase;
     char *bytes; /* the encoded request; NULL for MEMBER_TOPOLOGY */
     size_t n_bytes;
+    size_t n_replies;         /* how many replies come: one for each command in `bytes` */
+    uint64_t connection;      /* the only connection that may be used; 0: any */
+    struct exchange exchange; /* without scripts: the operation; else its task is EXCHANGE_NONE */
     const char *script; /* text of the script that the request's EVALSHA names; NULL: no EVALSHA */
     reply_parse *read;  /* parses the reply into `answer`; NULL: the caller parses the reply */
     struct member_limits limits;
+    int64_t written_ms; /* of an exchange: the sent_ms of its first request that wrote; 0: none */
     int64_t sent_ms; /* just before the request's first byte was sent; 0: no server has executed the
-                        request (it was not sent, or the server replied so) */
-    int64_t try_deadline_ms;   /* if not connected by then, the member tries another server */
+                        request (it was not sent, or an error reply says that it wasn't executed) */
+    int64_t try_deadline_ms;   /* when the member, if not connected, tries another server */
     int64_t retry_at_ms;       /* in MEMBER_BACKING_OFF: when to send the request again */
     int n_redirects;           /* redirects followed since the last back-off */
     bool has_retried_password; /* the password was looked up again because a server refused it */
@@ -91,8 +95,9 @@ struct member_route {
 /* What the server has told of itself. */
 struct member_server {
     struct server_identity identity; /* from INFO; all of it "" and 0: not known yet */
-    int64_t ahead_ms;  /* the server's clock minus rlock_clock_ms(), or a little more */
-    bool knows_clock;  /* ahead_ms is valid */
+    int64_t ahead_ms; /* the server's clock minus rlock_clock_ms(), or a little more */
+    bool knows_clock; /* ahead_ms is valid */
+    struct exchange_server commands; /* which commands that compare and write the server has */
     bool has_answered; /* the server has answered a request, so it accepted the password then */
     uint64_t grant_connection; /* connection_id() of the last grant; 0: no lock was granted */
 };
@@ -104,7 +109,7 @@ struct member {
     struct tls_context *tls;                 /* borrowed; for rediss:// */
     size_t reply_bytes;                      /* the longest reply that is accepted */
     bool is_one_of_several; /* the quorum has more members: send INFO on each new connection, to
-                               know which server it leads to, and since when that runs */
+                               know which server it leads to, and since when the server runs */
     struct member_route route;
     struct member_server server;
     struct member_request request;
@@ -116,8 +121,8 @@ struct member {
 
 /*
  * member_open: parse the URL, without connecting. The member uses the password in the URL; if there
- * is none, `password`; if that is NULL, what `password_source` finds. Both are borrowed, and may be
- * NULL.
+ * is none, `password`; if that is NULL, what `password_source` finds. `password` and
+ * `password_source` are borrowed, and may be NULL.
  */
 enum rlock_status member_open(struct member *member, const char *url, const char *password,
                               struct password_source *password_source, struct rlock_error *err);
@@ -139,8 +144,9 @@ enum rlock_status member_open_one_sentinel(struct member *member, const struct m
 void member_set_tls(struct member *member, struct tls_context *tls);
 
 /*
- * member_join: set how many members the quorum has, and the longest reply that is accepted. Of
- * several members each is asked which server it is, as they must be different servers.
+ * member_join: set how many members the quorum has, and the longest reply that is accepted. If the
+ * quorum has several members, each new connection asks which server it leads to (INFO), because the
+ * members must be different servers.
  */
 void member_join(struct member *member, size_t n_members, size_t reply_bytes);
 
@@ -149,19 +155,30 @@ void member_close(struct member *member);
 /* member_forget_password: clear all copies of passwords; the member can't connect any more. */
 void member_forget_password(struct member *member);
 
-/* member_visit: ask the server `url` from now on, and don't look for others. Takes `url`. */
+/*
+ * member_visit: ask only the server of `url` from now on. Takes the URL over, and leaves `url`
+ * empty.
+ */
 void member_visit(struct member *member, struct url *url);
 
 /*
  * member_ask: start a request, without blocking. `request` is borrowed for the call. The member
- * follows redirects, and asks Sentinels or other nodes of the Cluster, all within `limits`. It
- * sends the request again if no server has executed it, and never if a server may have executed it.
- * The caller first checks member_may_be_asked().
+ * follows redirects, and asks Sentinels or other nodes of the Cluster, all within `limits`. The
+ * member sends the request again if no server has executed it, and never if a server may have
+ * executed it. The caller first checks member_may_be_asked().
  *
  *   read  parses the reply into `answer`; NULL: the caller reads `reply` itself
  */
 void member_ask(struct member *member, const struct request *request, reply_parse *read,
                 struct member_limits limits);
+
+/*
+ * member_ask_exchange: start an operation on the lock of `owner` without scripts, which takes
+ * several requests. As member_ask(), but `owner` is borrowed until the last reply has come.
+ * `answer` becomes the result.
+ */
+void member_ask_exchange(struct member *member, enum exchange_task task, const struct owner *owner,
+                         struct member_limits limits);
 
 /*
  * member_ask_topology: send CLUSTER NODES, so that the member can ask other nodes if this one dies.
@@ -172,7 +189,8 @@ void member_ask_topology(struct member *member, struct member_limits limits);
 bool member_may_be_asked(const struct member *member);
 
 /*
- * member_lacks_topology: may the server be a node of a Cluster that CLUSTER NODES wasn't sent to?
+ * member_lacks_topology: may the primary be a node of a Cluster, and has the member not sent it
+ * CLUSTER NODES yet?
  */
 bool member_lacks_topology(const struct member *member);
 
@@ -191,9 +209,10 @@ void member_step(struct member *member);
 
 /*
  * member_abandon: end a pending request with a fault. If the server may have received the request,
- * send `undo` after it on the same connection (NULL: send nothing). Then close the connection.
+ * send `behind` after it on the same connection; with NULL for `behind`, send an undo if the
+ * request is an exchange that acquires, else nothing. Then close the connection.
  */
-void member_abandon(struct member *member, const struct request *undo);
+void member_abandon(struct member *member, const struct request *behind);
 
 /*
  * member_set_outcome: set `state` and, if it is a fault, `err`. For a caller that sent several
@@ -214,14 +233,20 @@ const struct url *member_primary_url(const struct member *member);
 /* member_has_heard: has one of the member's servers ever sent a byte? */
 bool member_has_heard(const struct member *member);
 
-/* member_is_let_in: is the member connected to its primary, and logged in? */
-bool member_is_let_in(const struct member *member);
+/* member_is_logged_in: is the member connected to its primary, and logged in? */
+bool member_is_logged_in(const struct member *member);
 
 /* member_has_password: does the member send its primary a password, from whatever source? */
 bool member_has_password(const struct member *member);
 
-/* member_sent_ms: when the last request was sent, or just before; 0: no server executed it. */
+/*
+ * member_sent_ms: when the last request was sent, or just before; 0: no server executed it, or it
+ * is a request of an exchange that has written nothing yet.
+ */
 int64_t member_sent_ms(const struct member *member);
+
+/* member_connection: identifies the connection by which the last request was sent; never 0. */
+uint64_t member_connection(const struct member *member);
 
 /* member_has_granted: did the last request with a `read` get REPLY_OK or REPLY_RESTORED? */
 bool member_has_granted(const struct member *member);

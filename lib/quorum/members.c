@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * members: the members of a quorum, who they are, and which of them count.
+ * members: the members of a quorum, which servers they are, and whose votes count.
  *
  * A majority keeps two owners apart only if the members are different servers, if they remember
  * what they granted, and if all owners of a lock ask the same members. So:
- * - Each new connection to one of several members sends INFO with its first request. It tells which
- *   server the member is, and since when that runs.
- * - A member that was restarted after a lease began may have forgotten the lease. Its grants don't
- *   count until the longest lease that is known would have ended.
+ * - Each new connection to one of several members sends INFO with its first request. The reply
+ *   tells which server the member is, and since when this server has been running.
+ * - A member that was restarted after a lease began may have forgotten the lease. The grants of
+ *   such a member don't count until the longest lease that is known would have ended.
  * - Each owner stores a hash of its members' addresses with the lock. So an owner finds out if the
  *   holder asks other members.
  *
@@ -53,15 +53,16 @@ static enum rlock_status check_config(const struct rlock_config *config, struct 
                        config->n_urls, RLOCK_MEMBERS_MAX);
     if (config->n_urls % 2 == 0)
         return err_set(err, RLOCK_E_CONFIG, 0,
-                       "%zu servers: a quorum has an odd number of members, as one more than %zu "
-                       "makes no majority safer",
-                       config->n_urls, config->n_urls > 0 ? config->n_urls - 1 : 0);
+                       "%zu servers: a quorum has an odd number of members, as %zu members survive "
+                       "no more failures than %zu",
+                       config->n_urls, config->n_urls, config->n_urls > 0 ? config->n_urls - 1 : 0);
     if (config->n_urls > 1 && config->mode == RLOCK_SLOTS)
-        return err_set(
-            err, RLOCK_E_USAGE, 0,
-            "slots: several servers can't count them: each grant may have another majority");
+        return err_set(err, RLOCK_E_USAGE, 0,
+                       "slots: a quorum can't count them, as each grant may have a different "
+                       "majority: use one "
+                       "server");
     if (config->n_urls > 1 && config->protocol != RLOCK_PROTOCOL_TOKEN)
-        return err_set(err, RLOCK_E_USAGE, 0, "a timestamp lock can be on one server only");
+        return err_set(err, RLOCK_E_USAGE, 0, "protocol timestamp: possible on one server only");
     return RLOCK_OK;
 }
 
@@ -154,7 +155,7 @@ static enum rlock_status check_distinct(const struct members *members, size_t nt
     for (i = 0; i < nth; i++)
         if (strcmp(members->member[i].server.identity.run_id, member->server.identity.run_id) == 0)
             return err_set(err, RLOCK_E_CONFIG, 0,
-                           "%.100s and %.100s are the same server: it can't count twice",
+                           "%.100s and %.100s are the same server: name each server once",
                            members->member[i].url.shown, member->url.shown);
     return RLOCK_OK;
 }
@@ -175,7 +176,7 @@ enum rlock_status members_check(struct members *members, struct rlock_error *err
             continue;
         }
         err_set(&silent, RLOCK_E_REFUSED, 0,
-                "it doesn't tell which server it is: allow the user INFO");
+                "the server doesn't tell its run ID: allow the user INFO (+info)");
         err_prefix(&silent, member->url.shown);
         member_set_outcome(member, silent.status, &silent);
     }
@@ -228,11 +229,21 @@ static size_t count_state(const struct members *members, enum rlock_status st)
     return like;
 }
 
+void members_silence(const struct members *members, struct rlock_error *err)
+{
+    size_t i = 0;
+
+    while (i + 1 < members->n && members->member[i].state != RLOCK_PENDING)
+        i++;
+    err_set(err, RLOCK_E_UNREACHABLE, 0, "%s: no answer yet", members->member[i].url.shown);
+}
+
 enum rlock_status members_fault(const struct members *members, struct rlock_error *err)
 {
     size_t answered = count_state(members, RLOCK_OK);
     const struct member *first = NULL;
     struct rlock_error summary;
+    char count[100];
     size_t i;
 
     for (i = 0; i < members->n; i++) {
@@ -245,14 +256,14 @@ enum rlock_status members_fault(const struct members *members, struct rlock_erro
             first = member;
     }
     if (first == NULL)
-        return err_set(err, RLOCK_E_NO_QUORUM, 0, "too few members granted");
+        return err_set(err, RLOCK_E_NO_QUORUM, 0, "too few members granted the lock");
     summary = first->err;
     if (count_state(members, first->state) <= members->n - members->need)
         summary.status = RLOCK_E_NO_QUORUM;
+    snprintf(count, sizeof count, "%zu of %zu members answered, %zu are needed", answered,
+             members->n, members->need);
     if (members->n > 1)
-        snprintf(summary.text, sizeof summary.text,
-                 "%zu of %zu members answered, %zu are needed; %.190s", answered, members->n,
-                 members->need, first->err.text);
+        err_prefix(&summary, count);
     if (err != NULL)
         *err = summary;
     return summary.status;

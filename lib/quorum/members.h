@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* members: the members of a quorum, who they are, and which of them count. */
+/* members: the members of a quorum, which servers they are, and whose votes count. */
 #ifndef MEMBERS_H
 #define MEMBERS_H
 
@@ -11,11 +11,11 @@
 
 /* Functions that a broadcast calls while it waits for members; each may be NULL. */
 struct wait_hooks {
-    /* The request to acquire was sent to a majority, which may grant it from now on. */
+    /* Called once the request to acquire was sent to a majority, which may grant it from now on. */
     void (*on_sent)(void *context);
     /* Called before each poll(2). Returns when it must be called again, or RLOCK_NEVER. */
     int64_t (*on_wait)(void *context);
-    /* The operation goes on, but people should know about `text`. */
+    /* Called with a text that people should know about; the operation goes on. */
     void (*on_warning)(void *context, const char *text);
     void *context;
 };
@@ -56,14 +56,15 @@ enum rlock_status members_check(struct members *members, struct rlock_error *err
 void members_note_lease(struct members *members, int64_t ttl_ms);
 
 /*
- * members_uncounted_ms: the member's grants don't count for so many ms, because it was restarted so
- * recently that it may have forgotten a lease that has not ended yet. 0: they count.
+ * members_uncounted_ms: for how many ms the member's grants don't count yet, because the member was
+ * restarted so recently that it may have forgotten a lease that has not ended. 0: the grants count.
  */
 int64_t members_uncounted_ms(const struct members *members, const struct member *member);
 
 /*
- * members_alone: a list that has `member` alone, so that the caller can ask it alone, with the
- * settings of `members`. The list borrows all three arguments; members_close() isn't called for it.
+ * members_alone: return a list whose only member is `member`, with the settings of `members`, so
+ * that the caller can send a request to this member only. The list borrows all three arguments, and
+ * the caller doesn't call members_close() for the list.
  */
 struct members members_alone(const struct members *members, struct member *member,
                              struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]);
@@ -73,6 +74,9 @@ void members_set_connect_ms(struct members *members, int64_t connect_ms);
 
 /* members_set_hooks: set the functions to call during waits; all NULL: none. */
 void members_set_hooks(struct members *members, struct wait_hooks hooks);
+
+/* members_silence: fill `err` with the fault of a member that hasn't answered yet. */
+void members_silence(const struct members *members, struct rlock_error *err);
 
 /*
  * members_fault: sum up why there is no majority: how many members answered, and the text of the

@@ -4,10 +4,10 @@
  *
  * A grant takes two rounds:
  * 1. Acquire: each member whose lock is free stores our token, and draws a number that is greater
- *    than all numbers before it on that member. If a majority does so, the greatest of these
+ *    than all numbers before it on that member. If a majority draws a number, the greatest of the
  *    numbers is the fence.
  * 2. Confirm: each member that still has our token, and has drawn no greater number since, stores
- *    the fence. If a majority does so, the lock is granted.
+ *    the fence. If a majority stores the fence, the lock is granted.
  * Round 2 is not needed if all members draw the same number, as a single server does. If round 1 or
  * 2 finds no majority, all members that stored our token remove it again (undo).
  *
@@ -31,7 +31,8 @@
 
 #define ACQUIRE_REPLY_MAX_MS 2000
 #define CONFIRM_TRIES 5 /* other holders of a shared lock may raise the fence at the same time */
-#define REPAIR_PART 4   /* a repair may take ttl_ms / REPAIR_PART; meanwhile the lease lasts */
+#define MEMBERS_WORDS_BYTES 64
+#define REPAIR_PART 4 /* a repair may take ttl_ms / REPAIR_PART: the lease lasts longer than that */
 
 static bool is_granted(const struct votes *votes, const struct quorum *quorum)
 {
@@ -44,21 +45,24 @@ static int64_t acquire_reply_ms(const struct rlock_timing *timing)
 }
 
 /*
- * Computes when the lease ends that a majority has granted or renewed. It ends first on the member
- * that was sent its request first, and a member counts its TTL from a moment after that sending. So
- * the end is counted from there. No other function computes the end of a lease.
+ * Computes when the lease ends that a majority has granted or renewed. The lease ends first on the
+ * member that was sent its request first. That member counts the TTL from a moment after the
+ * sending. So this function counts from the sending of the first request. No other function
+ * computes the end of a lease.
  */
 static int64_t lease_end(const struct votes *votes, int64_t ttl_ms)
 {
     return timing_expires_ms(ttl_ms, votes->sent_ms);
 }
 
-/* ---- from open to close ---- */
+/* ---- opening and closing a quorum ---- */
 
 enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *config,
                               struct rlock_error *err)
 {
-    *quorum = (struct quorum){.timing = config->timing, .replicas = config->replicas};
+    *quorum = (struct quorum){.timing = config->timing,
+                              .without_scripts = config->without_scripts,
+                              .replicas = config->replicas};
     return members_open(&quorum->members, config, err);
 }
 
@@ -87,7 +91,7 @@ void quorum_set_hooks(struct quorum *quorum, struct wait_hooks hooks)
     members_set_hooks(&quorum->members, hooks);
 }
 
-/* ---- acquire ---- */
+/* ---- acquiring a lock ---- */
 
 /*
  * Fills in the grant. Returns RLOCK_OK, or RLOCK_PENDING if this process was stopped since the
@@ -121,8 +125,8 @@ static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
  * 3. Without a majority we set `*fence` to one more than the greatest fence that was returned,
  *    which may be another owner's, and go to 1.
  * Both rounds together may take as long as one reply, counted from the first request of the grant.
- * No second round is needed if all members granted with the same fence, or if parents hold all
- * locks.
+ * No second round is needed if parents hold all locks, or if all members granted with the same
+ * fence and keep no history.
  *
  * Returns RLOCK_OK (a majority has stored `*fence`), RLOCK_STOPPED, a fault, or RLOCK_PENDING: no
  * majority has stored a fence in that time.
@@ -133,12 +137,14 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
 {
     int64_t end_ms = votes->sent_ms + acquire_reply_ms(&quorum->timing);
     struct broadcast broadcast = {.purpose = BROADCAST_CONFIRM, .owner = owner};
+    /* in a quorum only confirm.lua notes a grant in the history, so round 2 is needed for it */
+    bool is_history_due = owner->is_in_quorum && owner->history > 0;
     struct votes confirmed;
     enum rlock_status st;
     int tries;
     size_t i;
 
-    if (votes->n_same_fence == quorum->members.n || !owner_has_own_lock(owner))
+    if ((votes->n_same_fence == quorum->members.n && !is_history_due) || !owner_has_own_lock(owner))
         return RLOCK_OK;
     for (i = 0; i < quorum->members.n; i++)
         if (votes->granted_by >> i & 1)
@@ -160,8 +166,8 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
 }
 
 /*
- * Removes what the last attempt wrote on the members whose bit is set in `members`. That wakes no
- * waiter: two owners that each get a minority would wake one another without end.
+ * Removes what the last attempt wrote on the members whose bit is set in `members`. The undo wakes
+ * no waiter: two owners that each get a minority would wake one another without end.
  */
 static void undo(struct quorum *quorum, const struct owner *owner, unsigned members,
                  enum broadcast_purpose purpose)
@@ -177,9 +183,7 @@ static void undo(struct quorum *quorum, const struct owner *owner, unsigned memb
                              NULL, NULL);
 }
 
-/*
- * Describes as the obstacle that too many members were restarted, and may have forgotten a holder.
- */
+/* Describes the obstacle: how many members were restarted, and may have forgotten a holder. */
 static enum rlock_status wait_for_restarted(struct quorum *quorum, const struct votes *votes,
                                             struct rlock_obstacle *obstacle,
                                             struct rlock_error *err)
@@ -187,12 +191,11 @@ static enum rlock_status wait_for_restarted(struct quorum *quorum, const struct 
     quorum->recently_restarted = true;
     *obstacle =
         (struct rlock_obstacle){.left_ms = votes->uncounted_ms, .seen_ms = rlock_clock_ms()};
-    snprintf(obstacle->holder, sizeof obstacle->holder,
-             "%zu of %zu servers that were restarted, and may have forgotten who holds it",
+    snprintf(obstacle->holder.text, sizeof obstacle->holder.text, "%zu of %zu restarted servers",
              votes->n_recently_restarted, quorum->members.n);
     return err_set(err, RLOCK_E_NO_QUORUM, 0,
-                   "%zu of %zu members were restarted, and may have forgotten who holds it: they "
-                   "count again in %lld.%01d s",
+                   "%zu of %zu servers were restarted, and may have forgotten who holds the lock: "
+                   "their grants count again in %lld.%01d s",
                    votes->n_recently_restarted, quorum->members.n,
                    (long long)(votes->uncounted_ms / 1000),
                    (int)(votes->uncounted_ms % 1000 / 100));
@@ -206,12 +209,15 @@ static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
     size_t n_willing = votes->n_granted + votes->n_recently_restarted;
     size_t n_unknown = quorum->members.n - n_willing - votes->n_held - votes->n_late;
 
-    if (votes->n_superseded > 0)
+    if (votes->n_superseded > 0) {
+        obstacle->holder = votes->newer->obstacle.holder;
         return RLOCK_SUPERSEDED;
+    }
     if (votes->n_other_mode > 0)
         return err_set(
             err, RLOCK_E_USAGE, 0,
-            "a parent rlock holds this key in another mode: this rlock would wait for ever");
+            "a parent rlock holds this key in another mode (-x, -s or --slots), so this rlock "
+            "would wait for ever: use the mode of the parent");
     if (owner->only_parents && votes->n_gone > quorum->members.n - quorum->members.need)
         return RLOCK_GONE;
     if (votes->n_done > 0) {
@@ -232,19 +238,31 @@ static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
     return votes->n_late + votes->n_held > 0 ? RLOCK_PENDING : members_fault(&quorum->members, err);
 }
 
+/* Writes which servers a lock is on: "one server", or "several servers (list 1a2b3c4d)". */
+static void describe_members(char words[MEMBERS_WORDS_BYTES], const char *hash)
+{
+    if (hash[0] == '\0')
+        snprintf(words, MEMBERS_WORDS_BYTES, "one server");
+    else
+        snprintf(words, MEMBERS_WORDS_BYTES, "several servers (list %.20s)", hash);
+}
+
 static void warn_of_other_quorum(const struct quorum *quorum, const struct reply *holder)
 {
     const struct wait_hooks *hooks = &quorum->members.hooks;
-    const char *ours = quorum->members.hash[0] != '\0' ? quorum->members.hash : "one server";
-    char text[512];
+    char ours[MEMBERS_WORDS_BYTES];
+    char theirs[MEMBERS_WORDS_BYTES];
+    char text[600];
 
     if (holder == NULL || hooks->on_warning == NULL)
         return;
-    snprintf(text, sizeof text,
-             "%.256s names other servers for this lock (%.20s, here %.20s): nothing keeps it and "
-             "us apart",
-             holder->obstacle.holder,
-             holder->members_hash[0] != '\0' ? holder->members_hash : "one server", ours);
+    describe_members(ours, quorum->members.hash);
+    describe_members(theirs, holder->members_hash);
+    snprintf(
+        text, sizeof text,
+        "%.256s uses %s for this lock, and this rlock uses %s: both may get it at the same time; "
+        "give both the same servers (-u)",
+        holder->obstacle.holder.text, theirs, ours);
     hooks->on_warning(hooks->context, text);
 }
 
@@ -273,6 +291,24 @@ static enum rlock_status complete(struct quorum *quorum, struct owner *owner,
     return take_grant(quorum, owner, &granted, votes, fence, grant);
 }
 
+/* Returns a set of bits with one bit for each member. */
+static unsigned all_of(const struct members *members)
+{
+    return (1U << members->n) - 1;
+}
+
+/* Returns a set of bits: bit i is set if member i has answered the last request. */
+static unsigned answered(const struct members *members)
+{
+    unsigned bits = 0;
+    size_t i;
+
+    for (i = 0; i < members->n; i++)
+        if (members->member[i].state == RLOCK_OK)
+            bits |= 1U << i;
+    return bits;
+}
+
 enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
                                  struct rlock_deadline deadline, struct rlock_grant *grant,
                                  struct rlock_obstacle *obstacle, int64_t *block_ms,
@@ -288,13 +324,16 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
     quorum->recently_restarted = false;
     st = broadcast_run(&quorum->members, &broadcast, deadline, &votes, err);
     warn_of_other_quorum(quorum, votes.other_quorum);
-    quorum->in_doubt = quorum->in_doubt || broadcast_is_unanswered(&quorum->members) ||
-                       st == RLOCK_E_CONFIG || (st == RLOCK_STOPPED && votes.granted_by != 0);
+    quorum->in_doubt |= broadcast_unanswered(&quorum->members);
+    if (st == RLOCK_E_CONFIG)
+        quorum->in_doubt |= answered(&quorum->members);
+    else if (st == RLOCK_STOPPED)
+        quorum->in_doubt |= votes.granted_by;
     if (st != RLOCK_OK)
         return st;
     if (is_granted(&votes, quorum)) {
         st = complete(quorum, owner, &votes, &broadcast, deadline, grant, err);
-        quorum->in_doubt = st != RLOCK_OK;
+        quorum->in_doubt = st != RLOCK_OK ? all_of(&quorum->members) : 0;
         return st;
     }
     broadcast_abandon_pending(&quorum->members, &broadcast);
@@ -305,7 +344,22 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
 
 void quorum_doubt(struct quorum *quorum)
 {
-    quorum->in_doubt = true;
+    quorum->in_doubt = all_of(&quorum->members);
+}
+
+bool quorum_may_be_held(const struct quorum *quorum)
+{
+    return (size_t)__builtin_popcount(quorum->in_doubt) > quorum->members.n - quorum->members.need;
+}
+
+bool quorum_has_heard_doubtful(const struct quorum *quorum)
+{
+    size_t i;
+
+    for (i = 0; i < quorum->members.n; i++)
+        if ((quorum->in_doubt >> i & 1) != 0 && member_has_heard(&quorum->members.member[i]))
+            return true;
+    return false;
 }
 
 void quorum_requeue(struct quorum *quorum, const struct owner *owner)
@@ -318,7 +372,7 @@ void quorum_requeue(struct quorum *quorum, const struct owner *owner)
     undo(quorum, owner, granted_by, owner->ticket > 0 ? BROADCAST_REQUEUE : BROADCAST_UNDO);
 }
 
-/* ---- wait in the queue ---- */
+/* ---- waiting in the queue ---- */
 
 enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64_t *block_ms,
                                struct rlock_deadline deadline, struct rlock_error *err)
@@ -345,13 +399,14 @@ enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64
     return members_fault(&quorum->members, err);
 }
 
-/* ---- renew ---- */
+/* ---- renewing a lease ---- */
 
 /*
- * Writes the token again on members that have lost it, while a majority still has it. Else the next
- * member that fails could end the lease. The repair is an acquire, and so the member draws a new
- * number, but the grant keeps its fence. Skips members whose clock isn't known: without NOT_AFTER a
- * slow member might execute the acquire after the lease has ended.
+ * Writes the token again on members that have lost it, while a majority still has it, so that the
+ * lease outlasts further failures of members. The request is an acquire, for which the member draws
+ * a new fence, but the grant keeps the fence that it has. Skips members whose clock isn't known:
+ * the request can't tell them until which time of theirs it is valid, and a slow member might
+ * execute it after the lease has ended.
  */
 static void repair(struct quorum *quorum, const struct owner *owner, unsigned gone_from,
                    struct rlock_deadline deadline)
@@ -373,20 +428,38 @@ static void repair(struct quorum *quorum, const struct owner *owner, unsigned go
     broadcast_abandon_pending(&quorum->members, &broadcast);
 }
 
+/* Notes why the lock is lost, and writes it to `err`. */
+static enum rlock_status lose(struct quorum *quorum, const struct votes *votes,
+                              struct rlock_error *err)
+{
+    const struct rlock_party *by = &quorum->loss.by;
+
+    if (votes->broken_by != NULL) {
+        char who[sizeof by->text];
+
+        quorum->loss = (struct rlock_loss){RLOCK_LOSS_BROKEN, votes->broken_by->obstacle.holder};
+        holder_info_put_user(who, sizeof who, by);
+        return err_set(err, RLOCK_LOST, 0, "the lock was broken by %s", who);
+    }
+    if (votes->n_held > 0) {
+        quorum->loss = (struct rlock_loss){RLOCK_LOSS_HELD, votes->held_by->obstacle.holder};
+        return err_set(err, RLOCK_LOST, 0, "the lock is held by %s", by->text);
+    }
+    return err_set(err, RLOCK_GONE, 0, "the server no longer has the lock");
+}
+
 /* Decides what the members' answers mean if no majority renewed. */
-static enum rlock_status not_renewed(const struct quorum *quorum, const struct votes *votes,
+static enum rlock_status not_renewed(struct quorum *quorum, const struct votes *votes,
                                      struct rlock_error *err)
 {
     /* if more members than this lack the lock, no majority has it */
     size_t most = quorum->members.n - quorum->members.need;
 
     if (votes->n_released > most)
-        return err_set(err, RLOCK_RELEASED, 0, "it was released");
+        return err_set(err, RLOCK_RELEASED, 0, "the lock was released");
     if (votes->n_held + votes->n_gone + votes->n_released <= most)
         return votes->n_late > 0 ? RLOCK_PENDING : members_fault(&quorum->members, err);
-    if (votes->n_held > 0)
-        return err_set(err, RLOCK_LOST, 0, "it is held by %s", votes->held_by->obstacle.holder);
-    return err_set(err, RLOCK_GONE, 0, "it is gone from the server");
+    return lose(quorum, votes, err);
 }
 
 enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
@@ -425,11 +498,11 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
         return;
     st = broadcast_run(&quorum->members, &broadcast, deadline_in(deadline, broadcast.reply_ms),
                        NULL, NULL);
-    if (st != RLOCK_STOPPED) /* after a stop the connections stay open, for the release */
+    if (st != RLOCK_STOPPED) /* if the caller stops us, the release will use these connections */
         broadcast_abandon_pending(&quorum->members, &broadcast);
 }
 
-/* ---- release ---- */
+/* ---- releasing a lock ---- */
 
 static enum rlock_status give_back(struct quorum *quorum, const struct owner *owner,
                                    enum broadcast_purpose purpose, struct rlock_deadline deadline,
@@ -450,7 +523,7 @@ static enum rlock_status give_back(struct quorum *quorum, const struct owner *ow
     if (votes.n_granted + n_without < quorum->members.need)
         return members_fault(&quorum->members, err);
     if (n_without <= quorum->members.n - quorum->members.need)
-        return RLOCK_OK; /* only a minority lacked the lock, and no majority has it now */
+        return RLOCK_OK; /* we held a majority before, and no majority holds the lock now */
     return votes.n_held > 0 ? RLOCK_LOST : RLOCK_GONE;
 }
 
@@ -463,12 +536,15 @@ enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owne
 enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_error *err)
 {
-    return give_back(quorum, owner, BROADCAST_LEAVE, deadline, err);
+    enum rlock_status st = give_back(quorum, owner, BROADCAST_LEAVE, deadline, err);
+
+    quorum->in_doubt &= ~answered(&quorum->members);
+    return st;
 }
 
 bool quorum_is_unanswered(const struct quorum *quorum)
 {
-    return broadcast_is_unanswered(&quorum->members);
+    return broadcast_unanswered(&quorum->members) != 0;
 }
 
 bool quorum_has_heard(const struct quorum *quorum)
@@ -496,7 +572,7 @@ bool quorum_may_retry_password(const struct quorum *quorum, enum rlock_status st
     return may;
 }
 
-/* ---- other requests ---- */
+/* ---- sending any other request ---- */
 
 static enum rlock_status ask(struct quorum *quorum, const struct broadcast *broadcast,
                              struct rlock_deadline deadline, const struct resp_value **reply,

@@ -2,7 +2,7 @@
 /*
  * quorum: acquires, renews and releases locks by a majority of members.
  *
- * Each call asks each member once. It blocks until a majority has decided, until `deadline`, or
+ * Each call asks each member once, and blocks until a majority has decided, until `deadline`, or
  * until replies have taken too long (connect_ms to connect, then timing.reply_ms). The result
  * RLOCK_PENDING means that there is no decision, and that the caller should call again at once.
  * Only one thread at a time may use a quorum.
@@ -17,11 +17,14 @@
 struct quorum {
     struct members members;
     struct rlock_timing timing;
+    bool without_scripts;    /* the server or the user can't run scripts */
     int64_t replicas;        /* how many replicas of each member must have a grant; 0: none */
-    bool in_doubt;           /* members may have granted the lock though quorum_acquire() failed */
+    unsigned in_doubt;       /* bit i is set: member i may have granted the lock, though
+                                quorum_acquire() failed */
     bool recently_restarted; /* a majority would grant the lock, but some of these members were
                                 restarted, and may have forgotten who holds it */
     bool is_passed_on;       /* the last release has given a waiter its turn */
+    struct rlock_loss loss;  /* why the last renewal found the lock lost; RLOCK_LOSS_UNKNOWN else */
 };
 
 /*
@@ -33,8 +36,9 @@ enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *
 void quorum_close(struct quorum *quorum);
 
 /*
- * quorum_alone: a quorum of `member` alone, so that the caller can ask it alone, with the settings
- * of `quorum`. It borrows all three arguments; quorum_close() isn't called for it.
+ * quorum_alone: return a quorum whose only member is `member`, with the settings of `quorum`, so
+ * that the caller can send a request to this member only. The result borrows all three arguments,
+ * and the caller doesn't call quorum_close() for it.
  */
 struct quorum quorum_alone(const struct quorum *quorum, struct member *member,
                            struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]);
@@ -53,8 +57,8 @@ void quorum_set_hooks(struct quorum *quorum, struct wait_hooks hooks);
  *   block_ms  out, on RLOCK_BUSY: how long to wait by quorum_block() before the next attempt
  *
  * Returns  RLOCK_OK, RLOCK_BUSY, RLOCK_DONE, RLOCK_SUPERSEDED, RLOCK_GONE (owner->only_parents: no
- *          parent holds a lock), RLOCK_STOPPED, RLOCK_PENDING or a fault. If it isn't RLOCK_OK,
- *          quorum->in_doubt tells whether members may have granted the locks all the same.
+ *          parent holds a lock), RLOCK_STOPPED, RLOCK_PENDING or a fault. If the result isn't
+ *          RLOCK_OK, quorum->in_doubt tells which members may have granted the locks all the same.
  */
 enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
                                  struct rlock_deadline deadline, struct rlock_grant *grant,
@@ -62,14 +66,21 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
                                  struct rlock_error *err);
 
 /*
- * quorum_doubt: set quorum->in_doubt: the caller rejects the last grant, which isn't released yet.
+ * quorum_doubt: note in quorum->in_doubt the members of the last grant, which the caller rejects,
+ * and has not released yet.
  */
 void quorum_doubt(struct quorum *quorum);
+
+/* quorum_may_be_held: are so many members in doubt that nobody else may get a majority? */
+bool quorum_may_be_held(const struct quorum *quorum);
+
+/* quorum_has_heard_doubtful: has a member in doubt ever sent a reply, as a Redis server does? */
+bool quorum_has_heard_doubtful(const struct quorum *quorum);
 
 /*
  * quorum_block: block until one of the members wakes the owner in the queue, or for `*block_ms`.
  *
- * Returns  RLOCK_OK or a fault: the caller makes the next attempt. RLOCK_STOPPED: it was stopped.
+ * Returns  RLOCK_OK or a fault: the caller makes the next attempt. RLOCK_STOPPED: no more attempts.
  *          RLOCK_PENDING: the owner's turn is near, and the caller should call again, with the new
  *          `*block_ms`.
  */
@@ -77,9 +88,9 @@ enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64
                                struct rlock_deadline deadline, struct rlock_error *err);
 
 /*
- * quorum_requeue: undo the last grant. If `owner` has a ticket, each member puts it back into the
- * queue in the same step, before another owner can get the lock. On a member that doesn't answer
- * the grant may stay.
+ * quorum_requeue: undo the last grant. If `owner` has a ticket, each member puts the owner back
+ * into the queue in the same step, before another owner can get the lock. On a member that doesn't
+ * answer the grant may stay.
  */
 void quorum_requeue(struct quorum *quorum, const struct owner *owner);
 
@@ -142,7 +153,7 @@ enum rlock_status quorum_ask(struct quorum *quorum, const struct request *reques
 
 /*
  * quorum_ask_slowly: as quorum_ask(), but for a command that may block on the server for
- * `block_ms`, and until all members have replied.
+ * `block_ms`. Waits until all members have replied.
  */
 enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
                                     int64_t block_ms, struct rlock_deadline deadline,

@@ -10,6 +10,7 @@
 #include "server/cluster.h"
 
 #include "base/err.h"
+#include "server/slot.h"
 #include "wire/resp.h"
 
 #include <stdio.h>
@@ -28,6 +29,7 @@ void cluster_fini(struct cluster *cluster)
 {
     while (cluster->n > 0)
         url_fini(&cluster->node[--cluster->n]);
+    cluster->next = 0;
 }
 
 void cluster_clear_passwords(struct cluster *cluster)
@@ -52,8 +54,10 @@ static void remember(struct cluster *cluster, const struct url *node)
         cluster->n += url_copy(known, node, NULL) == RLOCK_OK;
     else if (known->alias == NULL && node->alias != NULL) {
         url_fini(known);
-        if (url_copy(known, node, NULL) != RLOCK_OK)
+        if (url_copy(known, node, NULL) != RLOCK_OK) {
             url_move(known, &cluster->node[--cluster->n]);
+            cluster->next = 0; /* it may have been the node that was moved */
+        }
     }
 }
 
@@ -156,7 +160,7 @@ static bool is_flagged(const struct line *line, const char *flag)
     return strstr(line->flags, flag) != NULL;
 }
 
-/* Makes the URL of the line's node; `called` says by which host. False: the line has no address. */
+/* Makes the URL of the line's node, with the host that `called` selects. False: no address. */
 static bool locate(struct line *line, const struct url *by, enum cluster_endpoint called,
                    struct url *node)
 {
@@ -252,29 +256,31 @@ enum cluster_endpoint cluster_endpoint(const struct resp_value *slots)
 }
 
 /*
- * Counts the slots in "0-5460 5462 [93-<-ID]". Skips those in brackets, which are being moved: such
- * a slot is also in the list of the node that still serves it.
+ * Marks the slots in "0-5460 5462 [93-<-ID]". Skips those in brackets, which are being moved: such
+ * a slot is also in the list of the node that still serves it. Two primaries may name the same slot
+ * for a short time after a failover, so the slots can't just be counted.
  */
-static size_t count_slots(const struct line *line)
+static void mark_slots(const struct line *line, bool served[SLOT_COUNT])
 {
     const char *end = line->slots + line->slots_bytes;
     const char *at = line->slots;
-    size_t n = 0;
 
     while (at < end) {
+        unsigned long last;
+        unsigned long slot;
         char *next;
-        unsigned long first;
 
         if (*at < '0' || *at > '9') {
             at += strcspn(at, " \n");
             at += at < end;
             continue;
         }
-        first = strtoul(at, &next, 10);
-        n += (*next == '-' ? strtoul(next + 1, &next, 10) : first) - first + 1;
+        slot = strtoul(at, &next, 10);
+        last = *next == '-' ? strtoul(next + 1, &next, 10) : slot;
+        for (; slot <= last && slot < SLOT_COUNT; slot++)
+            served[slot] = true;
         at = next + (*next == ' ');
     }
-    return n;
 }
 
 static bool has_not_failed(const struct line *line)
@@ -298,17 +304,21 @@ static bool has_replica(const char *nodes, const char *id)
 
 void cluster_examine(const char *nodes, struct cluster_health *health)
 {
+    bool served[SLOT_COUNT] = {false};
     const char *rest = nodes;
     struct line line;
+    size_t i;
 
     *health = (struct cluster_health){.n_slots = 0};
     while (next_line(&rest, &line)) {
         if (!is_flagged(&line, "master") || line.slots_bytes == 0 || !has_not_failed(&line))
             continue;
         health->n_primaries++;
-        health->n_slots += count_slots(&line);
+        mark_slots(&line, served);
         health->n_alone += !has_replica(nodes, line.id);
     }
+    for (i = 0; i < SLOT_COUNT; i++)
+        health->n_slots += served[i];
 }
 
 bool cluster_is_known(const struct cluster *cluster)

@@ -71,7 +71,7 @@ enum cluster_endpoint cluster_endpoint(const struct resp_value *slots);
 struct cluster_health {
     size_t n_slots;     /* slots that are served by a primary which has not failed */
     size_t n_primaries; /* primaries that serve slots and have not failed */
-    size_t n_alone;     /* primaries without a replica that has not failed */
+    size_t n_alone;     /* of n_primaries: those without a working replica */
 };
 
 void cluster_examine(const char *nodes, struct cluster_health *health);

@@ -10,6 +10,7 @@
 #include "server/error_reply.h"
 
 #include "base/err.h"
+#include "base/reason.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,51 +30,56 @@ static const struct {
     {"^MOVED ", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_MOVED},
     {"^ASK ", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_ASK},
     {"^TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_TRY_AGAIN},
-    {"^CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_TRY_AGAIN},
+    {"^CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_CLUSTER_DOWN, ERROR_REPLY_TRY_AGAIN},
     {"^NOSCRIPT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE, ERROR_REPLY_NOSCRIPT},
     /* the server refuses the user, the password or the key */
-    {"WRONGTYPE", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
-    {"NOAUTH", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
-    {"unauthenticated ", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN,
+    {"WRONGTYPE", RLOCK_E_REFUSED, RLOCK_REASON_KEY_TYPE, ERROR_REPLY_FINAL},
+    {"NOAUTH", RLOCK_E_REFUSED, RLOCK_REASON_NO_PASSWORD, ERROR_REPLY_FINAL},
+    {"unauthenticated ", RLOCK_E_REFUSED, RLOCK_REASON_NO_PASSWORD,
      ERROR_REPLY_FINAL}, /* sent instead of NOAUTH if the request is long */
-    {"WRONGPASS", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
-    {"NOPERM", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
-    {"DENIED", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
-    {"invalid password", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
-    {"without any password configured", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
-    {"no password is set", RLOCK_E_REFUSED, RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
-    /* the server denies a command inside a script: the words of Redis 8, and of Redis 7 (two) */
-    {"ACL failure in script", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
-    {"can't run this command", RLOCK_E_REFUSED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
-    {"can't access at least one of the keys", RLOCK_E_REFUSED, RLOCK_REASON_NONE,
+    {"WRONGPASS", RLOCK_E_REFUSED, RLOCK_REASON_WRONG_PASSWORD, ERROR_REPLY_FINAL},
+    {"run the 'eval'", RLOCK_E_REFUSED, RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"unknown command 'EVAL'", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"unknown command `EVAL`", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"NOPERM", RLOCK_E_REFUSED, RLOCK_REASON_NO_RIGHT, ERROR_REPLY_FINAL},
+    {"DENIED", RLOCK_E_REFUSED, RLOCK_REASON_PROTECTED, ERROR_REPLY_FINAL},
+    {"invalid password", RLOCK_E_REFUSED, RLOCK_REASON_WRONG_PASSWORD, ERROR_REPLY_FINAL},
+    {"without any password configured", RLOCK_E_REFUSED, RLOCK_REASON_NEEDLESS_PASSWORD,
+     ERROR_REPLY_FINAL},
+    {"no password is set", RLOCK_E_REFUSED, RLOCK_REASON_NEEDLESS_PASSWORD, ERROR_REPLY_FINAL},
+    /* the server denies a command inside a script: a row for Redis 8, then two for Redis 7 */
+    {"ACL failure in script", RLOCK_E_REFUSED, RLOCK_REASON_NO_RIGHT, ERROR_REPLY_FINAL},
+    {"can't run this command", RLOCK_E_REFUSED, RLOCK_REASON_NO_RIGHT, ERROR_REPLY_FINAL},
+    {"can't access at least one of the keys", RLOCK_E_REFUSED, RLOCK_REASON_NO_RIGHT,
      ERROR_REPLY_FINAL},
     /* the server can't execute the request now */
-    {"LOADING", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
-    {"BUSY", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
-    {"OOM", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
-    {"MISCONF", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"LOADING", RLOCK_E_SERVER, RLOCK_REASON_LOADING, ERROR_REPLY_FINAL},
+    {"BUSY", RLOCK_E_SERVER, RLOCK_REASON_SCRIPT_RUNS, ERROR_REPLY_FINAL},
+    {"OOM", RLOCK_E_SERVER, RLOCK_REASON_MEMORY_FULL, ERROR_REPLY_FINAL},
+    {"MISCONF", RLOCK_E_SERVER, RLOCK_REASON_DISK, ERROR_REPLY_FINAL},
     {"READONLY", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY, ERROR_REPLY_FINAL},
     {"MASTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY, ERROR_REPLY_FINAL},
     {"UNBLOCKED", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY, ERROR_REPLY_FINAL},
-    {"NOREPLICAS", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
-    {"max number of clients", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"NOREPLICAS", RLOCK_E_SERVER, RLOCK_REASON_FEW_REPLICAS, ERROR_REPLY_FINAL},
+    {"max number of clients", RLOCK_E_SERVER, RLOCK_REASON_MANY_CLIENTS, ERROR_REPLY_FINAL},
     /* the script used a key that is being moved to another node; it may have written other keys */
     {"non local key", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_PARTLY_EXECUTED},
     /* a command inside a script got a redirect: the script's error names no node to ask instead */
     {"MOVED", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"ASK", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"TRYAGAIN", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
-    {"CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_CLUSTER_DOWN, ERROR_REPLY_FINAL},
     /* the server will never execute this request */
-    {"CROSSSLOT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"CROSSSLOT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_OTHER_SLOTS, ERROR_REPLY_FINAL},
     {"timeout is not an integer", RLOCK_E_UNSUPPORTED, RLOCK_REASON_WHOLE_SECONDS,
      ERROR_REPLY_FINAL},
     {"", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL}, /* every other error */
 };
 
-/* Our scripts reply FOREIGN if another program uses the key, see lib/lua/shared/keys.lua. */
+/* Our scripts reply FOREIGN if another program uses the key, see lib/lua/shared/fence.lua. */
 #define FOREIGN "FOREIGN "
 #define SHOWN_BYTES 160 /* error messages quote this much of a reply */
+#define SHA1_DIGITS 40
 
 static bool matches(const char *reply, const char *words)
 {
@@ -82,33 +88,94 @@ static bool matches(const char *reply, const char *words)
     return strstr(reply, words) != NULL;
 }
 
+/*
+ * Returns the error of a command without what Redis before version 7 puts before it when the
+ * command fails in a script: "ERR Error running script (call to f_SHA1): @user_script:9: ", and
+ * before version 6.2 also "@user_script: 9: -". A user can do nothing with these.
+ */
+static const char *skip_script(const char *reply)
+{
+    static const char mark[] = "@user_script:";
+    const char *at = reply;
+    const char *found;
+
+    if (!matches(reply, "^ERR Error running script"))
+        return reply;
+    while ((found = strstr(at, mark)) != NULL) {
+        found += strlen(mark);
+        found += strspn(found, " 0123456789");
+        at = found + strspn(found, ": ");
+    }
+    return *at == '-' ? at + 1 : at;
+}
+
+/* Cuts what Redis 7 puts behind the error of a command: " script: SHA1, on @user_script:9." */
+static void cut_script(char *words)
+{
+    static const char mark[] = " script: ";
+    char *at = strstr(words, mark);
+
+    if (at != NULL && strspn(at + strlen(mark), "0123456789abcdef") == SHA1_DIGITS)
+        *at = '\0';
+}
+
+/* Ends a text that was cut to its room: after its last whole sentence, or else in "...". */
+static void end_cut(char *words)
+{
+    char *dot = NULL;
+    char *at;
+
+    for (at = words; (at = strstr(at, ". ")) != NULL; at++)
+        dot = at;
+    if (dot != NULL)
+        dot[1] = '\0';
+    else
+        memcpy(words + strlen(words) - 3, "...", 3);
+}
+
+/* Copies the part of the reply that is fit for people: printable, short, without the password. */
+static void quote(char words[SHOWN_BYTES], const char *reply, const char *password)
+{
+    const char *error = skip_script(reply);
+    size_t n;
+
+    err_copy_masked(words, SHOWN_BYTES, error, password);
+    n = strlen(words);
+    err_make_printable(words);
+    cut_script(words);
+    if (n == SHOWN_BYTES - 1 && n == strlen(words) && error[n] != '\0')
+        end_cut(words);
+}
+
 enum rlock_status error_reply_read(const char *reply, const char *password, enum error_reply *kind,
                                    struct rlock_error *err)
 {
-    char masked[SHOWN_BYTES];
+    enum rlock_reason reason;
+    char words[SHOWN_BYTES];
     enum rlock_status st;
     size_t i = 0;
 
-    err_copy_masked(masked, sizeof masked, reply, password);
-    err_make_printable(masked);
+    quote(words, reply, password);
     *kind = ERROR_REPLY_FINAL;
     if (matches(reply, "^" FOREIGN))
         return err_set(err, RLOCK_E_REFUSED, 0,
-                       "%s: another program uses this key; look at it, and DEL it if it isn't "
+                       "%s: another program uses this key; look at the key, and DEL it if it isn't "
                        "needed",
-                       masked + strlen(FOREIGN));
+                       words + strlen(FOREIGN));
     while (!matches(reply, meanings[i].words))
         i++;
     st = meanings[i].status;
+    reason = meanings[i].reason;
     *kind = meanings[i].kind;
     /* an error about EVALSHA: it is denied, renamed, or unknown to a proxy; EVAL may still work */
     if (strcasestr(reply, "evalsha") != NULL)
         *kind = ERROR_REPLY_NOSCRIPT;
     if (matches(reply, "unauthenticated "))
-        snprintf(masked, sizeof masked, "NOAUTH Authentication required.");
-    err_set(err, st, 0, "the server says: %s", masked);
-    err_set_reason(err, meanings[i].reason);
-    if (matches(reply, "CROSSSLOT"))
-        err_suffix(err, "give all keys the same text between braces, as in {job}:a and {job}:b");
+        snprintf(words, sizeof words, "NOAUTH Authentication required.");
+    if (reason == RLOCK_REASON_WRONG_PASSWORD && password == NULL) /* the URL names only a user */
+        reason = RLOCK_REASON_NO_PASSWORD;
+    err_set(err, st, 0, "%s", reason_sentence(reason) != NULL ? reason_sentence(reason) : "");
+    err_set_reason(err, reason);
+    err_add_said(err, words);
     return st;
 }

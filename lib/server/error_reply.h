@@ -16,11 +16,12 @@ enum error_reply {
 };
 
 /*
- * error_reply_read: fill `err` from an error reply: status, reason, and the server's own words as
- * text. No other file compares the words of an error reply.
+ * error_reply_read: fill `err` from an error reply: status, reason, and as text what the reason
+ * means (reason_sentence()) and then the server's own words, without the hash of the script in
+ * which the error occurred. No other file compares the words of an error reply.
  *
  *   reply     the reply without its '-'; of any length, with any bytes
- *   password  masked in the text, as a server may repeat the arguments of AUTH; NULL: none
+ *   password  that AUTH sent, masked in the text, as a server may repeat it; NULL: none was sent
  *   kind      out
  *   err       out; may be NULL
  *

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/reason.h"
 #include "server/error_reply.h"
 
 #include <stdio.h>
@@ -91,7 +92,7 @@ void sentinel_ask(struct sentinel *sentinel, int64_t deadline_ms)
     size_t i;
 
     sentinel->deadline_ms = deadline_ms;
-    sentinel->patience_ms = rlock_clock_ms() + PATIENCE_MS;
+    sentinel->wait_until_ms = rlock_clock_ms() + PATIENCE_MS;
     sentinel->is_asking = true;
     url_fini(&sentinel->named);
     for (i = 0; i < sentinel->url->n_sentinels; i++) {
@@ -121,8 +122,8 @@ int64_t sentinel_wake_ms(const struct sentinel *sentinel)
     int64_t wake = sentinel->deadline_ms;
     size_t i;
 
-    if (sentinel->named.host != NULL && sentinel->patience_ms < wake)
-        wake = sentinel->patience_ms;
+    if (sentinel->named.host != NULL && sentinel->wait_until_ms < wake)
+        wake = sentinel->wait_until_ms;
     for (i = 0; i < sentinel->url->n_sentinels; i++) {
         const struct watcher *watcher = &sentinel->watcher[i];
 
@@ -142,7 +143,7 @@ static enum rlock_status read_error(const char *reply, const char *password,
     enum error_reply kind;
     enum rlock_status st = error_reply_read(reply, password, &kind, err);
 
-    if (err->reason == RLOCK_REASON_LOGIN)
+    if (reason_is_login(err->reason))
         err_set_reason(err, RLOCK_REASON_SENTINEL_LOGIN);
     if (st == RLOCK_E_REFUSED)
         return st;
@@ -178,7 +179,7 @@ static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher
 
     if (st == RLOCK_OK)
         st = read_answer(sentinel, &watcher->conn, reply, &named, &watcher->err);
-    else if (st > RLOCK_PENDING && watcher->err.reason == RLOCK_REASON_LOGIN)
+    else if (st > RLOCK_PENDING && reason_is_login(watcher->err.reason))
         err_set_reason(&watcher->err, RLOCK_REASON_SENTINEL_LOGIN);
     watcher->state = st;
     if (st != RLOCK_OK)
@@ -242,7 +243,7 @@ enum rlock_status sentinel_locate(struct sentinel *sentinel, struct url *to,
         sentinel_stop(sentinel);
         return st;
     }
-    if (sentinel->named.host != NULL && (!is_waiting || now >= sentinel->patience_ms)) {
+    if (sentinel->named.host != NULL && (!is_waiting || now >= sentinel->wait_until_ms)) {
         url_move(to, &sentinel->named);
         sentinel_stop(sentinel);
         return RLOCK_OK;

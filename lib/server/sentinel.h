@@ -7,7 +7,7 @@
 
 #include <poll.h>
 
-/* All Sentinels of a URL. Their user and password may differ from those of the primary. */
+/* All Sentinels of a URL, whose user and password may differ from those of the primary. */
 struct sentinel {
     const struct url *url;         /* names the Sentinels; borrowed */
     struct conn_settings settings; /* of the connections to the Sentinels */
@@ -17,8 +17,8 @@ struct sentinel {
     struct url wrong;    /* the server that was found to be down or no primary; host NULL: none */
     struct url named;    /* the server `wrong`, if a Sentinel has named it again; else host NULL */
     int64_t deadline_ms; /* when sentinel_locate() gives up */
-    int64_t patience_ms; /* when `named` is returned, even if other Sentinels have not replied */
-    bool is_asking;      /* requests to Sentinels are pending */
+    int64_t wait_until_ms; /* when `named` is returned, even if other Sentinels have not replied */
+    bool is_asking;        /* requests to Sentinels are pending */
 };
 
 enum rlock_status sentinel_init(struct sentinel *sentinel, const struct url *url,

@@ -2,14 +2,15 @@
 /*
  * conn: sends requests to one Redis server, one at a time, and reconnects as needed.
  *
- * A connection sends the request only after it has read the replies to AUTH, SELECT and ROLE. If it
- * sent all of them together, the server would execute the request even when it refuses AUTH or
- * SELECT: as the default user, or in database 0. With TLS the connection sends the password only
- * after the server has proven its identity.
+ * A connection sends the request only after it has read the replies to AUTH, SELECT and ROLE. If a
+ * connection sent all of these together, the server would execute the request even when it refuses
+ * AUTH or SELECT: as the default user, or in database 0. With TLS the connection sends the password
+ * only after the server has proven its identity.
  */
 #include "wire/conn.h"
 
 #include "base/err.h"
+#include "base/reason.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -17,7 +18,8 @@
 #include <string.h>
 
 #define CLUSTER_NODES_BYTES (1024 * 1024) /* enough for 1000 nodes, each with many slot ranges */
-#define TLS_ALERT 0x15 /* the first byte of a TLS record that contains an alert */
+#define QUOTED_BYTES 64 /* if the server isn't Redis: how much of its text the error quotes */
+#define TLS_ALERT 0x15  /* the first byte of a TLS record that contains an alert */
 
 void conn_init(struct conn *conn, const struct url *url)
 {
@@ -30,7 +32,7 @@ void conn_configure(struct conn *conn, const struct conn_settings *settings)
     conn->settings = *settings;
 }
 
-/* The password from the URL or the settings; NULL: neither has one. */
+/* Returns the password from the URL or the settings; NULL: neither has one. */
 static const char *given_password(const struct conn *conn)
 {
     return conn->url->password != NULL ? conn->url->password : conn->settings.password;
@@ -114,7 +116,7 @@ static enum rlock_status conn_receive(struct conn *conn, char *bytes, size_t n, 
     return socket_receive(conn->fd, bytes, n, done, err);
 }
 
-/* Is the idle connection open, and has the server sent no bytes that answer no request? */
+/* Is the idle connection still open, and has the server sent nothing since its last reply? */
 static bool is_usable(struct conn *conn)
 {
     char byte;
@@ -194,6 +196,7 @@ static enum rlock_status encode_request(struct conn *conn, enum conn_preamble pr
     conn->preamble = preamble;
     conn->expects_preamble_reply = preamble != CONN_NO_PREAMBLE;
     conn->has_request = n > 0;
+    conn->n_replies = 1;
     if (st == RLOCK_OK && n > 0)
         st = request_append(&conn->request, &conn->request_bytes, bytes, n, err);
     return st;
@@ -238,6 +241,11 @@ enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size
     return RLOCK_PENDING;
 }
 
+void conn_expect_replies(struct conn *conn, size_t n)
+{
+    conn->n_replies = n;
+}
+
 bool conn_is_ready(const struct conn *conn)
 {
     return conn->phase == CONN_READY;
@@ -251,8 +259,8 @@ int conn_fd(const struct conn *conn)
 }
 
 /*
- * tls_events() asks for POLLOUT only for bytes that tls_write() has got. This function adds POLLOUT
- * while a part of the request has not been passed to tls_write() yet.
+ * tls_events() asks for POLLOUT only while bytes that tls_write() has taken are not sent. This
+ * function adds POLLOUT while a part of the request has not been passed to tls_write() yet.
  */
 short conn_events(const struct conn *conn)
 {
@@ -272,7 +280,7 @@ int64_t conn_wake_ms(const struct conn *conn)
 {
     if (conn->phase == CONN_AWAITING_PASSWORD &&
         password_source_fd(conn->settings.password_source) < 0)
-        return rlock_clock_ms(); /* now: the lookup, shared with other connections, has ended */
+        return rlock_clock_ms(); /* now: the password lookup has ended */
     return conn->phase == CONN_CONNECTING ? connector_wake_ms(&conn->connector) : RLOCK_NEVER;
 }
 
@@ -314,8 +322,30 @@ static enum rlock_status suggest_tls(const struct conn *conn, enum rlock_status 
 {
     if (st == RLOCK_E_UNREACHABLE && !conn->has_received && conn->url->kind == URL_TCP &&
         !conn->url->is_tls)
-        err_suffix(err, "does it want TLS (rediss://)?");
+        err_suffix(err, "does the server want TLS (rediss://)?");
     return st;
+}
+
+/*
+ * The first bytes from this server are no reply of Redis, but for example a line of HTTP or SSH. So
+ * the server can't have executed the request.
+ */
+static enum rlock_status not_redis(struct conn *conn, const char *bytes, size_t n,
+                                   struct rlock_error *err)
+{
+    char line[4 * QUOTED_BYTES];
+    char words[QUOTED_BYTES];
+
+    snprintf(line, sizeof line, "%.*s", (int)n, bytes);
+    line[strcspn(line, "\r\n")] = '\0';
+    /* the server may have repeated what AUTH sent: mask the password */
+    err_copy_masked(words, sizeof words, line, conn_password(conn));
+    err_make_printable(words);
+    conn->sent_ms = 0;
+    err_set(err, RLOCK_E_PROTOCOL, 0, "%s", reason_sentence(RLOCK_REASON_NOT_REDIS));
+    err_set_reason(err, RLOCK_REASON_NOT_REDIS);
+    err_add_said(err, words);
+    return RLOCK_E_PROTOCOL;
 }
 
 /* Receives bytes until the next reply is whole. RLOCK_PENDING: there are no more bytes now. */
@@ -328,10 +358,14 @@ static enum rlock_status read_reply(struct conn *conn, const struct resp_value *
 
     while (st == RLOCK_PENDING) {
         st = conn_receive(conn, bytes, sizeof bytes, &n, err);
+        if (st == RLOCK_E_UNREACHABLE && resp_reader_is_refused(conn->replies, reply))
+            return RLOCK_OK;
         if (st != RLOCK_OK)
             return suggest_tls(conn, st, err);
         if (!conn->has_received && conn->tls_connection == NULL && bytes[0] == TLS_ALERT)
             return err_set(err, RLOCK_E_PROTOCOL, 0, "the server speaks TLS here: use rediss://");
+        if (!conn->has_received && !resp_may_begin(bytes[0]))
+            return not_redis(conn, bytes, n, err);
         conn->has_received = true;
         st = resp_reader_feed(conn->replies, bytes, n, err);
         if (st == RLOCK_OK)
@@ -368,7 +402,7 @@ static enum rlock_status read_role(const struct resp_value *reply, struct rlock_
         return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what AUTH, SELECT or ROLE returns");
     if (strcmp(role, "master") == 0)
         return RLOCK_OK;
-    err_set(err, RLOCK_E_SERVER, 0, "not a primary, though the Sentinels say so");
+    err_set(err, RLOCK_E_SERVER, 0, "the server is not a primary, though the Sentinels say so");
     err_set_reason(err, RLOCK_REASON_NOT_PRIMARY);
     return RLOCK_E_SERVER;
 }
@@ -432,6 +466,14 @@ static void read_preamble_reply(struct conn *conn, const struct resp_value *repl
             strdup(text != NULL ? text : ""); /* "": the user may not call INFO */
 }
 
+/* Reads the replies of the request, one for each of its commands. */
+static enum rlock_status read_replies(struct conn *conn, const struct resp_value **reply,
+                                      struct rlock_error *err)
+{
+    resp_reader_gather(conn->replies, conn->n_replies);
+    return read_reply(conn, reply, err);
+}
+
 static enum rlock_status step_request(struct conn *conn, const struct resp_value **reply,
                                       struct rlock_error *err)
 {
@@ -443,13 +485,15 @@ static enum rlock_status step_request(struct conn *conn, const struct resp_value
     st = send_rest(conn, conn->request, conn->request_bytes, err);
     if (st == RLOCK_OK && !was_sent) /* the reply can't have come yet: don't call recv(2) in vain */
         return RLOCK_PENDING;
-    if (st == RLOCK_OK || st == RLOCK_PENDING)
+    if ((st == RLOCK_OK || st == RLOCK_PENDING) && !conn->expects_preamble_reply)
+        st = read_replies(conn, reply, err);
+    else if (st == RLOCK_OK || st == RLOCK_PENDING)
         st = read_reply(conn, reply, err);
     if (st == RLOCK_OK && is_asking_refused(conn, *reply))
         return RLOCK_OK;
     if (st == RLOCK_OK && conn->expects_preamble_reply) {
         read_preamble_reply(conn, *reply);
-        st = conn->has_request ? read_reply(conn, reply, err) : st;
+        st = conn->has_request ? read_replies(conn, reply, err) : st;
     }
     if (st == RLOCK_OK &&
         (conn->sent_bytes < conn->request_bytes || !resp_reader_is_empty(conn->replies)))
@@ -490,7 +534,7 @@ static enum rlock_status step_password(struct conn *conn, struct rlock_error *er
         password_source_take(conn->settings.password_source, &conn->looked_up_password, err);
 
     if (st != RLOCK_PENDING)
-        conn->phase = CONN_SETTING_UP; /* so that conn_reset() doesn't abandon the ended lookup */
+        conn->phase = CONN_SETTING_UP; /* the lookup has ended: conn_reset() must not abandon it */
     return st == RLOCK_OK ? start_setup(conn, err) : st;
 }
 
@@ -550,7 +594,7 @@ void conn_avoid_address(struct conn *conn)
     connector_avoid(&conn->connector);
 }
 
-void conn_abandon(struct conn *conn, const struct request *undo)
+void conn_abandon(struct conn *conn, const struct request *behind)
 {
     bool delivered = conn->phase == CONN_READY && conn->sent_bytes == conn->request_bytes;
     enum rlock_status st = RLOCK_OK;
@@ -558,10 +602,10 @@ void conn_abandon(struct conn *conn, const struct request *undo)
     size_t n = 0;
     size_t done;
 
-    if (undo != NULL && delivered && conn->preamble == CONN_ASKING)
+    if (behind != NULL && delivered && conn->preamble == CONN_ASKING)
         st = encode_preamble(CONN_ASKING, &bytes, &n, NULL);
-    if (undo != NULL && delivered && st == RLOCK_OK)
-        st = request_encode(undo, &bytes, &n, NULL);
+    if (behind != NULL && delivered && st == RLOCK_OK)
+        st = request_encode(behind, &bytes, &n, NULL);
     if (n > 0 && st == RLOCK_OK)
         (void)conn_send(conn, bytes, n, &done, NULL);
     clear(&bytes, &n);

@@ -50,7 +50,7 @@ struct conn {
     struct tls_connection *tls_connection; /* TLS over the socket; NULL: no TLS */
     struct resp_reader *replies;           /* parses the replies; NULL in CONN_CLOSED */
 
-    /* setting up */
+    /* setting up the connection */
     char *looked_up_password; /* from password_source, until AUTH is answered; else NULL */
     char *setup; /* AUTH, SELECT and ROLE, encoded, until their replies have come; else NULL */
     size_t setup_bytes;
@@ -59,6 +59,7 @@ struct conn {
     /* the request */
     enum conn_preamble preamble;
     bool expects_preamble_reply; /* the next reply is that of the preamble */
+    size_t n_replies;     /* how many replies the request gets: one for each of its commands */
     bool has_request;     /* false: the preamble was sent alone; conn_step() returns its reply */
     char *preamble_reply; /* text of the reply, until conn_take_preamble_reply(); else NULL */
     char *request;        /* preamble and request, encoded */
@@ -110,6 +111,12 @@ enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble pream
 enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size_t n,
                                       struct rlock_error *err);
 
+/*
+ * conn_expect_replies: the request that was just started has `n` commands. conn_step() returns
+ * their replies as one array, when all have come. Without this call a request has one reply.
+ */
+void conn_expect_replies(struct conn *conn, size_t n);
+
 /* conn_is_ready: is the phase CONN_READY, so that a request needs no new connection? */
 bool conn_is_ready(const struct conn *conn);
 
@@ -124,8 +131,8 @@ const char *conn_timeout_text(const struct conn *conn);
 /*
  * conn_step: continue the request; doesn't block.
  *
- *   reply  out, on RLOCK_OK only: valid until the next request. If conn_is_ready() is false, it is
- *          an error reply to AUTH, SELECT or ROLE, and the request was not sent
+ *   reply  out, on RLOCK_OK only: valid until the next request. If conn_is_ready() is false,
+ *          `*reply` is an error reply to AUTH, SELECT or ROLE, and the request was not sent
  *
  * Returns  RLOCK_OK, RLOCK_PENDING, or a fault, after which the connection is closed.
  */
@@ -143,9 +150,9 @@ void conn_avoid_address(struct conn *conn);
 
 /*
  * conn_abandon: give the request up and close the connection with a TCP reset. If the whole request
- * was sent, this first sends `undo` (NULL: none) by the same connection, so that the server
- * executes the undo after the request.
+ * was sent, this first sends `behind` (NULL: none) by the same connection, so that the server
+ * executes it after the request.
  */
-void conn_abandon(struct conn *conn, const struct request *undo);
+void conn_abandon(struct conn *conn, const struct request *behind);
 
 #endif

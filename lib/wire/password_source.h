@@ -20,9 +20,9 @@ struct password_source {
     size_t n_waiting;         /* connections that wait for the lookup's result */
     enum rlock_status result; /* of the newest lookup; RLOCK_PENDING while it runs */
     struct rlock_error err;   /* why the newest lookup failed */
-    char *password;           /* the result, while connections wait for it; else NULL */
+    char *password;           /* that the lookup found, while connections wait for it; else NULL */
     size_t n_copies;          /* copies of passwords that connections have not given back yet */
-    size_t n_found; /* lookups that found a password and whose forgotten() was not called yet */
+    size_t n_found;           /* passwords found, for which callbacks.forgotten() is still due */
 };
 
 /*

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #if defined(RLOCK_STATIC) && defined(__GLIBC__)
 #include <nss.h>
 #endif
@@ -40,15 +41,6 @@ static void drop_user(struct lookup *lookup)
     free(lookup);
 }
 
-static void keep_address(struct addresses *out, const struct sockaddr *at, socklen_t bytes)
-{
-    if (out->n == ADDRESSES_MAX || bytes > sizeof out->address[0].storage)
-        return;
-    memcpy(&out->address[out->n].storage, at, bytes);
-    out->address[out->n].bytes = bytes;
-    out->n++;
-}
-
 /* Returns the first entry of the list that has this family, or, if `is_other`, another family. */
 static const struct addrinfo *find_family(const struct addrinfo *list, int family, bool is_other)
 {
@@ -65,11 +57,11 @@ void resolve_interleave(const struct addrinfo *list, struct addresses *out)
 
     while (first != NULL || second != NULL) {
         if (first != NULL) {
-            keep_address(out, first->ai_addr, first->ai_addrlen);
+            addresses_add(out, first->ai_addr, first->ai_addrlen);
             first = find_family(first->ai_next, family, false);
         }
         if (second != NULL) {
-            keep_address(out, second->ai_addr, second->ai_addrlen);
+            addresses_add(out, second->ai_addr, second->ai_addrlen);
             second = find_family(second->ai_next, family, true);
         }
     }
@@ -102,15 +94,15 @@ enum rlock_status resolve_numeric(const char *host, const char *port, struct add
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
     in_port_t number = htons((in_port_t)strtoul(port, NULL, 10));
 
-    out->n = 0;
+    addresses_clear(out);
     if (inet_pton(AF_INET, host, &v4.sin_addr) == 1) {
         v4.sin_port = number;
-        keep_address(out, (const struct sockaddr *)&v4, sizeof v4);
+        addresses_add(out, (const struct sockaddr *)&v4, sizeof v4);
         return RLOCK_OK;
     }
     if (inet_pton(AF_INET6, host, &v6.sin6_addr) == 1) {
         v6.sin6_port = number;
-        keep_address(out, (const struct sockaddr *)&v6, sizeof v6);
+        addresses_add(out, (const struct sockaddr *)&v6, sizeof v6);
         return RLOCK_OK;
     }
     return RLOCK_PENDING;
@@ -164,9 +156,11 @@ enum rlock_status resolve_finish(struct lookup *lookup, struct addresses *out,
     else if (lookup->failed)
         st = err_set(err, RLOCK_E_UNREACHABLE, 0, "resolve: %s", gai_strerror(lookup->failed));
     else if (lookup->found.n == 0)
-        st = err_set(err, RLOCK_E_UNREACHABLE, 0, "resolve: no address");
-    else
-        *out = lookup->found;
+        st = err_set(err, RLOCK_E_UNREACHABLE, 0, "resolve: the name has no address");
+    if (st == RLOCK_OK) {
+        addresses_clear(out);
+        addresses_append(out, &lookup->found, 0);
+    }
     drop_user(lookup);
     return st;
 }

@@ -4,21 +4,7 @@
 #define RESOLVE_H
 
 #include "base/err.h"
-
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-#define ADDRESSES_MAX 8
-
-struct address {
-    socklen_t bytes; /* length of `storage`; 0: no address is known */
-    struct sockaddr_storage storage;
-};
-
-struct addresses {
-    size_t n;
-    struct address address[ADDRESSES_MAX];
-};
+#include "wire/addresses.h"
 
 /*
  * resolve_numeric: fill `out` if the host is an IPv4 or IPv6 address.

@@ -34,8 +34,11 @@ struct resp_reader {
     redisReplyObjectFunctions bounded;
     void *(*build_array)(const redisReadTask *, element_count);
     redisReply *reply;
-    size_t unread;    /* bytes received after the end of the last whole reply */
-    size_t max_bytes; /* largest `unread` that is accepted */
+    redisReply *gathered; /* an array of `wanted` replies, not all of which have come; else NULL */
+    size_t wanted;        /* how many replies become one value; 0 and 1: each is a value itself */
+    size_t n_gathered;    /* how many replies are in `gathered` */
+    size_t unread;        /* bytes received after the end of the last whole reply */
+    size_t max_bytes;     /* largest `unread` that is accepted */
 };
 
 #define TEXT_OF(number) #number
@@ -54,11 +57,30 @@ const char *resp_built_with(bool tls)
     return tls ? HIREDIS ", TLS yes" BUILD : HIREDIS ", TLS no" BUILD;
 }
 
-void request_begin(struct request *request, const char *command)
+void request_begin_empty(struct request *request)
 {
     request->n = 0;
+    request->n_commands = 0;
     request->script = NULL;
+    request->connection = 0;
     request->text_used = 0;
+}
+
+void request_bind(struct request *request, uint64_t connection)
+{
+    request->connection = connection;
+}
+
+void request_begin(struct request *request, const char *command)
+{
+    request_begin_empty(request);
+    request_add_command(request, command);
+}
+
+void request_add_command(struct request *request, const char *command)
+{
+    if (request->n_commands < REQUEST_COMMANDS)
+        request->first[request->n_commands++] = request->n;
     request_add(request, command);
 }
 
@@ -107,19 +129,33 @@ enum rlock_status request_append(char **out, size_t *out_bytes, const char *enco
     return RLOCK_OK;
 }
 
-enum rlock_status request_encode(const struct request *request, char **out, size_t *out_bytes,
-                                 struct rlock_error *err)
+static enum rlock_status encode_command(const struct request *request, int command, char **out,
+                                        size_t *out_bytes, struct rlock_error *err)
 {
+    int first = request->first[command];
+    int end = command + 1 < request->n_commands ? request->first[command + 1] : request->n;
     char *encoded = NULL;
     enum rlock_status st;
     long long n;
 
-    n = redisFormatCommandArgv(&encoded, request->n, (const char **)request->word, request->bytes);
+    n = redisFormatCommandArgv(&encoded, end - first, (const char **)&request->word[first],
+                               &request->bytes[first]);
     if (n < 0)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     st = request_append(out, out_bytes, encoded, (size_t)n, err);
     explicit_bzero(encoded, (size_t)n);
     redisFreeCommand(encoded);
+    return st;
+}
+
+enum rlock_status request_encode(const struct request *request, char **out, size_t *out_bytes,
+                                 struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_OK;
+    int i;
+
+    for (i = 0; st == RLOCK_OK && i < request->n_commands; i++)
+        st = encode_command(request, i, out, out_bytes, err);
     return st;
 }
 
@@ -194,6 +230,7 @@ void resp_reader_free(struct resp_reader *resp)
     if (resp == NULL)
         return;
     freeReplyObject(resp->reply);
+    freeReplyObject(resp->gathered);
     redisReaderFree(resp->reader);
     free(resp);
 }
@@ -214,22 +251,76 @@ enum rlock_status resp_reader_feed(struct resp_reader *resp, const char *bytes, 
     return RLOCK_OK;
 }
 
-enum rlock_status resp_reader_next(struct resp_reader *resp, const struct resp_value **reply,
-                                   struct rlock_error *err)
+/* Takes the next whole reply out of the bytes; the caller frees it. */
+static enum rlock_status take_reply(struct resp_reader *resp, redisReply **reply,
+                                    struct rlock_error *err)
 {
     void *next = NULL;
 
-    freeReplyObject(resp->reply);
-    resp->reply = NULL;
     if (redisReaderGetReply(resp->reader, &next) != REDIS_OK)
         return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not the protocol of Redis (%.80s)",
                        resp->reader->errstr);
     if (next == NULL)
         return RLOCK_PENDING;
-    resp->reply = next;
     resp->unread = resp->reader->len - resp->reader->pos;
-    *reply = (const struct resp_value *)next;
+    *reply = next;
     return RLOCK_OK;
+}
+
+void resp_reader_gather(struct resp_reader *resp, size_t n)
+{
+    resp->wanted = n;
+}
+
+/* Moves replies into resp->gathered. When all have come, the array becomes resp->reply. */
+static enum rlock_status gather(struct resp_reader *resp, struct rlock_error *err)
+{
+    redisReadTask task = {.type = REDIS_REPLY_ARRAY, .elements = (int)resp->wanted};
+    enum rlock_status st = RLOCK_OK;
+
+    if (resp->gathered == NULL) {
+        resp->gathered = resp->build_array(&task, (element_count)resp->wanted);
+        resp->n_gathered = 0;
+    }
+    if (resp->gathered == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    while (st == RLOCK_OK && resp->n_gathered < resp->wanted) {
+        st = take_reply(resp, &resp->gathered->element[resp->n_gathered], err);
+        resp->n_gathered += st == RLOCK_OK;
+    }
+    if (st != RLOCK_OK)
+        return st;
+    resp->reply = resp->gathered;
+    resp->gathered = NULL;
+    resp->wanted = 1;
+    return RLOCK_OK;
+}
+
+bool resp_reader_is_refused(struct resp_reader *resp, const struct resp_value **reply)
+{
+    if (resp->gathered == NULL || resp->n_gathered != 1 ||
+        resp->gathered->element[0]->type != REDIS_REPLY_ERROR)
+        return false;
+    *reply = (const struct resp_value *)resp->gathered->element[0];
+    return true;
+}
+
+enum rlock_status resp_reader_next(struct resp_reader *resp, const struct resp_value **reply,
+                                   struct rlock_error *err)
+{
+    enum rlock_status st;
+
+    freeReplyObject(resp->reply);
+    resp->reply = NULL;
+    st = resp->wanted > 1 ? gather(resp, err) : take_reply(resp, &resp->reply, err);
+    if (st == RLOCK_OK)
+        *reply = (const struct resp_value *)resp->reply;
+    return st;
+}
+
+bool resp_may_begin(char byte)
+{
+    return byte != '\0' && strchr("+-:$*_,#!=(%~>|", byte) != NULL; /* the types of RESP 2 and 3 */
 }
 
 bool resp_reader_is_empty(const struct resp_reader *resp)

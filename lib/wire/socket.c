@@ -15,17 +15,15 @@
 #include "base/err.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define NEXT_ATTEMPT_MS 250 /* "Connection Attempt Delay" of RFC 8305 */
 
-/* ---- send and receive ---- */
+/* ---- sending and receiving ---- */
 
 /* Did send(2) or recv(2) fail only because it would have to wait? */
 static bool would_block(int sys)
@@ -74,7 +72,7 @@ void socket_reset(int *fd)
     *fd = -1;
 }
 
-/* ---- connecting ---- */
+/* ---- opening and closing a connector ---- */
 
 void connector_init(struct connector *connector, const struct url *url)
 {
@@ -99,17 +97,7 @@ void connector_abandon(struct connector *connector)
 void connector_fini(struct connector *connector)
 {
     connector_abandon(connector);
-    connector->addresses.n = 0;
-}
-
-static void set_unix_address(struct connector *connector)
-{
-    struct sockaddr_un *at = (struct sockaddr_un *)&connector->addresses.address[0].storage;
-
-    at->sun_family = AF_UNIX;
-    snprintf(at->sun_path, sizeof at->sun_path, "%s", connector->url->path);
-    connector->addresses.address[0].bytes = sizeof *at;
-    connector->addresses.n = 1;
+    addresses_clear(&connector->addresses);
 }
 
 /*
@@ -128,7 +116,7 @@ static void set_options(int fd, sa_family_t family, int64_t left_ms)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &left, sizeof left);
 }
 
-/* ---- the descriptor and the time to wait for ---- */
+/* ---- what the caller waits for: a descriptor and a time ---- */
 
 /* How many lookups and attempts are pending. */
 static size_t n_pending(const struct connector *connector)
@@ -148,7 +136,7 @@ static void epoll_add(const struct connector *connector, int fd, uint32_t events
 /*
  * Lets the caller of connector_fd() wait for `fd`, too. `fd` belongs to a new lookup or attempt,
  * which is not in `lookup` or `attempt` yet. If no other is pending, connector_fd() will return
- * `fd` itself. Otherwise this function makes an epoll descriptor over all of them. If
+ * `fd` itself. Otherwise this function makes an epoll descriptor over all lookups and attempts. If
  * epoll_create1(2) fails, connector_fd() returns the descriptor of the first attempt, and
  * connector_step() notices the end of the others only when the caller calls it at
  * connector_wake_ms().
@@ -193,8 +181,7 @@ static int64_t earlier(int64_t a, int64_t b)
 
 int64_t connector_wake_ms(const struct connector *connector)
 {
-    return earlier(earlier(connector->next_attempt_ms, connector->resolver_deadline_ms),
-                   connector->deadline_ms);
+    return earlier(connector->next_attempt_ms, connector->resolver_deadline_ms);
 }
 
 bool connector_is_resolving(const struct connector *connector)
@@ -202,50 +189,15 @@ bool connector_is_resolving(const struct connector *connector)
     return connector->n_attempts == 0 && n_pending(connector) > 0;
 }
 
-/* ---- addresses ---- */
+/* ---- choosing the addresses to try ---- */
 
-static bool is_same(const struct address *one, const struct address *other)
-{
-    return one->bytes == other->bytes && memcmp(&one->storage, &other->storage, one->bytes) == 0;
-}
-
-static bool contains(const struct addresses *known, const struct address *address)
-{
-    size_t i;
-
-    for (i = 0; i < known->n; i++)
-        if (is_same(&known->address[i], address))
-            return true;
-    return false;
-}
-
-/* Moves the address of the newest connection to the front, or to the end if `avoids_connected`. */
+/* Puts the address of the newest connection first; after connector_avoid() it puts it last. */
 static void order_addresses(struct connector *connector)
 {
-    struct address *address = connector->addresses.address;
-    size_t i;
-
-    for (i = 0; i < connector->addresses.n && !is_same(&address[i], &connector->connected);)
-        i++;
-    if (i == connector->addresses.n)
-        return;
-    if (connector->avoids_connected) {
-        memmove(&address[i], &address[i + 1], (connector->addresses.n - 1 - i) * sizeof address[0]);
-        address[connector->addresses.n - 1] = connector->connected;
-        return;
-    }
-    memmove(&address[1], &address[0], i * sizeof address[0]);
-    address[0] = connector->connected;
-}
-
-/* Appends the addresses of `more`, from index `from` on, that `to` doesn't contain yet. */
-static void add_addresses(struct addresses *to, const struct addresses *more, size_t from)
-{
-    size_t i;
-
-    for (i = from; i < more->n && to->n < ADDRESSES_MAX; i++)
-        if (!contains(to, &more->address[i]))
-            to->address[to->n++] = more->address[i];
+    if (connector->avoids_connected)
+        addresses_move_last(&connector->addresses, &connector->connected);
+    else
+        addresses_move_first(&connector->addresses, &connector->connected);
 }
 
 /*
@@ -259,7 +211,7 @@ static void set_host_addresses(struct connector *connector, const struct address
 
     if (found->n > 0) {
         connector->addresses = *found;
-        add_addresses(&connector->addresses, &former, connector->next);
+        addresses_append(&connector->addresses, &former, connector->next);
     }
     connector->resolver_deadline_ms = RLOCK_NEVER;
     connector->next = 0;
@@ -279,7 +231,7 @@ static enum rlock_status start_lookup(struct connector *connector, enum connecto
     return st;
 }
 
-/* ---- attempts ---- */
+/* ---- starting attempts to connect ---- */
 
 static enum rlock_status start_attempt(struct connector *connector, const struct address *to,
                                        struct rlock_error *err)
@@ -370,7 +322,7 @@ enum rlock_status connector_start(struct connector *connector, int64_t deadline_
     connector->next = 0;
     connector->alias_is_due = connector->url->alias != NULL;
     if (connector->addresses.n == 0 && connector->url->kind == URL_UNIX)
-        set_unix_address(connector);
+        addresses_add_unix(&connector->addresses, connector->url->path);
     else if (connector->addresses.n == 0)
         connector->host_is_name = resolve_numeric(connector->url->host, connector->url->port,
                                                   &connector->addresses) != RLOCK_OK;
@@ -379,7 +331,7 @@ enum rlock_status connector_start(struct connector *connector, int64_t deadline_
                                    : start_next(connector, RLOCK_OK, err);
 }
 
-/* ---- results of lookups and attempts ---- */
+/* ---- taking the results of lookups and attempts ---- */
 
 /* Is `fd` ready? The caller of connector_step() may have been woken by connector_wake_ms() only. */
 static bool is_ready(int fd, short events)
@@ -412,7 +364,7 @@ static enum rlock_status step_lookup(struct connector *connector, enum connector
     if (which == CONNECTOR_HOST)
         set_host_addresses(connector, &found);
     else
-        add_addresses(&connector->addresses, &found, 0);
+        addresses_append(&connector->addresses, &found, 0);
     return st;
 }
 

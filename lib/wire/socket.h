@@ -34,8 +34,8 @@ enum connector_name { CONNECTOR_HOST, CONNECTOR_ALIAS, CONNECTOR_NAMES };
 
 /*
  * Makes connections to one server, one after the other. Each connection looks the host name up
- * again, since the name may have another address by then: a hosted service changes the address when
- * it fails over to a replica. If the resolver fails, or takes more than half of the time until the
+ * again, since the name may have got another address: a hosted service changes the address when it
+ * fails over to a replica. If the resolver fails, or takes more than half of the time until the
  * deadline, the connector tries the addresses of earlier connections.
  */
 struct connector {
@@ -47,9 +47,9 @@ struct connector {
     bool host_is_name;        /* the URL's host is a name, not an IP address */
     bool alias_is_due;        /* this connection has not tried the URL's alias yet */
     size_t next;              /* index in `addresses` of the next one to try */
-    int64_t deadline_ms;      /* when the caller gives up, if nothing is connected by then */
+    int64_t deadline_ms;      /* when the caller gives up, if nothing is connected yet */
     int64_t next_attempt_ms;  /* when to try the next address beside the pending ones */
-    int64_t resolver_deadline_ms; /* when to give up the lookup and try earlier addresses */
+    int64_t resolver_deadline_ms; /* when to stop the lookup, and try the last lookup's addresses */
     size_t n_attempts;
     struct {
         int fd; /* socket whose connect(2) is pending */

@@ -2,7 +2,7 @@
 /*
  * tls: speaks TLS over a connected socket, without blocking, and checks the server's certificate.
  *
- * OpenSSL doesn't get the socket. It reads from one buffer in memory and writes to another; this
+ * OpenSSL doesn't get the socket, but reads from one buffer in memory and writes to another; this
  * file moves the bytes between these buffers and the socket, by socket_receive() and socket_send().
  * So no SIGPIPE can occur. And if sending fails, this file can still read what the server sent
  * before it closed the connection: the alert that says why the server refuses us.
@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 
 #define RECORD_BYTES 16384
-#define READS_A_STEP 16 /* after so many reads a call returns: its caller checks the deadline */
+#define READS_A_STEP 16 /* after this many reads a call returns: its caller checks the deadline */
 
 struct tls_context {
     struct libssl lib;
@@ -51,7 +51,7 @@ bool tls_is_built(void)
     return true;
 }
 
-/* ---- the trusted CAs and our certificate ---- */
+/* ---- loading the trusted CAs and our certificate ---- */
 
 /* OpenSSL calls this function for a key with a passphrase: rlock has none, so loading fails. */
 static int no_passphrase(char *buffer, int size, int writing, void *context)
@@ -73,10 +73,10 @@ static enum rlock_status bad_file(const struct libssl *lib, const char *what, co
     if (ERR_SYSTEM_ERROR(first))
         return err_set(err, RLOCK_E_CONFIG, ERR_GET_REASON(first), "%s %.120s", what, path);
     if (ERR_GET_LIB(first) == ERR_LIB_X509 && ERR_GET_REASON(first) == X509_R_KEY_VALUES_MISMATCH)
-        return err_set(err, RLOCK_E_CONFIG, 0, "%s %.120s: it doesn't belong to the certificate",
-                       what, path);
+        return err_set(err, RLOCK_E_CONFIG, 0,
+                       "%s %.120s: it is not the key of the certificate (--tls-cert)", what, path);
     return err_set(err, RLOCK_E_CONFIG, 0, "%s %.120s: %s (%.60s)", what, path, lacks,
-                   why == NULL ? "no reason is given" : why);
+                   why == NULL ? "OpenSSL gives no reason" : why);
 }
 
 /* Is the file name like "9d66eef0.0": the hash of a CA's name, and a number for equal hashes? */
@@ -101,12 +101,13 @@ static enum rlock_status load_folder(const struct tls_context *tls, const char *
         has_any = is_hashed(entry->d_name);
     closedir(folder);
     if (!has_any)
-        return err_set(err, RLOCK_E_CONFIG, 0,
-                       "CA folder %.120s: no certificates that are named by their hash: run "
-                       "`openssl rehash` on it",
-                       path);
+        return err_set(
+            err, RLOCK_E_CONFIG, 0,
+            "CA folder %.120s: no file in it is named by the hash of its certificate: run "
+            "`openssl rehash` on it",
+            path);
     if (tls->lib.SSL_CTX_load_verify_dir(tls->context, path) != 1)
-        return bad_file(&tls->lib, "CA folder", path, "not usable", err);
+        return bad_file(&tls->lib, "CA folder", path, "OpenSSL can't use it", err);
     return RLOCK_OK;
 }
 
@@ -117,11 +118,12 @@ static enum rlock_status load_trust(const struct tls_context *tls, const char *c
 
     tls->lib.ERR_clear_error();
     if (ca == NULL && tls->lib.SSL_CTX_set_default_verify_paths(tls->context) != 1)
-        return bad_file(&tls->lib, "CA certificates", "of the system", "not usable", err);
+        return bad_file(&tls->lib, "CA certificates", "of the system", "OpenSSL can't use them",
+                        err);
     if (ca != NULL && stat(ca, &is) == 0 && S_ISDIR(is.st_mode))
         return load_folder(tls, ca, err);
     if (ca != NULL && tls->lib.SSL_CTX_load_verify_file(tls->context, ca) != 1)
-        return bad_file(&tls->lib, "CA file", ca, "no certificates in PEM", err);
+        return bad_file(&tls->lib, "CA file", ca, "it has no certificates in PEM", err);
     return RLOCK_OK;
 }
 
@@ -134,14 +136,15 @@ static enum rlock_status load_certificate(struct tls_context *tls, const char *c
         return RLOCK_OK;
     if (certificate == NULL)
         return err_set(err, RLOCK_E_CONFIG, 0,
-                       "key file %.120s: no certificate is given for this key", key);
+                       "key file %.120s: no certificate is given for this key (--tls-cert)", key);
     lib->ERR_clear_error();
     if (lib->SSL_CTX_use_certificate_chain_file(tls->context, certificate) != 1)
-        return bad_file(lib, "certificate file", certificate, "no certificate in PEM", err);
+        return bad_file(lib, "certificate file", certificate, "it has no certificate in PEM", err);
     if (key == NULL)
         key = certificate; /* one file may contain both */
     if (lib->SSL_CTX_use_PrivateKey_file(tls->context, key, SSL_FILETYPE_PEM) != 1)
-        return bad_file(lib, "key file", key, "no key in PEM without a passphrase", err);
+        return bad_file(lib, "key file", key, "it has no private key in PEM without a passphrase",
+                        err);
     tls->has_certificate = true;
     return RLOCK_OK;
 }
@@ -196,7 +199,7 @@ void tls_context_free(struct tls_context *tls)
     free(tls);
 }
 
-/* ---- the start of a connection ---- */
+/* ---- beginning a connection ---- */
 
 /* OpenSSL calls this function when the server asks for a client certificate, which we may lack. */
 static int note_certificate_request(SSL *ssl, void *context)
@@ -213,17 +216,20 @@ static int note_certificate_request(SSL *ssl, void *context)
 
 #define NAME_BYTES 256
 
-/* Copies the host without a zone and a final dot. False: the name is too long, or empty. */
+/*
+ * Copies the host without a zone (of an IPv6 address: fe80::1%eth0) and without a final dot, as a
+ * certificate names hosts without them. False: the name is too long, or empty.
+ */
 static bool plain_name(const char *host, char name[NAME_BYTES])
 {
     size_t n;
 
     if (snprintf(name, NAME_BYTES, "%s", host) >= NAME_BYTES)
         return false;
-    name[strcspn(name, "%")] = '\0'; /* the zone of an IPv6 address; no host name contains a % */
+    name[strcspn(name, "%")] = '\0'; /* no host name contains a % */
     n = strlen(name);
     if (n > 1 && name[n - 1] == '.')
-        name[n - 1] = '\0'; /* only the resolver understands a final dot */
+        name[n - 1] = '\0';
     return name[0] != '\0';
 }
 
@@ -300,7 +306,8 @@ enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connect
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     if (tls == NULL) {
         free(made);
-        return err_set(err, RLOCK_E_CONFIG, 0, "TLS was not opened");
+        return err_set(err, RLOCK_E_CONFIG, 0,
+                       "TLS: this connection was opened without settings for TLS");
     }
     *made = (struct tls_connection){.lib = &tls->lib, .fd = fd, .names = {tls->name}};
     if (tls->name == NULL)
@@ -321,7 +328,7 @@ enum rlock_status tls_connection_new(struct tls_context *tls, struct tls_connect
     made->lib->SSL_set_verify(made->ssl, SSL_VERIFY_PEER, check_other_names);
     if (!expect_host(made) || !send_name(made)) {
         tls_connection_free(made);
-        return err_set(err, RLOCK_E_CONFIG, 0, "TLS: no certificate can be for that host name");
+        return err_set(err, RLOCK_E_CONFIG, 0, "TLS: no certificate can name this host");
     }
     *connection = made;
     return RLOCK_OK;
@@ -345,12 +352,12 @@ short tls_events(const struct tls_connection *connection)
     return has_unsent(connection) ? POLLIN | POLLOUT : POLLIN;
 }
 
-/* ---- error messages ---- */
+/* ---- making error messages ---- */
 
 static enum rlock_status bad_certificate(const struct tls_connection *connection, long why,
                                          struct rlock_error *err)
 {
-    const char *words = connection->lib->X509_verify_cert_error_string(why);
+    const char *words;
 
     switch (why) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
@@ -358,24 +365,25 @@ static enum rlock_status bad_certificate(const struct tls_connection *connection
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server's certificate is not for %.100s",
                        connection->names[0]);
     case X509_V_ERR_CERT_HAS_EXPIRED:
-        words = "it has expired";
+        words = "the server's certificate has expired";
         break;
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-        words = "it is self-signed, and not trusted here";
+        words = "the server's certificate is self-signed, and not trusted here";
         break;
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-        words = "it was signed by a CA that is not trusted here";
+        words = "the server's certificate was signed by a CA that is not trusted here";
         break;
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-        words = "it was signed by a CA that is not trusted here, or the server doesn't send its "
-                "intermediate certificate";
+        words = "the server's certificate was signed by a CA that is not trusted here, or the "
+                "server doesn't send its intermediate certificate";
         break;
     default:
-        break;
+        return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server's certificate: %s",
+                       connection->lib->X509_verify_cert_error_string(why));
     }
-    return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server's certificate: %s", words);
+    return err_set(err, RLOCK_E_CONFIG, 0, "TLS: %s", words);
 }
 
 static bool lacks_certificate(const struct tls_connection *connection)
@@ -422,7 +430,7 @@ static enum rlock_status fault(const struct tls_connection *connection, struct r
     int reason = ERR_GET_REASON(first);
 
     if (words == NULL)
-        words = "no reason is given";
+        words = "OpenSSL gives no reason";
     if (reason > SSL_AD_REASON_OFFSET && reason <= SSL_AD_REASON_OFFSET + 255)
         return alert_fault(connection, reason - SSL_AD_REASON_OFFSET, words, err);
     if (connection->is_up) /* the network changed or lost bytes */
@@ -441,7 +449,7 @@ static enum rlock_status fault(const struct tls_connection *connection, struct r
     }
 }
 
-/* ---- send and receive ---- */
+/* ---- sending and receiving ---- */
 
 /* Sends bytes that OpenSSL has written, until the kernel takes no more. */
 static enum rlock_status flush(struct tls_connection *connection, struct rlock_error *err)
@@ -480,8 +488,8 @@ static enum rlock_status fill(struct tls_connection *connection, struct rlock_er
  * Sends and receives what OpenSSL needs after a call that returned `result`. RLOCK_OK: new bytes
  * have come, and the caller calls the same function of OpenSSL again.
  */
-static enum rlock_status after(struct tls_connection *connection, int result, int reads,
-                               struct rlock_error *err)
+static enum rlock_status exchange_bytes(struct tls_connection *connection, int result, int reads,
+                                        struct rlock_error *err)
 {
     struct rlock_error unsent = {.status = RLOCK_OK};
     enum rlock_status sent = flush(connection, &unsent);
@@ -522,7 +530,7 @@ enum rlock_status tls_handshake(struct tls_connection *connection, struct rlock_
         result = connection->lib->SSL_do_handshake(connection->ssl);
         in_handshake = NULL;
         if (result != 1)
-            st = after(connection, result, reads, err);
+            st = exchange_bytes(connection, result, reads, err);
         else if (connection->lib->SSL_get_verify_result(connection->ssl) != X509_V_OK)
             st = bad_certificate(connection,
                                  connection->lib->SSL_get_verify_result(connection->ssl), err);
@@ -580,7 +588,7 @@ enum rlock_status tls_read(struct tls_connection *connection, char *bytes, size_
             *done = (size_t)result;
             return RLOCK_OK;
         }
-        st = after(connection, result, reads, err);
+        st = exchange_bytes(connection, result, reads, err);
     }
     return st;
 }

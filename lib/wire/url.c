@@ -13,11 +13,12 @@
 
 #define REDIS_PORT 6379
 #define SENTINEL_PORT 26379
-#define DB_MAX 1000000 /* no server has so many databases; larger numbers may not fit an int */
+#define DB_MAX 1000000 /* no server has more databases; a larger number may not fit an int */
 
+/* Sets why a URL is refused; url_parse() adds the URL itself. */
 static enum rlock_status bad(struct rlock_error *err, const char *why)
 {
-    return err_set(err, RLOCK_E_CONFIG, 0, "bad URL: %s", why);
+    return err_set(err, RLOCK_E_CONFIG, 0, "%s", why);
 }
 
 static int hex_value(char c)
@@ -91,6 +92,20 @@ static enum rlock_status parse_db(struct url *url, const char *text, struct rloc
     return RLOCK_OK;
 }
 
+/* Reads what follows the host or the service: nothing, "/", "/N", "?db=N" or "/?db=N". */
+static enum rlock_status parse_end(struct url *url, const char *text, struct rlock_error *err)
+{
+    const char *query = text + strcspn(text, "?#");
+
+    if (*text == '/')
+        text++;
+    if (*query == '\0')
+        return *text == '\0' ? RLOCK_OK : parse_db(url, text, err);
+    if (query > text || strncmp(query, "?db=", strlen("?db=")) != 0)
+        return bad(err, "nothing but the number of the database may follow: /N or ?db=N");
+    return parse_db(url, query + strlen("?db="), err);
+}
+
 /* Reads "user[:password]", which ends at the '@' in front of the host. */
 static enum rlock_status parse_login(struct url *url, const char *text, const char *end,
                                      struct rlock_error *err)
@@ -151,15 +166,11 @@ static enum rlock_status parse_tcp(struct url *url, const char *text, struct rlo
     enum rlock_status st = RLOCK_OK;
 
     url->kind = URL_TCP;
-    if (end[0] == '?' || end[0] == '#' || strpbrk(end, "?#") != NULL)
-        return bad(err, "nothing may follow the database");
     if (at != NULL)
         st = parse_login(url, text, at, err);
     if (st == RLOCK_OK)
         st = parse_host(url, at == NULL ? text : at + 1, end, REDIS_PORT, err);
-    if (st == RLOCK_OK && end[0] == '/' && end[1] != '\0')
-        st = parse_db(url, end + 1, err);
-    return st;
+    return st == RLOCK_OK ? parse_end(url, end, err) : st;
 }
 
 /* Reads "host[:port][,host[:port]...]". */
@@ -194,8 +205,6 @@ static enum rlock_status parse_sentinel(struct url *url, const char *text, struc
     enum rlock_status st = RLOCK_OK;
 
     url->kind = URL_SENTINEL;
-    if (strpbrk(end, "?#") != NULL)
-        return bad(err, "nothing may follow the database");
     if (service_end <= end + 1)
         return bad(err, "the service that the Sentinels watch is missing");
     if (at != NULL)
@@ -204,8 +213,8 @@ static enum rlock_status parse_sentinel(struct url *url, const char *text, struc
         st = parse_sentinels(url, at == NULL ? text : at + 1, end, err);
     if (st == RLOCK_OK)
         st = decode(&url->service, end + 1, service_end, err);
-    if (st == RLOCK_OK && service_end[0] == '/' && service_end[1] != '\0')
-        st = parse_db(url, service_end + 1, err);
+    if (st == RLOCK_OK)
+        st = parse_end(url, service_end, err);
     if (st == RLOCK_OK)
         snprintf(url->shown, sizeof url->shown, "%s", url->service);
     return st;
@@ -232,7 +241,90 @@ static enum rlock_status parse_unix(struct url *url, const char *text, struct rl
     return parse_db(url, end + 4, err);
 }
 
-enum rlock_status url_parse(struct url *url, const char *text, struct rlock_error *err)
+static void mask(char *text, const char *end)
+{
+    memset(text, '*', (size_t)(end - text));
+}
+
+/*
+ * Overwrites [text, end) with asterisks, unless it is a number. A number is taken for a port or a
+ * database; anything else may be a password. True: was overwritten.
+ */
+static bool mask_unless_number(char *text, const char *end)
+{
+    bool is_number = strspn(text, "0123456789") >= (size_t)(end - text);
+
+    if (!is_number)
+        mask(text, end);
+    return !is_number;
+}
+
+/* Overwrites each port that is no number in "host[:port][,host[:port]...]". True: any was found. */
+static bool mask_ports(char *text, const char *end)
+{
+    bool has_masked = false;
+
+    while (text < end) {
+        char *part_end = memchr(text, ',', (size_t)(end - text));
+        char *bracket = *text == '[' ? memchr(text, ']', (size_t)(end - text)) : NULL;
+        char *colon;
+
+        if (part_end == NULL)
+            part_end = (char *)end;
+        text = bracket != NULL && bracket < part_end ? bracket : text;
+        colon = memchr(text, ':', (size_t)(part_end - text));
+        if (colon != NULL)
+            has_masked |= mask_unless_number(colon + 1, part_end);
+        text = part_end + 1;
+    }
+    return has_masked;
+}
+
+/*
+ * Overwrites what may be a password in a text that was meant as a URL. As the text has a mistake,
+ * nobody knows where the password ends, so only these parts stay as they are: the user in front of
+ * a colon; the host; the port and the database, if they are numbers; the path, if there is no login
+ * and nothing else was overwritten.
+ */
+static void mask_refused(char *text)
+{
+    char *start = strstr(text, "://");
+    char *at = strrchr(text, '@');
+    char *host = at != NULL ? at + 1 : text;
+    char *end;
+
+    start = start != NULL && (at == NULL || start < at) ? start + 3 : text;
+    if (at != NULL) {
+        char *colon = memchr(start, ':', (size_t)(at - start));
+
+        mask(colon != NULL ? colon + 1 : start, at);
+    } else {
+        host = start;
+    }
+    end = host + strcspn(host, "/?#");
+    if ((mask_ports(host, end) || at != NULL) && *end == '/')
+        mask_unless_number(end + 1, end + strcspn(end, "?#"));
+    end += strcspn(end, "?#");
+    if (strncmp(end, "?db=", strlen("?db=")) == 0)
+        mask_unless_number(end + strlen("?db="), end + strlen(end));
+    else if (*end != '\0')
+        mask(end + 1, end + strlen(end));
+}
+
+static void show_refused(const char *text, char shown[URL_SHOWN_BYTES])
+{
+    char *copy = strdup(text);
+
+    shown[0] = '\0';
+    if (copy == NULL)
+        return;
+    mask_refused(copy);
+    err_escape(shown, URL_SHOWN_BYTES, copy);
+    explicit_bzero(copy, strlen(copy));
+    free(copy);
+}
+
+static enum rlock_status parse(struct url *url, const char *text, struct rlock_error *err)
 {
     static const struct {
         const char *scheme;
@@ -240,27 +332,94 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
         bool is_tls;
     } schemes[] = {{"redis://", parse_tcp, false},
                    {"rediss://", parse_tcp, true},
+                   {"valkey://", parse_tcp, false},
+                   {"valkeys://", parse_tcp, true},
                    {"redis+sentinel://", parse_sentinel, false},
                    {"rediss+sentinel://", parse_sentinel, true},
+                   {"valkey+sentinel://", parse_sentinel, false},
+                   {"valkeys+sentinel://", parse_sentinel, true},
                    {"unix://", parse_unix, false}};
-    struct url parsed = {.kind = URL_TCP};
-    enum rlock_status st;
     size_t i;
 
-    for (i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
-        if (strncmp(text, schemes[i].scheme, strlen(schemes[i].scheme)) == 0)
-            break;
-    if (i == sizeof schemes / sizeof schemes[0])
-        return bad(err, "it starts with none of redis://, rediss://, redis+sentinel://, "
-                        "rediss+sentinel://, unix://, local:");
-    parsed.is_tls = schemes[i].is_tls;
-    st = schemes[i].parse(&parsed, text + strlen(schemes[i].scheme), err);
-    err_make_printable(parsed.shown);
-    if (st == RLOCK_OK)
+    for (i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        size_t n = strlen(schemes[i].scheme);
+
+        if (strncasecmp(text, schemes[i].scheme, n) != 0)
+            continue;
+        url->is_tls = schemes[i].is_tls;
+        return schemes[i].parse(url, text + n, err);
+    }
+    if (strcasecmp(text, "local:") == 0)
+        return bad(err, "a private server can't be one of several servers");
+    return bad(err, "it starts with none of redis://, rediss://, valkey://, valkeys://, "
+                    "redis+sentinel://, unix://, local:");
+}
+
+enum rlock_status url_parse(struct url *url, const char *text, struct rlock_error *err)
+{
+    struct url parsed = {.kind = URL_TCP};
+    struct rlock_error why = {.status = RLOCK_OK};
+    char shown[URL_SHOWN_BYTES];
+
+    if (parse(&parsed, text, &why) == RLOCK_OK) {
+        err_make_printable(parsed.shown);
         *url = parsed;
-    else
-        url_fini(&parsed);
-    return st;
+        return RLOCK_OK;
+    }
+    url_fini(&parsed);
+    if (why.status != RLOCK_E_CONFIG)
+        return err_set(err, why.status, 0, "%s", why.text);
+    show_refused(text, shown);
+    return err_set(err, RLOCK_E_CONFIG, 0, "bad URL: \"%s\": %s", shown, why.text);
+}
+
+/*
+ * Guesses which URL the user meant by a text that url_parse() has refused: puts the likely scheme
+ * before it. The result is on the heap, and may be no valid URL, either. NULL: no memory.
+ */
+static char *complete(const char *text)
+{
+    static const struct {
+        const char *start; /* how the text begins, in upper or lower case */
+        const char *scheme;
+    } starts[] = {{"rediss:", "rediss://"}, {"redis:", "redis://"}, {"valkeys:", "valkeys://"},
+                  {"valkey:", "valkey://"}, {"tcp:", "redis://"},   {"tls:", "rediss://"},
+                  {"unix:", "unix:///"},    {"/", "unix:///"}};
+    const char *scheme = "redis://";
+    char *made;
+    size_t i;
+
+    for (i = 0; i < sizeof starts / sizeof starts[0]; i++)
+        if (strncasecmp(text, starts[i].start, strlen(starts[i].start)) == 0) {
+            text += strlen(starts[i].start);
+            scheme = starts[i].scheme;
+            break;
+        }
+    text += strspn(text, "/");
+    return asprintf(&made, "%s%s", scheme, text) < 0 ? NULL : made;
+}
+
+bool url_suggest(const char *text, char shown[URL_SHOWN_BYTES])
+{
+    struct url url;
+    char *made;
+    bool is_good;
+
+    if (strcasecmp(text, "local") == 0 || strncasecmp(text, "local:/", strlen("local:/")) == 0) {
+        snprintf(shown, URL_SHOWN_BYTES, "local:");
+        return true;
+    }
+    made = complete(text);
+    is_good = made != NULL && text[strcspn(text, " \t\r\n")] == '\0' && strcmp(made, text) != 0 &&
+              url_parse(&url, made, NULL) == RLOCK_OK;
+    if (is_good) {
+        url_fini(&url);
+        show_refused(made, shown);
+    }
+    if (made != NULL)
+        explicit_bzero(made, strlen(made));
+    free(made);
+    return is_good;
 }
 
 /* Returns a copy, or NULL for NULL. Sets `*has_memory` to false if there is no memory. */
@@ -383,7 +542,7 @@ void url_fini(struct url *url)
     *url = (struct url){.kind = URL_TCP};
 }
 
-/* ---- passwords in text ---- */
+/* ---- finding and masking passwords in text ---- */
 
 char *url_find_password(char *url, size_t *bytes)
 {
@@ -402,6 +561,18 @@ char *url_find_password(char *url, size_t *bytes)
     return colon + 1;
 }
 
+void url_remove_password(char *url)
+{
+    size_t n;
+    char *password = url_find_password(url, &n);
+    bool has_user;
+
+    if (password == NULL)
+        return;
+    has_user = password[-2] != '/';
+    memmove(password - 1, password + n + !has_user, strlen(password + n + !has_user) + 1);
+}
+
 /*
  * Finds what may be a password in a word, which may be a URL of any program: the text from the
  * first colon (after "://", if there is one) to the last '@', or all text before the '@' if there
@@ -413,7 +584,8 @@ static char *find_any_password(char *word, size_t n, size_t *bytes)
     char *at = memrchr(word, '@', n);
     char *colon;
 
-    if (at == NULL || (start != NULL && start - word >= 4 && memcmp(start - 4, "unix", 4) == 0))
+    if (at == NULL ||
+        (start != NULL && start - word >= 4 && strncasecmp(start - 4, "unix", 4) == 0))
         return NULL; /* '@' is an ordinary character in the path of a socket */
     start = start != NULL && start < at ? start + 3 : word;
     colon = memchr(start, ':', (size_t)(at - start));

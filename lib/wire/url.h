@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #define URL_SENTINELS_MAX 16
+#define URL_SHOWN_BYTES 80
 
 enum url_kind { URL_TCP, URL_UNIX, URL_SENTINEL };
 
@@ -15,8 +16,8 @@ struct url {
     enum url_kind kind;
     char *host;       /* URL_TCP: host name, or IP address without brackets */
     char *alias;      /* URL_TCP: another host name or IP address of the server; NULL: none known */
-    char *given_host; /* URL_TCP: host in the user's URL, if the replies of that server led to this
-                       * one; else NULL */
+    char *given_host; /* URL_TCP: if a server's reply named this server: the host of the user's URL,
+                       * which the certificate may name instead; else NULL */
     char port[6];     /* URL_TCP: port number, in decimal */
     char *path;       /* URL_UNIX: path of the socket */
     char *user;       /* for AUTH; NULL: none */
@@ -30,19 +31,30 @@ struct url {
 };
 
 /*
- * url_parse: read a URL. These forms are known, with %XX in every part:
+ * url_parse: read a URL. These forms are known, with %XX in every part, ?db=N instead of /N, and
+ * schemes in any case of letters:
  *
- *     redis://[user[:password]@]host[:port][/db]      rediss:// for TLS
- *     redis+sentinel://[user[:password]@]host[:port][,host[:port]...]/SERVICE[/db]
+ *     redis://[user[:password]@]host[:port][/N]       rediss:// for TLS
+ *     redis+sentinel://[user[:password]@]host[:port][,host[:port]...]/SERVICE[/N]
  *                                                     rediss+sentinel:// for TLS to the Sentinels
  *                                                     and to the primary
  *     unix:///path[?db=N]
  *
+ * valkey means redis, and valkeys rediss.
+ *
  *   url  out, on RLOCK_OK only; the caller frees it with url_fini()
  *
- * Returns  RLOCK_OK, RLOCK_E_CONFIG (the error text never quotes a password) or RLOCK_E_MEMORY.
+ * Returns  RLOCK_OK, RLOCK_E_CONFIG (the error text quotes the URL with asterisks in place of what
+ *          may be a password) or RLOCK_E_MEMORY.
  */
 enum rlock_status url_parse(struct url *url, const char *text, struct rlock_error *err);
+
+/*
+ * url_suggest: write to `shown` the URL that the user may have meant by a text that url_parse() has
+ * refused, such as "redis://localhost:6379" by "localhost:6379", with asterisks in place of a
+ * password. Returns false if the text resembles no URL.
+ */
+bool url_suggest(const char *text, char shown[URL_SHOWN_BYTES]);
 
 /*
  * url_at: make the URL of another server, with the user, password, database and TLS of `like`.
@@ -76,6 +88,9 @@ bool url_is_same(const struct url *a, const struct url *b);
  * reads it, such as the argument --url=URL; `*bytes` is the password's length. NULL: no password.
  */
 char *url_find_password(char *text, size_t *bytes);
+
+/* url_remove_password: remove ":password" from a URL, in place, and "@" if there is no user. */
+void url_remove_password(char *url);
 
 /*
  * url_mask: overwrite with asterisks, in place, what may be a password in each word of a text. The

@@ -45,7 +45,7 @@ enum {
     MAX_WAITERS = 1000,
     MAX_WORDS = 64,
     LOOK_MS = 5,          /* interval at which crowd looks whether a process sleeps */
-    LOOKS = 4,            /* a waiter that slept at so many looks in a row is taken to wait */
+    LOOKS = 4,            /* crowd concludes that a waiter waits if it sleeps at 4 looks in a row */
     LOOKS_OF_HOLDER = 20, /* as LOOKS, for the holder, which needs time to get the lock */
     REST_LIMIT_MS = 20000,
     DRAIN_LIMIT_S = 120
@@ -180,7 +180,7 @@ static bool is_asleep(pid_t pid)
     return state[2] == 'S';
 }
 
-/* Returns when the process slept at `looks` looks in a row, and used no processor time between. */
+/* Waits until the process sleeps at `looks` looks in a row, using no processor time meanwhile. */
 static void wait_until_it_rests(pid_t pid, int looks)
 {
     long long before = -1;

@@ -3,7 +3,9 @@
 #
 # It measures each program in the same way (crowd.c): how long it takes from the end of one command
 # to the start of the next, whether waiters are served in the order they came, what memory and
-# processor time a waiter takes, and how many requests the server handles for a grant.
+# processor time a waiter takes, how many requests the server handles for a grant, and what
+# processor time and bytes a grant costs the server. Then it measures how long the hand-over takes
+# when the server is far away (distance.c).
 #
 # Each waiter is a process of its own, like waiters on different machines. The programs for redis-py
 # and node-redlock start no command: they do the work of turn.c themselves.
@@ -17,9 +19,11 @@
 lines=${BENCH_LINES:-3}
 waiters=${BENCH_WAITERS:-100}
 rest_s=${BENCH_REST:-10}
-waiting=$scratch/waiting    # the programs that can wait; a line is as in the file $programs
+waiting=$scratch/waiting    # lists the programs that can wait, in the format of the file $programs
 few=10
 many=300
+most=1000
+round_trips_ms='0 1 20'
 
 # waits NAME WORD...: adds a program that can wait for the lock to the file $waiting: its name, and
 # the first words of its command line.
@@ -56,7 +60,7 @@ line_programs() {
 }
 
 # crowd NAME WORDS WAITERS MS REST: runs crowd.c with the program NAME, whose command line begins
-# with WORDS. WAITERS, MS and REST are the first arguments of crowd.c. Its output goes to the file
+# with WORDS. WAITERS, MS and REST are the first arguments of crowd.c. The output goes to the file
 # $scratch/crowd.
 crowd() {
     (
@@ -66,7 +70,8 @@ crowd() {
         set -f
         # shellcheck disable=SC2086 # $words is several arguments
         exec timeout -k 5 300 "$out/crowd" "$1" "$2" "$3" \
-            "redis-cli -p $redis_port CONFIG RESETSTAT >$scratch/reset" "$scratch" $words 3<&-
+            "cat /proc/$redis_pid/schedstat >$scratch/schedstat
+            redis-cli -p $redis_port CONFIG RESETSTAT >$scratch/reset" "$scratch" $words 3<&-
     ) >"$scratch/crowd" 2>"$scratch/crowd.log" &
     current=$!
     if wait "$current"; then
@@ -117,8 +122,44 @@ rest_measure() {
         "$(crowd_number cpu_max_us_s)" >>"$out/rest.tsv"
 }
 
+# grant_count NAME WAITERS: computes what processor time and how many bytes one grant cost the
+# server in the last crowd, and adds a line to the file $scratch/grants. Time and bytes count from
+# the end of the first turn: then crowd() has noted the processor time, and reset the server's byte
+# count.
+grant_count() {
+    read -r used_ns rest <"$scratch/schedstat"
+    printf '%s\t%s\t%s\t%s\n' "$1" "$2" $((($(server_cpu_ns) - used_ns) / 1000 / $2)) \
+        $(($(server_bytes) / $2)) >>"$scratch/grants"
+}
+
+# grants_measure WORDS: measures the smallest and the largest crowd of rlock; the small one several
+# times, because a single small crowd has too few grants for a precise number.
+grants_measure() {
+    for n in "$few" "$few" "$few" "$few" "$few" "$most"; do
+        crowd rlock "$1" "$n" 5 0
+        grant_count rlock "$n"
+    done
+}
+
+# grants_summary: prints the medians of each program, for each number of waiters.
+grants_summary() {
+    printf 'name\twaiters\tcpu_us\tbytes\n'
+    cut -f 1,2 "$scratch/grants" | sort -u -t "$tab" -k 1,1 -k 2,2n |
+        while IFS=$tab read -r name n; do
+            printf '%s\t%s\t%s\t%s\n' "$name" "$n" "$(grants_median "$name" "$n" 3)" \
+                "$(grants_median "$name" "$n" 4)"
+        done
+}
+
+grants_median() {
+    awk -F '\t' -v name="$1" -v n="$2" -v column="$3" '
+        $1 == name && $2 == n { print $column }' "$scratch/grants" | sort -n |
+        awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'
+}
+
 line_measure() {
     crowd "$1" "$2" "$waiters" 5 0 || return 0
+    case $1 in etcdctl* | flock) ;; *) grant_count "$1" "$waiters" ;; esac
     crowd_number handover_us | sed "s/^/$1$tab$round$tab/" >>"$out/line_samples.tsv"
     printf '%s\t%s\t%s\n' "$1" "$(crowd_number inversions)" "$(crowd_number overtaken)" \
         >>"$scratch/order"
@@ -130,7 +171,7 @@ server_crowd() {
     crowd "$1" "$2" "$3" "$4" 0 && server_count "$1" "$3"
 }
 
-# server_measure NAME WORDS: runs the crowds that server_summary compares in pairs.
+# server_measure NAME WORDS: runs pairs of crowds, which server_summary compares with each other.
 server_measure() {
     case $1 in etcdctl* | flock) return ;; esac
     server_crowd "$1" "$2" $((few / 2)) 0 && server_crowd "$1" "$2" "$few" 0 || return 0
@@ -140,12 +181,13 @@ server_measure() {
 }
 
 # server_summary: computes the number of requests for one grant from a pair of crowds.
-# - If the crowds have different sizes, it divides the difference in requests by the difference in
-#   waiters. The last waiters of a crowd, for which the server has less to do, are in both crowds,
-#   so they don't count.
+# - If the crowds have different sizes, server_summary divides the difference in requests by the
+#   difference in waiters. The last waiters of a crowd, for which the server has less to do, are in
+#   both crowds, so they don't count.
 # - If the crowds have the same size, and turns of different lengths, the difference in requests is
-#   for the longer waiting, not for grants. It gives the requests for a second of waiting, which
-#   server_summary subtracts from the first crowd for as long as that crowd waited.
+#   due to the longer waiting, not to grants. Divided by the difference in waiting time, it is the
+#   number of requests for a second of waiting. server_summary multiplies that number by the time
+#   that the first crowd waited, and subtracts the product from the first crowd's requests.
 server_summary() {
     awk -F '\t' '
         BEGIN { OFS = FS; print "name", "waiters", "requests", "commands", "beats_per_s" }
@@ -165,26 +207,80 @@ line_summary() {
     each line_row "$waiting"
 }
 
+# quantiles: reads numbers, and prints their median, 90th and 99th percentile and maximum, with tabs
+# between them.
+quantiles() {
+    sort -n | awk '
+        function quantile(q,    rank) {
+            rank = int(q * NR)
+            return us[rank + (rank < q * NR)]
+        }
+        { us[NR] = $1 }
+        END {
+            if (NR)
+                printf "%s\t%s\t%s\t%s\n", quantile(0.5), quantile(0.9), quantile(0.99), us[NR]
+        }'
+}
+
 line_row() {
-    awk -F '\t' -v name="$1" '$1 == name { print $3 }' "$out/line_samples.tsv" | sort -n |
+    awk -F '\t' -v name="$1" '$1 == name { print $3 }' "$out/line_samples.tsv" | quantiles |
         awk -v name="$1" -v waiters="$waiters" -v order="$scratch/order" '
-            function quantile(q,    rank) {
-                rank = int(q * NR)
-                return us[rank + (rank < q * NR)]
-            }
-            { us[NR] = $1 }
-            END {
-                if (!NR)
-                    exit
+            {
+                times = $0
                 FS = "\t"
                 while ((getline < order) > 0) {
                     inversions += $1 == name ? $2 : 0
                     overtaken += $1 == name ? $3 : 0
                     pairs += $1 == name ? waiters * (waiters - 1) / 2 : 0
                 }
-                printf "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n", name, quantile(0.5), quantile(0.9),
-                    quantile(0.99), us[NR], inversions, overtaken, pairs
+                printf "%s\t%s\t%d\t%d\t%d\n", name, times, inversions, overtaken, pairs
             }'
+}
+
+# distance_measure NAME WORDS: measures the hand-over at the present distance of $round_trip_ms.
+distance_measure() {
+    crowd "$1" "$2" "$few" 5 0 || return 0
+    crowd_number handover_us | sed "s/^/$1$tab$round_trip_ms$tab/" >>"$scratch/distance"
+}
+
+# distance_measure_all: puts a proxy that delays all messages between the programs and the server,
+# and measures ten waiters of each program.
+distance_measure_all() {
+    compile distance "$here/distance.c" || die "$(cat "$scratch/compile.log")"
+    waiting=$scratch/distant
+    waits rlock "$rlock" -u "redis://127.0.0.1:$distant_port" -k line -- "$turn"
+    [ ! -x "$rlock_static" ] || waits "rlock, static" "$rlock_static" \
+        -u "redis://127.0.0.1:$distant_port" -k line -- "$turn"
+    [ ! -x "$out/bare_line" ] ||
+        waits "bare C, in line" "$out/bare_line" "$distant_port" line "$turn"
+    say "at a distance: $lines times $few waiters, round trips of $round_trips_ms ms"
+    others=$started
+    for round_trip_ms in $round_trips_ms; do
+        serve "distance-$round_trip_ms" "$out/distance" "$distant_port" "$redis_port" \
+            $((round_trip_ms * 500))
+        proxy=$!
+        eventually 5 redis-cli -p "$distant_port" PING || die "distance: $(tail -n 1 "$log")"
+        round=0
+        while [ "$round" -lt "$lines" ]; do
+            round=$((round + 1))
+            each distance_measure "$waiting"
+        done
+        kill "$proxy"
+        wait "$proxy" 2>/dev/null || :
+        started=$others
+    done
+    distance_summary >"$out/distance.tsv"
+}
+
+distance_summary() {
+    printf 'name\tround_trip_ms\tmedian_us\tp90_us\tp99_us\tmax_us\n'
+    for round_trip_ms in $round_trips_ms; do
+        cut -f 1 "$waiting" | while read -r name; do
+            awk -F '\t' -v name="$name" -v ms="$round_trip_ms" \
+                '$1 == name && $2 == ms { print $3 }' "$scratch/distance" | quantiles |
+                sed "s/^/$name$tab$round_trip_ms$tab/"
+        done
+    done
 }
 
 # begin_with FILE N: prints the lines of the file from the Nth to the last, then those before. What
@@ -208,7 +304,9 @@ line_measure_all() {
         round=$((round + 1))
         begin_with "$waiting" "$round" >"$scratch/turned"
         each line_measure "$scratch/turned"
+        grants_measure "$(grep "^rlock$tab" "$waiting" | cut -f 2-)"
     done
+    grants_summary >"$out/grant.tsv"
     say "requests for a grant: $few waiters of each, $many of rlock"
     each server_measure "$waiting"
     server_summary

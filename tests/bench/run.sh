@@ -4,9 +4,9 @@
 #
 # The script measures each program in the same way: how long it takes to run `true` under a lock
 # (sidebyside.c), how much memory it needs while it holds a lock, how many requests it sends to
-# Redis, and how it serves many waiters (line.sh). It prints the results beside rlock's limits
-# (limits.tsv), and keeps them in build/bench/ as TSV and as a picture. A program that isn't
-# installed is reported and left out.
+# Redis, what a run costs the server (cost.sh), and how it serves many waiters (line.sh). It prints
+# the results beside rlock's limits (limits.tsv), and keeps them in build/bench/ as TSV and as a
+# picture. A program that isn't installed is reported and left out.
 #
 # Where the comparison could be unfair, it favours the others: the shell script starts no process
 # that it could do without, and the C program leaves out all that makes a lock safe. The script
@@ -15,6 +15,7 @@
 #
 #   BENCH_ROUNDS=N          how often each program runs; default: 300
 #   RLOCK=FILE              the rlock to measure; default: ./rlock
+#   RLOCK_STATIC=FILE       the static rlock to measure beside it; default: ./rlock-static
 #   RLOCK_TEST_STRICT=1     fail if a program is left out or a limit is exceeded
 #
 # SPDX-License-Identifier: MIT
@@ -41,8 +42,10 @@ eventually() {
     done
 }
 
-# --- servers: the kernel chooses their ports. `finish` kills the servers by their pids; if `finish`
-# --- doesn't run, `timeout` ends them after half an hour
+# ---- starting servers ----
+
+# The kernel chooses the ports. `finish` kills the servers by their pids. If `finish` doesn't run,
+# `timeout` ends the servers after half an hour.
 
 started=        # pids of the servers
 current=        # pid of the program that is being measured
@@ -68,6 +71,7 @@ redis_start() {
         --save '' --appendonly no
     eventually 10 redis-cli -p "$redis_port" PING ||
         die "redis-server does not answer: $(tail -n 1 "$log")"
+    redis_pid=$(redis-cli -p "$redis_port" INFO server | tr -d '\r' | sed -n 's/^process_id://p')
 }
 
 # quorum_start: starts five servers for a quorum, beside the one server that all other programs use.
@@ -123,9 +127,9 @@ etcds_start() {
     fi
 }
 
-# --- the list of programs: a line for each, with its name and the words before the command,
-# --- separated by tabs
+# ---- listing the programs ----
 
+# program NAME WORDS: adds a program to the list; WORDS are the words before the command.
 program() {
     (IFS=$tab; printf '%s\n' "$*") >>"$programs"
 }
@@ -149,6 +153,11 @@ programs_list() {
         left_out "flock: not installed"
     fi
     program rlock "$rlock" -u "redis://127.0.0.1:$redis_port" -k bench --
+    if [ -x "$rlock_static" ]; then
+        program "rlock, static" "$rlock_static" -u "redis://127.0.0.1:$redis_port" -k bench --
+    else
+        left_out "rlock, static: needs rlock-static, which 'make static' builds"
+    fi
     quorum_start
     if ! has openssl || ! "$rlock" --version | grep -q 'TLS yes'; then
         left_out "rlock, TLS: needs openssl and an rlock with TLS"
@@ -184,8 +193,8 @@ each() {
 }
 
 # run WORDS COMMAND...: runs COMMAND under a lock. WORDS, such as "rlock -k bench --", stand before
-# COMMAND in the command line. The program replaces this shell, so call `run` in a subshell. It ends
-# after 30 s at the latest.
+# COMMAND in the command line. The program replaces this shell, so call `run` in a subshell. The
+# program ends after 30 s at the latest.
 run() {
     words=$1
     shift
@@ -195,9 +204,9 @@ run() {
     exec timeout -k 5 30 $words "$@" </dev/null 3<&-
 }
 
-# --- time, memory, requests
+# ---- measuring time, memory and requests ----
 
-# times_measure: measures all programs by turns. PATH begins with the folder of `true`, so that no
+# times_measure: measures the programs in turn. PATH begins with the folder of `true`, so that no
 # program spends time on the search for `true`.
 times_measure() {
     PATH=/usr/bin:/bin:$PATH timeout -k 5 $((60 + rounds)) \
@@ -216,7 +225,7 @@ family() {
     done
 }
 
-# of_family PID NAME: prints the pids in family PID of the processes with this name.
+# of_family PID NAME: prints the pids of those processes in family PID whose program is NAME.
 of_family() {
     for member in $(family "$1"); do
         [ "$(cat "/proc/$member/comm" 2>/dev/null)" != "$2" ] || echo "$member"
@@ -224,8 +233,8 @@ of_family() {
 }
 
 # memory_measure NAME WORDS: measures the proportional set size, in which a page that N processes
-# share counts as an Nth for each. It adds up all processes of the program, but not the command or
-# the `timeout` of this script. It measures 1.3 s after the start of the command: with a TTL of 3 s
+# share counts as an Nth for each. memory_measure adds up all processes of the program, but not the
+# command or the `timeout` of this script, 1.3 s after the start of the command: with a TTL of 3 s
 # rlock has renewed its lease once by then.
 memory_measure() {
     (run "$2" sleep 3) &
@@ -267,17 +276,31 @@ requests_count() {
     each requests_make
     eventually 5 grep -qF "\"ECHO\" \"$last\"" "$monitor" || die "MONITOR ended early"
     # A line is TIME [DB ADDRESS] "COMMAND" "ARGUMENT"...; calls of a script have the address "lua".
-    awk 'BEGIN { print "name\trequests\tconnections\tcommands" }
+    awk '
+        # Returns how many bytes the request had for which MONITOR printed this line.
+        function request_bytes(line,    n, words, i, bytes) {
+            gsub(/\\\\(x[0-9a-f][0-9a-f]|.)/, "c", line)
+            n = split(substr(line, index(line, "\"")), words, /" "/)
+            bytes = length("*" n) + 2
+            for (i = 1; i <= n; i++) {
+                gsub(/^"|"$/, "", words[i])
+                bytes += length("$" length(words[i])) + length(words[i]) + 4
+            }
+            return bytes
+        }
+        BEGIN { print "name\trequests\tconnections\tcommands\tlargest" }
         $3 == "lua]" || NF < 4 { next }
         $4 == "\"ECHO\"" {
             sub(/.*"ECHO" "/, "")
             sub(/"$/, "")
-            printf "%s\t%d\t%d\t%s\n", $0, requests, connections, commands
-            requests = connections = 0
+            printf "%s\t%d\t%d\t%s\t%d\n", $0, requests, connections, commands, largest
+            requests = connections = largest = 0
             commands = ""
             next
         }
         {
+            bytes = request_bytes($0)
+            largest = bytes > largest ? bytes : largest
             connections += !($3 in seen)
             seen[$3]
             gsub(/"/, "", $4)
@@ -285,7 +308,7 @@ requests_count() {
         }' "$monitor" >"$out/requests.tsv"
 }
 
-# --- results
+# ---- writing the results ----
 
 about() {
     printf '%s rounds; %s times %s waiters; ' "$rounds" "$lines" "$waiters"
@@ -296,8 +319,9 @@ about() {
 
 report() {
     set -- kind=limit "$here/limits.tsv" kind=time "$out/time.tsv" kind=memory "$out/memory.tsv" \
-        kind=requests "$out/requests.tsv" kind=line "$out/line.tsv" kind=rest "$out/rest.tsv" \
-        kind=server "$out/server.tsv"
+        kind=requests "$out/requests.tsv" kind=cost "$out/cost.tsv" kind=line "$out/line.tsv" \
+        kind=rest "$out/rest.tsv" kind=server "$out/server.tsv" kind=grant "$out/grant.tsv" \
+        kind=distance "$out/distance.tsv"
     about >"$out/about"
     awk -v about="$(cat "$out/about")" -f "$here/chart.awk" "$@" >"$out/bench.svg"
     cat "$out/about"
@@ -310,6 +334,7 @@ report() {
 }
 
 rlock=${RLOCK:-./rlock}
+rlock_static=${RLOCK_STATIC:-./rlock-static}
 [ -x "$rlock" ] || die "$rlock is not there: run make"
 for name in redis-server redis-cli; do
     has "$name" || die "needs $name"
@@ -328,16 +353,18 @@ programs=$scratch/programs
 : >"$scratch/etcds" # a line for each etcd: its name, its client URL
 # shellcheck source=line.sh
 . "$here/line.sh"
+# shellcheck source=cost.sh
+. "$here/cost.sh"
 missed=0
 load=$(cut -d ' ' -f 1 /proc/loadavg)
 mkdir -p "$out"
 
 compile free_ports "$here/free_ports.c" || die "$(cat "$scratch/compile.log")"
 compile sidebyside "$here/sidebyside.c" -lm || die "$(cat "$scratch/compile.log")"
-# shellcheck disable=SC2046 # eleven arguments
-set -- $("$out/free_ports" 11)
-redis_port=$1 tls_port=$2 etcd_ports="$3 $4 $5 $6"
-shift 6
+# shellcheck disable=SC2046 # twelve arguments
+set -- $("$out/free_ports" 12)
+redis_port=$1 tls_port=$2 etcd_ports="$3 $4 $5 $6" distant_port=$7
+shift 7
 quorum_ports=$*
 redis_start
 programs_list
@@ -348,6 +375,8 @@ say "memory"
 memory_measure_all
 say "requests"
 requests_count
+cost_measure_all
 line_measure_all
+distance_measure_all
 report
 [ "$missed" = 0 ] || [ "${RLOCK_TEST_STRICT:-0}" != 1 ]

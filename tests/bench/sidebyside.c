@@ -1,13 +1,14 @@
-/* sidebyside: measures how long several programs take to run the same command, by turns. */
+/* sidebyside: measures how long several programs, in turn, take to run the same command. */
 /*
  *     sidebyside ROUNDS COMMAND SAMPLES <PROGRAMS >SUMMARY
  *
  * PROGRAMS has a line for each program: its name, then the words that come
  * before COMMAND, separated by tabs. Every round runs each program once, in a
- * new random order. So a second in which the machine is slow delays all programs
- * alike, and so does what a program leaves in caches and servers for the next
- * one. The first rounds don't count, as they fill the caches. If a program
- * fails, sidebyside ends, as the time of a failure means nothing.
+ * new random order. So two disturbances affect all programs alike: a second in
+ * which the machine is slow, and the state in which a program leaves caches and
+ * servers to the next program. The first rounds don't count, as they fill the
+ * caches. If a program fails, sidebyside ends: the time until a failure says
+ * nothing about a lock.
  *
  * SUMMARY has a line for each program: its times in microseconds, and two ratios
  * to the first program: the ratio of the medians, and the median of the ratios
@@ -61,7 +62,8 @@ static double now_us(void)
 }
 
 /*
- * A pseudo-random number below n for shuffling, the same in every run (xorshift, Marsaglia 2003).
+ * Returns a pseudo-random number below n, by which the rounds are shuffled. Each run of sidebyside
+ * has the same sequence of numbers (xorshift, Marsaglia 2003).
  */
 static size_t random_below(size_t n)
 {

@@ -4,15 +4,7 @@
 load ../helpers/common
 load ../helpers/span
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
-setup() {
-    common_setup
-    export RLOCK DIR KEY RLOCK_URL=unix://$REDIS_SOCKET
-    redis_cli flushall >/dev/null
-}
-
-# ---- the token ----
+# ---- the token that acquire prints ----
 
 @test "acquire prints the token, and without --bind-pid the lease ends after its TTL" {
     run -0 --separate-stderr rlock acquire -k "$KEY" -t 3
@@ -25,10 +17,10 @@ setup() {
     eventually 5 gone "$KEY"
 }
 
-@test "acquire --json prints the token, fence and expires_ms, and with --slots the slot" {
+@test "acquire --json prints the token, fence and left_ms, and with --slots the slot" {
     rlock acquire -k "$KEY" --json -t 20 >"$DIR/json"
     assert_match "$(<"$DIR/json")" \
-        '^\{"token":"[0-9a-f]{32}","fence":[1-9][0-9]{15},"expires_ms":1[0-9]{4}\}$'
+        '^\{"token":"[0-9a-f]{32}","fence":[1-9][0-9]{15},"left_ms":1[0-9]{4}\}$'
     assert_match "$(<"$DIR/json")" "\"fence\":$(redis_cli get "{$KEY}:rlock:fence"),"
     rlock acquire -k "$KEY:2" --slots 3 >/dev/null
     assert_match "$(rlock acquire -k "$KEY:2" --slots 3 --json)" ',"slot":1\}$'
@@ -55,7 +47,7 @@ setup() {
 }
 full_or_closed() {
     run -71 --separate-stderr bash -c "\"\$RLOCK\" acquire -k \"\$KEY\" $1 $2"
-    assert_line "system: $3"
+    assert_line "system: can't write to $3"
     gone "$KEY"
     eventually 5 alone
 }
@@ -76,14 +68,14 @@ full_or_closed() {
     gone "$KEY"
 }
 
-# ---- waiting ----
+# ---- how acquire waits ----
 
 @test "acquire waits as rlock with a command does: -n, -w and -E work, and a signal ends the wait" {
     redis_cli set "$KEY" other PX 60000
     run -75 --separate-stderr rlock acquire -k "$KEY" -n
     assert_line 'busy: held by another program'
     run -9 --separate-stderr rlock acquire -k "$KEY" -w 0.2 -E 9
-    assert_line 'timeout: held by another program'
+    assert_line 'timeout: after [0-9.]+s: held by another program'
     assert_eq "$output" ""
     start waiter "$RLOCK" acquire -k "$KEY"
     eventually 5 exists "{$KEY}:rlock:queue"
@@ -191,7 +183,8 @@ full_or_closed() {
     eventually 5 dead "$(<"$DIR/pids/reader")"
     eventually 5 test -n "$(deadline_killer)"
     for its_pid in $(renewd) $(deadline_killer); do
-        # /proc/PID/stat has the session and the terminal behind the process group
+        # The last two of these fields of /proc/PID/stat are the session, which the renew daemon
+        # leads, and the terminal; 0: none.
         assert_match "$(cut -d')' -f2- "/proc/$its_pid/stat")" "^ . [0-9]+ [0-9]+ $(renewd) 0 "
         assert_eq "$(readlink "/proc/$its_pid/cwd")" /
         for fd in "/proc/$its_pid/fd"/*; do
@@ -333,7 +326,7 @@ another_killer() { [[ -n $(deadline_killer) && $(deadline_killer) != "$1" ]]; }
 
 @test "--bind-pid refuses process 1, rlock and a kernel thread with 64, and ends none of them" {
     redis_cli config resetstat
-    # first with --on-lost ignore: an rlock that accepted process 1 by mistake would not end it
+    # First with --on-lost ignore, so that rlock doesn't kill process 1 if it accepts it by mistake.
     run -64 --separate-stderr rlock acquire -k "$KEY" --on-lost ignore --bind-pid 1
     run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid 1
     assert_line 'usage: bind-pid: process 1: all processes of this machine or container'
@@ -370,12 +363,22 @@ is_kernels() { (($(cut -d' ' -f9 "/proc/$1/stat" 2>/dev/null || echo 0) & 0x2000
 
 # ---- what the renew daemon reports ----
 
-# told FILE REGEX: the file has exactly one line, which is the time of day and then matches REGEX.
+WHEN='20[0-9-]{8}T[0-9:]{8}[+-][0-9:]{5}'
+
+# told FILE REGEX: waits for the end of the renew daemon, and checks its log FILE. The first line is
+# the time of day, and then matches REGEX. If the first line says that the process is being ended, a
+# second line says when the process had ended. Otherwise FILE has one line only.
 told() {
+    local when='20[0-9-]{8}T[0-9:]{8}[+-][0-9]{2}:[0-9]{2}'
     eventually 5 test -s "$1"
     eventually 5 alone
-    assert_eq "$(wc -l <"$1")" 1 "lines, $(<"$1")"
-    assert_match "$(<"$1")" "^20[0-9-]{8}T[0-9:]{8}[+-][0-9]{2}:[0-9]{2} rlock: $KEY: $2$"
+    assert_match "$(head -n 1 "$1")" "^$when rlock: $KEY: $2$"
+    if grep -q 'are being ended' "$1"; then
+        assert_match "$(tail -n +2 "$1")" \
+            "^$when rlock: $KEY: ended: process [0-9]+ and its descendants ended at $when$"
+    else
+        assert_eq "$(wc -l <"$1")" 1 "lines, $(<"$1")"
+    fi
 }
 
 @test "--log has one line that says why rlock ended the process, with its time, lock and PID" {
@@ -384,12 +387,13 @@ told() {
     its_pid=$(<"$DIR/pids/sh")
     redis_cli set "$KEY" other PX 60000
     told "$why" \
-        "lost: it is held by .*other.*; process $its_pid \(bash\) and all below it are being ended"
+        "lost: the lock is held by .*; process $its_pid \(bash\) and its descendants are being \
+ended: TERM at $WHEN, KILL at [0-9:]{8} unless they end before"
     finish sh
     assert_status 143
     assert_eq "$stderr" ''
     redis_cli del "$KEY"
-    # The log is appended to, and neither a release nor the end of the bound process is reported.
+    # rlock appends to the log. rlock reports neither a release nor the end of the bound process.
     shell sh2 -t 1 --log "$why"
     tell sh2 '"$RLOCK" release -k "$KEY"'
     eventually 5 alone
@@ -417,19 +421,19 @@ told() {
     export RLOCK_URL=unix://$REDIS_SOCKET
     rm "$why"
     shell sh2 -t 1 --log "$why"
-    ended="process $(<"$DIR/pids/sh2") and all below it were ended"
+    ended="process $(<"$DIR/pids/sh2") and its descendants were ended"
     kill -KILL "$(renewd)"
-    told "$why" "lost: the process that renews its lease was killed; $ended"
+    told "$why" "lost: the process that renews the lease was killed; $ended: TERM at $WHEN, .*"
     rm "$why"
     eventually 5 gone "$KEY"
     shell sh3 -t 1 --log "$why"
-    ended="process $(<"$DIR/pids/sh3") and all below it were ended"
+    ended="process $(<"$DIR/pids/sh3") and its descendants were ended"
     kill -STOP "$(renewd)"
     eventually 10 test -s "$why"
     kill -CONT "$(renewd)"
     eventually 5 alone
     assert_match "$(head -1 "$why")" \
-        "lost: the process that renews its lease is stopped, or did not get to run; $ended$"
+        "lost: .* the lease is stopped, or got no processor time; $ended: TERM at $WHEN"
 }
 
 @test "--log syslog reports to syslog(3); without a syslog socket acquire exits with 78" {
@@ -458,8 +462,8 @@ open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
     eventually 10 test -s "$DIR/bound"
     redis_cli set "$KEY" other PX 60000
     eventually 5 test -s "$DIR/logged"
-    assert_match "$(<"$DIR/logged")" "^<11>.* rlock\[[0-9]+\]: $KEY: lost: it is held by .*"
-    assert_match "$(<"$DIR/logged")" "; process $(<"$DIR/bound") \(bash\) and all below it are "
+    assert_match "$(<"$DIR/logged")" "^<11>.* rlock\[[0-9]+\]: $KEY: lost: the lock is held by .*"
+    assert_match "$(<"$DIR/logged")" "; process $(<"$DIR/bound") \(bash\) and its descendants are "
     finish sh
 }
 
@@ -467,14 +471,14 @@ open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
     load ../helpers/pty
     shell sh -t 1
     redis_cli set "$KEY" other PX 60000
-    told "$DIR/sh.err" "lost: it is held by .*; process $(<"$DIR/pids/sh") .*"
+    told "$DIR/sh.err" "lost: the lock is held by .*; process $(<"$DIR/pids/sh") .*"
     redis_cli del "$KEY"
     pty_start
     pty_type 'bash -c '"'"'"$RLOCK" acquire -k "$KEY" -t 1 --bind-pid $$; exec sleep 30'"'"
     pty_expect 5 '[0-9a-f]{32}'
     eventually 5 exists "$KEY"
     redis_cli set "$KEY" other PX 60000
-    pty_expect 5 "T[0-9:]{8}[+-][0-9:]{5} rlock: $KEY: lost: it is held .*; process [0-9]+ \(sleep"
+    pty_expect 5 "T[0-9:+-]{14} rlock: $KEY: lost: the lock is held .*; process [0-9]+ \(sleep"
     pty_prompt
     pty_end
 }
@@ -489,7 +493,7 @@ open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
     refute_match "$(redis_cli info commandstats)" cmdstat_eval
 }
 
-@test "--log with --json and -v has an object for each step, on a line, with the time of day" {
+@test "--log with --json and -v: for each step the log has a line, a JSON object with the time" {
     need python3
     shell sh -t 1 --log "$DIR/log" --json -v
     eventually 5 file_has "$DIR/log" '"event":"renewed"'
@@ -509,12 +513,12 @@ for line in open(sys.argv[1]):
 # example AFTER BEFORE: prints the manual's lines between a line that matches the regex AFTER and
 # the next line that matches BEFORE.
 example() {
-    sed -n '/^\.Ss Steps of a CI job/,/^\.Ss One machine/p' "$ROOT/man/rlock.1" |
+    sed -n '/^\.Ss Steps of a CI job/,/^\.Sh /p' "$ROOT/man/rlock-verbs.1" |
         awk -v after="$1" -v before="$2" '$0 ~ before && on { exit } on; $0 ~ after { on = 1 }' |
         grep -v '^\.'
 }
-# jobs: makes the scripts deploy.sh and migrate.sh, which the examples call. Each script writes to a
-# file that it ran, and to another whether the lock was held.
+# jobs: makes the scripts deploy.sh and migrate.sh, which the examples call. Each script appends its
+# name to $DIR/ran, and to $DIR/held whether the lock was held (1: yes).
 jobs() {
     local name
     mkdir -p "$DIR/job" && cd "$DIR/job" || return
@@ -533,8 +537,8 @@ ran() {
 }
 after_ci() { eventually 5 gone deploy && eventually 5 alone; }
 
-# gitlab: runs before_script and script in one shell, as GitLab does. A line that is indented
-# further continues the line before it.
+# gitlab: runs the manual's example for GitLab CI: before_script and script in one shell, as GitLab
+# does. In the example the line that ends in "-t 1m" goes on in the next line.
 gitlab() {
     {
         echo 'set -eo pipefail'
@@ -561,16 +565,16 @@ gitlab() {
     [[ ! -e $DIR/ran ]]
 }
 
-@test "a shell that acquires as in the README goes on only if it was granted the lock" {
+@test "a shell that acquires as in the recipes goes on only if it was granted the lock" {
     jobs
-    grep -E '^(export )?RLOCK_TOKEN' "$ROOT/README.md" >readme.sh
-    assert_match "$(<readme.sh)" 'rlock acquire -k ci --bind-pid'
-    printf '%s\n' 'echo went on' '[ -n "$RLOCK_TOKEN" ] && env | grep -c ^RLOCK_TOKEN=' >>readme.sh
-    run -0 bash readme.sh
+    grep -E '^(export )?RLOCK_TOKEN' "$ROOT/docs/recipes.md" >recipe.sh
+    assert_match "$(<recipe.sh)" 'rlock acquire -k job:backup --bind-pid'
+    printf '%s\n' 'echo went on' '[ -n "$RLOCK_TOKEN" ] && env | grep -c ^RLOCK_TOKEN=' >>recipe.sh
+    run -0 bash recipe.sh
     assert_eq "$output" $'went on\n1'
     eventually 5 alone
-    redis_cli set ci other PX 60000
-    RLOCK_WAIT=0 run -75 bash readme.sh
+    redis_cli set job:backup other PX 60000
+    RLOCK_WAIT=0 run -75 bash recipe.sh
     refute_match "$output" 'went on'
 }
 

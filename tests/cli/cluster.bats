@@ -12,7 +12,7 @@ setup_file() {
     cluster_start 3
     for each in 1 2 3; do
         node "$each"
-        redis_user rlock
+        redis_user rlock +ltrim # for a history
         redis_allow_inspection rlock
     done
 }
@@ -92,13 +92,13 @@ from() {
     for each in 1 2 3; do
         from "$each"
         run -78 --separate-stderr rlock -k "$KEY:a" -k "$KEY:b" -- touch "$DIR/ran"
-        assert_line 'CROSSSLOT.*\{job\}:a and \{job\}:b'
+        assert_line 'misconfigured: .* \{job\}:a and \{job\}:b; the server says: CROSSSLOT'
         [[ ! -e $DIR/ran ]]
         run -0 rlock -k "job:{$KEY}:a" -k "job:{$KEY}:b" -- true
     done
 }
 
-# key_at NODE: a key whose slot belongs to the node.
+# key_at NODE: prints a key whose slot belongs to the node.
 key_at() {
     local each
     for each in {1..100}; do
@@ -106,7 +106,9 @@ key_at() {
     done
 }
 
-@test "list, and status without -k, show the locks of all nodes, from whichever node they start" {
+# find_all_locks: takes a lock on each node, and checks that list and status without -k show all
+# three from each node; then breaks each lock from the next node.
+find_all_locks() {
     local each keys=()
     for each in 1 2 3; do
         keys+=("$(key_at "$each")")
@@ -123,8 +125,23 @@ key_at() {
         assert_eq "$(grep -c "^$KEY:" <<<"$output")" 3 'locks that status shows'
     done
     for each in 1 2 3; do
+        from $((each % 3 + 1))
         run -0 rlock break --yes -k "${keys[each - 1]}"
+        assert_eq "$(on "$each" exists "${keys[each - 1]}")" 0 "keys of the lock on node $each"
     done
+}
+
+@test "list, and status without -k, show the locks of all nodes, from whichever node they start" {
+    find_all_locks
+}
+
+@test "without scripts, list and status show the locks of all nodes, and break finds each node" {
+    local each
+    for each in 1 2 3; do
+        node "$each"
+        redis_cli acl setuser rlock +watch +multi +exec +hmget >/dev/null
+    done
+    RLOCK_SCRIPTS=no find_all_locks
 }
 
 @test "doctor examines the node that has the lock's slot, and the Cluster as a whole" {
@@ -150,6 +167,21 @@ is_renewed_at() {
     eventually 3 renewed_at "$1"
 }
 renewed_at() { (($(on "$1" pttl "$KEY") > 4000)); }
+
+@test "history: from each node the holds of a lock are shown, also those before its slot moved" {
+    local each
+    from "$OTHER"
+    run -3 rlock -k "$KEY" --history 9 -- sh -c 'exit 3'
+    slot_move "$SLOT" "$OWNER" "$THIRD"
+    run -4 rlock -k "$KEY" --history 9 -- sh -c 'exit 4'
+    for each in 1 2 3; do
+        from "$each"
+        run -0 rlock history --json "$KEY"
+        assert_eq "$(grep -o '"status":[0-9]*' <<<"$output" | xargs)" 'status:3 status:4' \
+            "the ends that node $each leads to"
+    done
+    slot_move "$SLOT" "$THIRD" "$OWNER"
+}
 
 @test "a lock whose slot moves is renewed and released on the node that has the slot now" {
     from "$OTHER"
@@ -239,23 +271,27 @@ move_about() {
     assert_between "$output" 2 100000 'moves of the slot'
 }
 
-@test "a waiter that is granted the lock within 1 s doesn't send CLUSTER to a plain server" {
+# The test counts CLUSTER requests, so its waiters are `rlock acquire`, which has no renewer. The
+# renewer of `rlock -- COMMAND` also sends CLUSTER NODES, if a busy machine runs the command for
+# longer than 100 ms.
+@test "a waiter sends CLUSTER to a plain server after 1 s, not if it is granted the lock earlier" {
     local before took
     redis_start plain
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     redis_monitor "$DIR/monitor"
     before=$(now_ms)
     redis_cli set "$KEY" other px 60000 >/dev/null
-    start waiter "$RLOCK" -k "$KEY" -- true
+    start early "$RLOCK" acquire -t 60 -k "$KEY"
     eventually 5 file_has "$DIR/monitor" BLPOP
     redis_cli del "$KEY" >/dev/null
-    finish waiter
+    finish early
     took=$(($(now_ms) - before))
     assert_status 0
     redis_cli echo 'end of it' >/dev/null
     eventually 5 file_has "$DIR/monitor" 'end of it'
-    # a busy machine may take longer than 1 s, and then CLUSTER is sent
     ((took >= 1000)) || refute_match "$(<"$DIR/monitor")" CLUSTER
+    start late "$RLOCK" acquire -k "$KEY"
+    eventually 5 file_has "$DIR/monitor" CLUSTER
 }
 
 @test "a holder asks a plain server only once for the nodes of a Cluster" {
@@ -303,9 +339,9 @@ elsewhere() {
         "$DIR/hosts" "$RLOCK" "$@" 3>&-
 }
 
-# every_node_leads_to_all HOST: connects to each node by the address HOST. From there rlock must
-# reach the other nodes, too: to list the locks of all nodes, and to take a lock whose slot is on
-# another.
+# every_node_leads_to_all HOST: rlock connects to each node, at the host HOST. From each node rlock
+# must reach the other nodes, too: it lists the locks of all nodes, and takes a lock whose slot may
+# be on another node.
 every_node_leads_to_all() {
     local each keys=() url
     for each in 1 2 3; do
@@ -373,10 +409,10 @@ from_each_by_tls() {
         port_of() { tls_port_of "$1"; } # so that the nodes talk to each other by TLS, too
         CLUSTER_NODE=tls_node cluster_start 3
     )
-    # No node announces a name: each node's certificate is for the host of the URL.
+    # No node announces a name: rlock compares each node's certificate with the host of the URL.
     from_each_by_tls
-    # Each node announces nodes.example: OWNER's certificate is for that name, the others' for the
-    # host of the URL.
+    # Each node announces nodes.example. rlock accepts a certificate for that name, which OWNER has,
+    # and one for the host of the URL, which the others have.
     set_all cluster-announce-hostname nodes.example
     eventually 10 calls_itself nodes.example
     node 1

@@ -7,8 +7,8 @@ load ../helpers/common
 setup() {
     common_setup
     cd "$ROOT" || return
-    # A command that has a completion of its own in each shell, and a file whose name can be
-    # completed.
+    # Makes rlock-test-command, a command with a completion of its own in each shell, and a file
+    # whose name can be completed.
     mkdir -p "$DIR/bin" "$DIR/zsh"
     printf '#!/bin/sh\n' >"$DIR/bin/rlock-test-command"
     chmod +x "$DIR/bin/rlock-test-command"
@@ -54,6 +54,9 @@ completes() {
     assert_match "$(complete "$1" "rlock -k a -- rlock-test-command $DIR/some")" something
     offers "$1" 'rlock -k a rlock-test-command --kil' --kilo
     offers "$1" 'rlock -c true rlock-test-c' ""
+    offers "$1" 'rlock -- rlock-test-c' rlock-test-command
+    completes_urls "$1"
+    completes_processes "$1"
     completes_verbs "$1"
     completes_keys "$1"
 }
@@ -63,7 +66,46 @@ completes_verbs() {
     for verb in $(verbs); do
         assert_match "$(complete "$1" "rlock ${verb:0:4}")" "(^|"$'\n'")$verb($|"$'\n'")"
         assert_eq "$(complete "$1" "rlock $verb -")" "$(words_of "$verb" | sort)" "$1: $verb"
+        assert_eq "$(complete "$1" "rlock -u local: -q $verb -")" "$(words_of "$verb" | sort)"
         offers "$1" "rlock $verb rlock-test-c" ""
+    done
+    # Before the key is given, the next word can be a verb, but not a command.
+    assert_eq "$(complete "$1" 'rlock ')" "$(verbs | sort)" "$1: the first word"
+    assert_eq "$(complete "$1" 'rlock -u local: ')" "$(verbs | sort)" "$1: a word behind options"
+    offers "$1" 'rlock rlock-test-c' ""
+    offers "$1" 'rlock help rel' release
+}
+
+# completes_urls SHELL: for -u the shell must offer the schemes of URLs, and behind a scheme the
+# hosts that it knows, or files.
+completes_urls() {
+    local url
+    known_host "$1"
+    assert_match "$(complete "$1" 'rlock -u rediss+')" sentinel
+    for url in redis:// rediss:// redis+sentinel:// redis://user@; do
+        assert_match "$(complete "$1" "rlock -u ${url}kilo")" 'kilo-host' "$1: $url"
+    done
+    assert_match "$(complete "$1" "rlock --tls-name kilo")" 'kilo-host' "$1: --tls-name"
+    assert_match "$(complete "$1" "rlock -u unix://$DIR/some")" something
+}
+
+# known_host SHELL: makes the shell know a host with the name kilo-host.
+known_host() {
+    mkdir -p "$DIR/.ssh"
+    echo 'Host kilo-host' >"$DIR/.ssh/config"
+    echo 'kilo-host ssh-ed25519 AAAA' >"$DIR/.ssh/known_hosts"
+    echo '127.0.0.1 kilo-host' >"$DIR/hosts"
+    export HOSTFILE=$DIR/hosts # bash offers the hosts of this file
+}
+
+# completes_processes SHELL: for --bind-pid the shell must offer this process, but neither process 1
+# nor a thread of the kernel.
+completes_processes() {
+    local offered kernel
+    offered=$(complete "$1" 'rlock acquire --bind-pid ')
+    grep -qx "$BASHPID\|$$" <<<"$offered" || fail "$1 does not offer this process: $offered"
+    for kernel in 1 $(ps -eo pid=,vsz= | awk '$2 == 0 { print $1 }' | head -n 20); do
+        ! grep -qx "$kernel" <<<"$offered" || fail "$1 offers process $kernel"
     done
 }
 
@@ -88,6 +130,9 @@ completes_keys() {
     at_once=$(($(now_ms) - before))
     RLOCK_URL=unix://$REDIS_SOCKET
     offers "$1" "rlock break -k jo" job:one job:two
+    offers "$1" "rlock status jo" job:one job:two
+    RLOCK_URL=redis://127.0.0.1:1 offers "$1" "rlock -u unix://$REDIS_SOCKET status jo" \
+        job:one job:two
     redis_pause
     before=$(now_ms)
     offers "$1" "rlock break -k jo" ""

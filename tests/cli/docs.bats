@@ -7,6 +7,7 @@
 load ../helpers/common
 
 MAN=$ROOT/man/rlock.1
+PAGES=("$ROOT"/man/*.[1-9])
 
 # agree LEFT RIGHT [PLACE]: calls two functions, which must print the same lines in any order, and
 # at least one. PLACE is what to change if they don't.
@@ -23,11 +24,12 @@ agree() {
 dump() { "$RLOCK" --dump="$1"; }
 dump_column() { dump "$1" | cut -f"$2"; }
 
-# section NAME [LEVEL]: prints the lines of a section of the manual; LEVEL is Sh (default) or Ss.
+# section PAGE NAME [LEVEL]: prints the lines of a section of a manual page, such as rlock.1; LEVEL
+# is Sh (default) or Ss.
 section() {
-    awk -v name="$1" -v level="${2:-Sh}" '
+    awk -v name="$2" -v level="${3:-Sh}" '
         /^\.Sh / || (level == "Ss" && /^\.Ss /) { inside = $0 == "." level " " name; next }
-        inside' "$MAN"
+        inside' "$ROOT/man/$1"
 }
 
 # ---- options ----
@@ -56,13 +58,13 @@ manual_options() {
         }
         match($0, /^Default: .*\.$/) {
             by_default = substr($0, RSTART + 9, RLENGTH - 10)
-        }' "$MAN"
+        }' "$MAN" "$ROOT/man/rlock-verbs.1" | sort -u
 }
 
 every_help() {
     local verb
-    for verb in '' $(dump_column verbs 1 | grep -v '^-$'); do
-        "$RLOCK" ${verb:+"$verb"} --help
+    for verb in --all $(named_verbs); do
+        COLUMNS=1000 "$RLOCK" help "$verb"
     done
 }
 help_options() {
@@ -82,34 +84,59 @@ help_options() {
 }
 
 @test "options: the manual has each option with its argument and default, and no others" {
-    agree program_options manual_options 'man/rlock.1, OPTIONS'
+    agree program_options manual_options 'man/rlock.1, OPTIONS, or man/rlock-verbs.1'
 }
 
 # known_options prints the options of the program's table; mentioned_options prints those, and every
-# option that the manual and the README mention.
-known_options() { dump_column options 2; }
+# option that the manual pages and the README mention.
+known_options() { dump_column options 2; dump_column flock 2 | grep -v '^-$'; }
 mentioned_options() {
     {
-        sed -n 's/^\.It//; /Fl -[a-z]/p' "$MAN" | grep -oE 'Fl -[a-z-]+' | cut -c5-
-        grep -hoE -- '(^|[^a-z-])--[a-z][a-z-]*' README.md "$MAN" | sed 's/.*--//'
+        sed -n 's/^\.It//; /Fl -[a-z]/p' "${PAGES[@]}" | grep -oE 'Fl -[a-z-]+' | cut -c5-
+        grep -vhE '^COPY --from=' README.md "${PAGES[@]}" | # an option of Containerfiles
+            grep -oE -- '(^|[^a-z-])--[a-z][a-z-]*' | sed 's/.*--//'
         known_options
     } | grep -v '^$'
 }
 
-@test "options: the manual and the README mention only options that exist" {
+@test "options: the manual pages and the README mention only options that exist" {
     cd "$ROOT"
     agree known_options mentioned_options
 }
 
+# program_flock_names, manual_flock_names print the name of each option of flock(1) that rlock
+# accepts under another name, and rlock's name for it.
+program_flock_names() {
+    dump flock | awk -F '\t' '$3 != "-" { print ($2 == "-" ? $1 : "-" $2), $3 }'
+}
+manual_flock_names() {
+    awk '/^\.It Fl / { for (i = 2; i <= NF; i++) if ($i ~ /^-[a-z]/) name = substr($i, 2) }
+        last == ".Xr flock 1 :" {
+            gsub(/^\.Fl | \.$/, ""); n = split($0, word, " , ")
+            for (i = 1; i <= n; i++) print word[i], name
+        }
+        { last = $0 }' "$MAN"
+}
+
+refused_flock_names() { dump flock | awk -F '\t' '$3 == "-" { print $2 }'; }
+manual_refused_names() { section rlock.1 STANDARDS | sed -nE 's/^\.Fl -([a-z-]+).*/\1/p'; }
+
+@test "options: the manual has flock(1)'s names that rlock accepts or refuses, and no others" {
+    agree program_flock_names manual_flock_names 'man/rlock.1, "Also, as in flock(1): ..."'
+    agree refused_flock_names manual_refused_names 'man/rlock.1, STANDARDS'
+}
+
 # ---- verbs ----
 
-help_verbs() { "$RLOCK" --help | sed -nE '/^verbs:/,/^exit status:/s/^  ([a-z]+) .*/\1/p'; }
-manual_verbs() { section VERBS | sed -nE 's/^\.Ss ([a-z]+)$/\1/p'; }
+help_verbs() { "$RLOCK" help --all | sed -nE '/^verbs:/,/^exit status:/s/^  ([a-z]+) .*/\1/p'; }
+manual_verbs() { section rlock-verbs.1 VERBS | sed -nE 's/^\.Ss ([a-z]+)$/\1/p'; }
+mentioned_verbs() { section rlock.1 VERBS | sed -nE 's/^\.It Cm ([a-z]+)$/\1/p'; }
 
 @test "verbs: --help, the manual and tests/cli have each verb of the table, and no others" {
     local verb
     agree named_verbs help_verbs
-    agree named_verbs manual_verbs 'man/rlock.1, VERBS'
+    agree named_verbs manual_verbs 'man/rlock-verbs.1, VERBS'
+    agree named_verbs mentioned_verbs 'man/rlock.1, VERBS'
     for verb in $(named_verbs); do
         [[ -s $ROOT/tests/cli/$verb.bats ]] || fail "no tests of $verb"
         run -0 --separate-stderr "$RLOCK" "$verb" --help
@@ -127,9 +154,10 @@ program_usages() {
     done
 }
 manual_usages() {
-    section SYNOPSIS | sed -e 's/^\.Fl /-/; s/^\.Op Ar \(.*\)/[\1]/; s/ Ar / /; s/^\.Nm$/./' |
-        tr '\n' ' ' | tr . '\n' | awk '
-            sub(/^ *Cm /, "") {
+    section rlock.1 SYNOPSIS |
+        sed -e 's/Oo Ar \([A-Z]*\) Oc/[\1]/; s/Op Ar \([A-Z]*\)/[\1]/g; s/ Ar / /' |
+        awk '
+            sub(/^\.Cm /, "") {
                 n = split($0, word, " ")
                 words = ""
                 for (i = n; i > 0 && word[i] !~ /^[a-z|]+$/; i--)
@@ -148,23 +176,55 @@ manual_usages() {
 
 program_variables() { dump options | awk -F '\t' '$4 != "-" { print $4, $2 }'; }
 manual_variables() {
-    section ENVIRONMENT | awk '/^\.It Ev / { name = $3; next }
-        name != "" { if (/^\.Fl -/) print name, substr($2, 2); name = "" }'
+    section rlock.conf.5 KEYS | sed -nE 's/^\.It Cm ([a-z-]+) No = .* Pq Ev ([A-Z_]+)$/\2 \1/p'
 }
 
 @test "environment: the manual has the variable of each option, and no others" {
     agree program_variables manual_variables
 }
 
+# program_keys and manual_keys print a line for each key of a configuration file: its name, its
+# argument and its default.
+program_keys() {
+    dump options | awk -F '\t' -v OFS='\t' '$4 != "-" { print $2, $3 == "-" ? "yes" : $3, $5 }'
+}
+manual_keys() {
+    section rlock.conf.5 KEYS | awk -v OFS='\t' '
+        function flush() {
+            if (name != "")
+                print name, argument, by_default
+            name = argument = ""
+            by_default = "-"
+        }
+        /^\.(Ss|It Cm [a-z-]+ No =)/ { flush() }
+        /^\.It Cm [a-z-]+ No =/ {
+            name = $3
+            for (i = 6; $i != "Pq"; i++)
+                if ($i !~ /^[A-Z][a-z]$/)
+                    argument = argument $i
+        }
+        match($0, /^Default: .*\.$/) {
+            by_default = substr($0, RSTART + 9, RLENGTH - 10)
+        }
+        END { flush() }'
+}
+
+@test "files: rlock.conf(5) has each key with its argument and default, and no others" {
+    agree program_keys manual_keys 'man/rlock.conf.5, KEYS'
+}
+
 read_variables() {
-    grep -ohE 'getenv\("[A-Z_]+"\)' "$ROOT"/cmd/*/*.c | cut -d'"' -f2
+    grep -ohE '(getenv|if_set)\("[A-Z_]+"\)' "$ROOT"/cmd/*/*.c | cut -d'"' -f2
     echo PATH           # execvpe(3) reads it
     # rlock reads these two, but not by getenv("NAME"), so the grep above doesn't find them
     echo RLOCK_KEY
     echo RLOCK_STRIPPED
     dump_column options 4 | grep -v '^-$'
 }
-named_variables() { section ENVIRONMENT | sed -n 's/^\.It Ev //p'; }
+named_variables() {
+    section rlock.conf.5 ENVIRONMENT | sed -n 's/^\.It Ev //p'
+    manual_variables | cut -d' ' -f1
+}
 
 @test "environment: the manual has every variable that the program reads, and no others" {
     agree read_variables named_variables
@@ -173,9 +233,9 @@ named_variables() { section ENVIRONMENT | sed -n 's/^\.It Ev //p'; }
 given_variables() {
     REDIS_URL=redis://user:secret@host "$RLOCK" -u local: -k "$KEY" -- \
         "$RLOCK" -u local: --slots 2 -k "$KEY:2" -- env |
-        grep -o '^RLOCK_[A-Z_]*' | grep -v '^RLOCK_TEST_\|^RLOCK_LOCAL_DIR'
+        grep -o '^RLOCK_[A-Z_]*' | grep -v '^RLOCK_TEST_\|^RLOCK_LOCAL_DIR\|^RLOCK_HOLD_DIR'
 }
-promised_variables() { section "THE COMMAND'S ENVIRONMENT" | sed -n 's/^\.It Ev //p'; }
+promised_variables() { section rlock.conf.5 "THE COMMAND'S ENVIRONMENT" | sed -n 's/^\.It Ev //p'; }
 
 @test "environment: the command gets the variables that the manual promises" {
     agree given_variables promised_variables
@@ -183,7 +243,7 @@ promised_variables() { section "THE COMMAND'S ENVIRONMENT" | sed -n 's/^\.It Ev 
 
 @test "files: each name in the manual's example of a configuration file is that of an option" {
     local name
-    section FILES | sed -n '/^# .*rlock.conf/,/^\.Ed/{/ = /p}' >"$DIR/example"
+    section rlock.conf.5 DESCRIPTION | sed -n '/^# .*rlock.conf/,/^\.Ed/{/ = /p}' >"$DIR/example"
     [[ -s $DIR/example ]]
     while read -r name _; do
         dump options | awk -F '\t' -v name="$name" '$2 == name && $4 != "-" { found = 1 }
@@ -194,19 +254,20 @@ promised_variables() { section "THE COMMAND'S ENVIRONMENT" | sed -n 's/^\.It Ev 
 # ---- exit statuses and verdicts ----
 
 program_statuses() { dump_column exits 1 | grep -v '^-'; }
-manual_statuses() { section 'EXIT STATUS' | sed -n 's/^\.It \([0-9]*\)$/\1/p'; }
+manual_statuses() { section rlock.1 'EXIT STATUS' | sed -n 's/^\.It \([0-9]*\)$/\1/p'; }
 help_statuses() { "$RLOCK" --help | sed -n '/^exit status:/,$s/^  \([0-9]\{1,\}\) .*/\1/p'; }
 
 @test "statuses: the manual and --help have each exit status of the table, and no others" {
     agree program_statuses manual_statuses
     agree program_statuses help_statuses
-    section 'EXIT STATUS' | grep -Fx ".It the command's own"
-    section 'EXIT STATUS' | grep -Fx '.It 128 + Ar N'
+    section rlock.1 'EXIT STATUS' | grep -Fx ".It the command's own"
+    section rlock.1 'EXIT STATUS' | grep -Fx '.It 128 + Ar N'
 }
 
 program_verdicts() { dump exits | awk -F '\t' '{ print $2, $1 < 0 ? "-" : $1 }'; }
 manual_verdicts() {
-    section 'The report' Ss | awk '/^\.It Cm / { print $3, $5 ~ /^[0-9]/ && $6 == "Ta" ? $5 : "-" }'
+    section rlock-messages.7 'THE REPORT' |
+        awk '/^\.It Cm / { print $3, $5 ~ /^[0-9]/ && $6 == "Ta" ? $5 : "-" }'
 }
 
 @test "verdicts: the manual has each verdict with its status, and no others" {
@@ -217,41 +278,35 @@ manual_verdicts() {
 
 members() { grep -oE '"[a-z_]+":' "$1" | tr -d '":'; }
 report_members() { members "$DIR/report"; }
-manual_report() { section 'The report' Ss | sed -n 's/^\.It Va //p'; }
+manual_report() { section rlock-messages.7 'THE REPORT' | sed -n 's/^\.It Va //p'; }
 
 @test "report: the manual has the members of a report, and no others" {
     "$RLOCK" -u local: -k "$KEY" --report-append "$DIR/report" -- true
     agree report_members manual_report
 }
 
-json_members() { members "$DIR/json"; }
-manual_json() { section 'JSON messages' Ss | sed -n 's/^\.It Va //p'; }
-
-@test "json: the manual has the members of JSON messages, and no others" {
-    "$RLOCK" -u local: -k "$KEY" --json -v -- true 2>"$DIR/json"
-    run -64 "$RLOCK" --json --no-such-option
-    echo "$output" >>"$DIR/json"
-    "$RLOCK" -u local: -k "$KEY" -- \
-        "$RLOCK" -u local: -k "$KEY" -n -E 0 --json -- true 2>>"$DIR/json"
-    "$RLOCK" -u local: -k "$KEY:2" -c \
-        "for _ in 1 2; do '$RLOCK' -u local: -k '$KEY' --once 1m --json -- true; done" \
-        2>>"$DIR/json"
-    start bound sleep 30
-    "$RLOCK" acquire -u local: -k "$KEY:3" --bind-pid "$pid" --log "$DIR/log" --json -v 2>&1 \
-        >"$DIR/token" 3>&-
-    kill "$pid"
-    eventually 5 test -s "$DIR/log"
-    cat "$DIR/log" >>"$DIR/json"
-    agree json_members manual_json
+SCHEMA=$ROOT/docs/messages.schema.json
+schema() { python3 -c 'import json, sys
+schema = json.load(open(sys.argv[1], encoding="utf-8"))
+print(*eval(sys.argv[2]), sep="\n")' "$SCHEMA" "$1"; }
+schema_members() { schema 'schema["properties"]'; }
+manual_json() {
+    section rlock-messages.7 'JSON MESSAGES' | sed -n 's/^\.It Va //p' | sed 's/ , /\n/g'
 }
 
-program_events() {
-    sed -nE 's/.*(\.what = |say\(.*[ (]REPORT_[A-Z]+, )"([^"]*)".*/\2/p' "$ROOT"/cmd/*/*.c
-    dump_column exits 2
+@test "json: the manual has the members of the schema of JSON messages, and no others" {
+    agree schema_members manual_json
 }
+
+program_events() { dump events; }
+schema_events() { schema 'schema["properties"]["event"]["enum"]'; }
 manual_events() {
-    section 'JSON messages' Ss | sed -nE "s/^\.It Cm ([a-z', -]*)( No .*)?\$/\1/p"
+    section rlock-messages.7 'JSON MESSAGES' | sed -nE "s/^\.It Cm ([a-z', -]*)( No .*)?\$/\1/p"
     manual_verdicts | cut -d' ' -f1
+}
+
+@test "json: the schema has each event of the program, and no others" {
+    agree program_events schema_events docs/messages.schema.json
 }
 
 @test "json: the manual has the events of JSON messages, and no others" {
@@ -360,7 +415,7 @@ zsh_verb_texts() { zsh_array verbs | sed -nE "s/^ *'([a-z]+):(.*)'$/\1\t\2/p"; }
     run -0 --separate-stderr "$RLOCK" --version
     assert_match "$output" "^rlock $version([^0-9.]|$)"
     assert_eq "$stderr" ""
-    assert_eq "$(sed -n 's/^\.Os "\(.*\)"$/\1/p' "$ROOT"/man/rlock.[13] | sort -u)" \
+    assert_eq "$(sed -n 's/^\.Os "\(.*\)"$/\1/p' "${PAGES[@]}" | sort -u)" \
         "rlock $version" "version of the manual pages"
 }
 
@@ -376,10 +431,69 @@ zsh_verb_texts() { zsh_array verbs | sed -nE "s/^ *'([a-z]+):(.*)'$/\1\t\2/p"; }
     assert_match "$stderr" '^rlock: [^'$'\n'']*--no-such-option[^'$'\n'']*$'
 }
 
-@test "manual: mandoc finds nothing to warn of" {
-    need mandoc
-    run -0 mandoc -T lint -W warning "$ROOT"/man/rlock.[13]
+@test "manual: mandoc and groff find nothing to warn of" {
+    local page
+    need mandoc groff
+    run -0 mandoc -T lint -W warning "${PAGES[@]}"
     assert_eq "$output" ""
+    for page in "${PAGES[@]}"; do
+        run -0 --separate-stderr groff -ww -mdoc -K utf8 -T utf8 "$page"
+        assert_eq "$stderr" ""
+    done
+}
+
+# The first page is for daily use: a reader must find the examples without a search.
+@test "manual: rlock(1) has at most 600 lines, and its examples end before line 200" {
+    local lines examples_end
+    lines=$(wc -l <"$MAN")
+    ((lines <= 600)) || fail "$MAN has $lines lines: put details into another page"
+    examples_end=$(awk '/^\.Sh EXAMPLES/ { seen = 1; next }
+        seen && /^\.Sh / { print NR; exit }' "$MAN")
+    ((examples_end <= 200)) || fail "the examples end at line $examples_end"
+}
+
+headings() {
+    local page name section
+    for page in "${PAGES[@]}"; do
+        IFS=' ' read -r name section < <(page_name "$page")
+        sed -nE "s/^\.S[hs] (\\\\&)?(.*)/$name($section): \\2/p" "$page"
+    done
+}
+# page_name FILE: prints the name and the section of a manual page, as .Xr takes them.
+page_name() { sed -E 's,.*/(.*)\.([1-9])$,\1 \2,' <<<"$1"; }
+# references: prints the sections and pages to which the pages refer, a section of the same page by
+# .Sx, a section of another page by .Dq and, two lines below, .Xr.
+references() {
+    local page name section
+    for page in "${PAGES[@]}"; do
+        IFS=' ' read -r name section < <(page_name "$page")
+        awk -v here="$name($section)" '
+            match($0, /Sx /) {
+                name = substr($0, RSTART + 3)
+                sub(/( [.,;:)]+)+$/, "", name)
+                print here ": " name
+            }
+            /^\.Dq / { quoted = substr($0, 5); at = NR }
+            /^\.Xr rlock/ && NR == at + 2 && before == "in" { print $2 "(" $3 "): " quoted }
+            { before = $0 }' "$page"
+    done
+}
+known_headings() { headings; }
+known_and_named_headings() { headings; references; }
+
+@test "manual: each section that a page refers to exists" {
+    [[ $(references | wc -l) -gt 50 ]]
+    agree known_headings known_and_named_headings
+}
+
+own_pages() {
+    local page
+    for page in "${PAGES[@]}"; do page_name "$page"; done
+}
+named_pages() { sed -nE 's/^\.Xr (rlock[a-z.-]*) ([0-9]).*/\1 \2/p' "${PAGES[@]}"; }
+
+@test "manual: the pages refer to each page of rlock, and to no page that doesn't exist" {
+    agree own_pages named_pages
 }
 
 public_names() { sed -nE 's/^[a-z].*[ *](rlock_[a-z_]+)\(.*/\1/p' "$ROOT"/lib/rlock{,_admin}.h; }
@@ -410,18 +524,10 @@ manual_structs() { members_of_structs <"$ROOT/man/rlock.3"; }
     agree header_structs manual_structs
 }
 
-@test "manual: the example of rlock(3) compiles" {
-    need cc
-    {
-        printf '#include <err.h>\n#include <rlock.h>\nvoid work(int64_t, uint64_t);\n'
-        printf 'void example(void);\nvoid example(void) {\n'
-        MAN=$ROOT/man/rlock.3 section EXAMPLES | sed '/^\.[BE]d/d'
-        echo '}'
-    } >"$DIR/example.c"
-    run -0 cc -Wall -Wextra -Werror -fsyntax-only -I"$ROOT/lib" "$DIR/example.c"
+acl_rule() {
+    section rlock-locks.7 Rights Ss |
+        sed -n '/^ACL SETUSER rlock on/,/^\.Ed/{/^\.Ed/!p}'
 }
-
-acl_rule() { section Rights Ss | sed -n '/^ACL SETUSER rlock on/,/^\.Ed/{/^\.Ed/!p}'; }
 # granted_commands: prints the commands of the manual's ACL rule, but not ASKING, which rlock sends
 # only to a Cluster: cluster.bats tests that right.
 granted_commands() { acl_rule | grep -oE '\+[a-z|]+' | grep -vxF +asking; }
@@ -461,21 +567,24 @@ in_line() { [[ $(redis_cli zcard '{job:b}:rlock:queue') == "$1" ]]; }
     finish next
     assert_status 0
     agree used_commands granted_commands
-    # CLUSTER NODES fails here, because this server is no Cluster; no other command may fail.
-    refute_match "$(redis_cli info commandstats | grep -vF 'cluster|nodes')" \
+    # CLUSTER NODES fails here, because this server is no Cluster, and EVALSHA, because the server
+    # doesn't know the scripts yet; no other command may fail.
+    refute_match "$(redis_cli info commandstats | grep -vE 'cluster\|nodes|evalsha')" \
         '(rejected|failed)_calls=[1-9]'
 }
 
 # The error message for a --kill-after that is too long tells the longest that the TTL allows.
 @test "manual: the table of the longest --kill-after for each TTL is right" {
     local ttl most said
-    section TIMING | sed -n 's/^\.It \([0-9]* [a-z]\) Ta.* Ta \([0-9.]*\) s$/\1\t\2/p' >"$DIR/rows"
+    section rlock-locks.7 TIMING |
+        sed -n 's/^\.It \([0-9]* [a-z]\) Ta.* Ta \([0-9.]*\) s$/\1\t\2/p' >"$DIR/rows"
     [[ -s $DIR/rows ]]
     while IFS=$'\t' read -r ttl most; do
         run -64 "$RLOCK" -k a -t "${ttl/ /}" --kill-after 1d -- true
         said=$(sed -n 's/.*at most \([0-9]*\) ms.*/\1/p' <<<"$output")
         awk -v said="$said" -v most="$most" 'BEGIN { exit !(said / (most * 1000) > 0.95 &&
-            said / (most * 1000) < 1.05) }' || fail "$ttl: $most s, but it is $said ms"
+            said / (most * 1000) < 1.05) }' ||
+            fail "for a TTL of $ttl the manual says $most s, rlock says $said ms"
     done <"$DIR/rows"
 }
 
@@ -504,7 +613,31 @@ cmd_rows() { map_of cmd; }
     agree cmd_map cmd_rows
 }
 
-make_targets() { sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT/Makefile" | tr ' ' '\n'; }
+# ---- the words of the program ----
+
+# The two texts of the library that name members of its structs are for programmers.
+library_texts() { grep -xE 'config: size must be sizeof.*|stay_ms must be .*'; }
+# said KIND: prints the texts of this kind from the table of all texts.
+said() { awk -F '\t' -v kind="$1" '$1 == kind { print $3 }' "$DIR/messages"; }
+
+@test "messages: the table has the texts of each kind, and none names a part of the code" {
+    local kind
+    make -s -C "$ROOT" messages >"$DIR/messages"
+    for kind in error message doctor output help; do
+        (($(said "$kind" | wc -l) > 20)) || fail "fewer than 21 texts of the kind $kind"
+    done
+    said help | grep -Fqx "$(dump exits | awk -F '\t' '$2 == "timeout" { print $3 }')"
+    said doctor | grep -Fqx 'set appendonly to yes'
+    said error | grep -q '^no token: set RLOCK_TOKEN'
+    said message | grep -Fqx 'no key: name the lock with -k KEY'
+    run -1 grep -E '\b[a-z]+_[a-z_]+\b|NULL|errno|struct |[a-z]\(\)' \
+        <(cut -f3 "$DIR/messages" | grep -vxF "$(cut -f3 "$DIR/messages" | library_texts)")
+    assert_eq "$output" ''
+}
+
+make_targets() {
+    sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT"/{Makefile,packaging/release.mk} | tr ' ' '\n'
+}
 readme_targets() { { grep -oE '`make [a-z-]+|^ +make [a-z-]+' "$ROOT/README.md" |
     sed 's/.*make //'; make_targets; }; }
 

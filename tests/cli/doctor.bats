@@ -59,7 +59,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     before=$(value "$KEY")
     doctor -k "$KEY"
     found 0 good rights "for $KEY$"
-    found 0 good locks '1, each expires in time'
+    found 0 good locks '1, and each lock expires by itself'
     assert_eq "$(value "$KEY")" "$before"
     assert_between "$(ttl_ms "$KEY")" 30000 60000 PTTL
     assert_eq "$(redis_cli zcard "{$KEY}:rlock:queue")" 1
@@ -98,7 +98,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     found 78 unsafe persistence 'any restart loses all locks.*; set appendonly to yes$'
     set_to save '3600 1'
     doctor
-    found 0 weak persistence 'all locks since the last snapshot; set appendonly to yes$'
+    found 0 weak persistence 'the locks granted since the last snapshot; set appendonly to yes$'
     set_to appendonly yes
     set_to appendfsync no
     doctor
@@ -115,23 +115,23 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     eventually 20 eval 'redis_cli info replication | grep -q master_link_status:up'
     here
     doctor
-    found 78 unsafe role "a replica of 127.0.0.1:$port, .*; name the primary instead$"
+    found 78 unsafe role "a replica of 127.0.0.1:$port, .*; name the primary with -u$"
     redis_use healthy
     here
     eventually 10 eval 'redis_cli info replication | grep -q state=online'
     doctor
     found 0 weak replicas '1, .* may lose a lock that was just granted; use --replicas'
     doctor --replicas 1
-    found 0 good replicas '1 online, and a grant counts if 1 have it$'
+    found 0 good replicas 'replicas online: 1, and a grant counts if 1 have it$'
     doctor --replicas 2
-    found 78 unsafe replicas '1 online, but --replicas needs 2'
+    found 78 unsafe replicas 'replicas online: 1, but --replicas needs 2'
 }
 
 @test "doctor: the manual's ACL rule is enough, and doctor names each command that is taken away" {
     local command n=0
     redis_user whole
     RLOCK_URL=redis://whole:SECRET@127.0.0.1:$REDIS_PORT doctor -k job:a
-    found 0 weak rights 'enough for locks, but not for status, list and break: .*TYPE.*SCAN'
+    found 0 weak rights 'enough to hold locks, but not to inspect or break them: .*TYPE.*SCAN'
     found 0 unknown eviction 'not known'
     for command in get set pexpire pttl incr del exists zadd zrem zrange zrangebyscore zrank zcard \
         zscore hset hget hvals hdel rpush blpop; do
@@ -143,7 +143,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     for command in "$DIR"/pids/*; do
         command=${command##*/}
         finish "$command" 60
-        found 78 unsafe rights "denied: ([A-Z ]* )?${command^^} .*; give the user .* rlock.1."
+        found 78 unsafe rights "denied: ([A-Z ]* )?${command^^} .*; give the user .* rlock-locks.7."
         n=$((n + 1))
     done
     assert_eq "$n" 20
@@ -178,10 +178,10 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     redis_start other --min-replicas-to-write 1
     here
     doctor
-    found 78 unsafe rights 'executes no writes now: NOREPLICAS .*; repair that first: '
+    found 78 unsafe rights 'executes no writes now: NOREPLICAS .*; let the server accept writes: '
     redis_cli config set min-replicas-to-write 0
     doctor
-    found 78 good rights 'all that rlock needs' # the status is 78 because of the persistence
+    found 78 good rights 'all that rlock needs' # 78, as persistence is unsafe
 }
 
 @test "doctor: it names missing rights to the lock's keys, to WAIT for --replicas, to scripts" {
@@ -222,34 +222,35 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
 @test "doctor: locks that outlast their TTL are unsafe, those that never end are weak" {
     redis_cli set "$KEY" "$TOKEN v1 try=1 ttl=30000 host=h" >/dev/null
     doctor
-    found 0 weak locks "1 of 1 never expire, one of them $KEY; .*rlock break"
+    found 0 weak locks "1 of 1 locks never expire, for example $KEY; .*rlock break"
     redis_cli pexpire "$KEY" 40000 >/dev/null
     doctor
-    found 78 unsafe locks "1 of 1 last longer than their ttl, .*, one of them $KEY; .*rlock break"
+    found 78 unsafe locks \
+        "1 of 1 locks last longer than their ttl, .*, for example $KEY; .*rlock break"
     redis_cli pexpire "$KEY" 30500 >/dev/null
     redis_cli set $'k\e[2J' "$TOKEN v1 try=1 ttl=1000 host=h" px 90000 >/dev/null
     doctor
-    found 78 unsafe locks '1 of 2 .*, one of them k\?\[2J; '
+    found 78 unsafe locks '1 of 2 .*, for example k\?\[2J; '
 }
 
 @test "doctor: a round trip too long for the TTL is unsafe, a shorter one is weak or good" {
     line_start "$REDIS_PORT"
     line delay 60
     doctor -u "redis://127.0.0.1:$LINE_PORT" -t 1
-    found 78 unsafe 'round trip' 'where a ttl of 1000 ms allows 100 ms; use a longer --ttl'
+    found 78 unsafe 'round trip' 'with a ttl of 1000 ms a reply may take 100 ms; use a longer --ttl'
     line delay 20
     doctor -u "redis://127.0.0.1:$LINE_PORT" -t 1
-    found 0 weak 'round trip' 'allows 100 ms; use a longer --ttl'
+    found 0 weak 'round trip' 'a reply may take 100 ms; use a longer --ttl'
     doctor -u "redis://127.0.0.1:$LINE_PORT"
-    found 0 good 'round trip' 'allows 2000 ms$'
+    found 0 good 'round trip' 'a reply may take 2000 ms$'
 }
 
 set_clock() { perl -e 'print pack "q", $ARGV[0] * 1e6' -- "$1" 1<>"$DIR/clock"; }
 has_been_asked() {
-    (($(redis_cli info commandstats | sed -n 's/^cmdstat_eval:calls=\([0-9]*\).*/\1/p') >= $1))
+    (($(redis_cli info commandstats | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\).*/\1/p') >= $1))
 }
 
-@test "doctor: a wrong clock of the server is weak, one that is stepped meanwhile is unsafe" {
+@test "doctor: a server's clock that is wrong is weak, one that is set during the check is unsafe" {
     set_clock 0
     printf '#!/bin/sh\nLD_PRELOAD=%s CLOCKSHIM=%s exec %s "$@"\n' \
         "$TOOLS/clockshim.so" "$DIR/clock" "$(redis_program | tail -n 1)" >"$DIR/shifted-server"

@@ -22,10 +22,10 @@ setup() {
 # example N: prints the n-th example in the manual's section about fencing, as a reader would copy
 # it.
 example() {
-    awk -v n="$1" '/^\.Ss / { inside = $2 == "Fencing" }
+    awk -v n="$1" '/^\.Sh / { inside = $2 == "FENCES" }
         /^\.Ed/ { shown = 0 }
         shown && i == n
-        inside && /^\.Bd/ { shown = 1; i++ }' "$ROOT/man/rlock.1" | sed 's/^\\&//; s/\\e/\\/g'
+        inside && /^\.Bd/ { shown = 1; i++ }' "$ROOT/man/rlock-locks.7" | sed 's/^\\&//; s/\\e/\\/g'
 }
 
 stored() { sqlite3 report.db "SELECT body FROM report WHERE fence = $1"; }
@@ -53,7 +53,7 @@ stored() { sqlite3 report.db "SELECT body FROM report WHERE fence = $1"; }
     assert_eq "$(stored "$new")" "by $new"
     # With the manual's condition for a holder's later writes, an UPDATE with the old fence changes
     # no row, and one with the new fence changes the row.
-    more=$(grep -oE 'WHERE fence = \$RLOCK_FENCE' "$ROOT/man/rlock.1")
+    more=$(grep -oE 'WHERE fence = \$RLOCK_FENCE' "$ROOT/man/rlock-locks.7")
     for RLOCK_FENCE in "$old:0" "$new:1"; do
         assert_eq "$(sqlite3 report.db "UPDATE report SET body = 'more'
             ${more/\$RLOCK_FENCE/${RLOCK_FENCE%:*}}; SELECT changes()")" "${RLOCK_FENCE#*:}"

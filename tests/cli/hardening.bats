@@ -5,7 +5,7 @@ load ../helpers/common
 
 setup() {
     common_setup
-    ! is_sanitized || skip 'sanitizers come without'
+    ! is_sanitized || skip 'a build with sanitizers has no such protections'
     need readelf
 }
 
@@ -29,7 +29,7 @@ has() { readelf -W "$1" "$RLOCK" | grep -E -- "$2"; }
 needs() { readelf -Ws "${RLOCK%/*}"/cmd/*/*.o | grep -E "UND $1"; }
 
 @test "the program has indirect branch tracking and shadow stacks (x86)" {
-    [[ $(uname -m) == x86_64 ]] || skip 'for x86 only'
+    [[ $(uname -m) == x86_64 ]] || skip 'only x86 has these protections'
     readelf -n "${RLOCK%/*}/cmd/main.o" | grep 'IBT, SHSTK'
 }
 

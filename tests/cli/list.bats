@@ -78,6 +78,7 @@ i:}odd'
     fill 2000 'hset z:%d a b'
     fill 2000 'rpush q:%d a'
     fill 1000 "set job:%d \"$TOKEN v1 try=1 host=h pid=%d since=1\" ex 100"
+    redis_load_scripts
     redis_cli config resetstat
     before=$(now_ms)
     list
@@ -86,7 +87,8 @@ i:}odd'
     assert_eq "$(keys_told)" "$(for i in {0..999}; do echo "job:$i"; done | LC_ALL=C sort)"
     refute_match "$(redis_cli info commandstats)" 'cmdstat_keys'
     refute_match "$(redis_cli info errorstats)" 'errorstat'
-    each=$(redis_cli info commandstats | sed -nE 's/^cmdstat_eval:.*usec_per_call=([0-9]+).*/\1/p')
+    each=$(redis_cli info commandstats |
+        sed -nE 's/^cmdstat_evalsha:.*usec_per_call=([0-9]+).*/\1/p')
     assert_between "$each" 1 20000 'us of the server for one step'
     list --json 'job:*'
     assert_eq "$(wc -l <<<"$output")" 1000
@@ -127,13 +129,171 @@ assert json.loads(sys.argv[1])["key"] == "k\x1b[2J\n�"' "$output"
     assert_status 69
     redis_cli set "$KEY" "$TOKEN $CARD" ex 100
     run -71 --separate-stderr bash -c '"$0" list >/dev/full' "$RLOCK"
-    assert_line '^rlock: system: standard output'
+    assert_line "^rlock: system: can't write to standard output"
+}
+
+# prometheus OPTION...: runs `rlock list --format prometheus`, and lets promtool check the output.
+prometheus() {
+    list --format prometheus "$@"
+    assert_status 0
+    if command -v promtool >/dev/null; then
+        promtool check metrics <<<"$output"
+    fi
+}
+
+# has REGEX: check that a line of the output matches REGEX.
+has() { grep -qE "$1" <<<"$output" || fail "no line matches $1" "$output"; }
+
+@test "list: --format prometheus tells holders, waiters and the end of a job, for any key" {
+    local odd
+    odd=$(printf 'k"\\\033[2J\n\377')
+    redis_cli set "$odd" "$TOKEN $CARD" ex 100
+    redis_cli set ever "$TOKEN $CARD"
+    "$RLOCK" -k finished --once 1h -- true
+    hold first -k "$KEY"
+    start second "$RLOCK" -k "$KEY" -- true
+    eventually 5 eval '[[ $(redis_cli zcard "{$KEY}:rlock:queue") == 1 ]]'
+    prometheus
+    has "^rlock_lock_held\{key=\"$KEY\"\} 1$"
+    has "^rlock_lock_holders\{key=\"$KEY\"\} 1$"
+    has "^rlock_lock_held_seconds\{key=\"$KEY\"\} [0-9]+\.[0-9]{3}$"
+    has "^rlock_lock_left_seconds\{key=\"$KEY\"\} [1-9][0-9]*\.[0-9]{3}$"
+    has "^rlock_lock_waiters\{key=\"$KEY\"\} 1$"
+    has "^rlock_lock_longest_wait_seconds\{key=\"$KEY\"\} [0-9]+\.[0-9]{3}$"
+    has '^rlock_lock_left_seconds\{key="ever"\} \+Inf$'
+    has '^rlock_lock_held\{key="finished"\} 0$'
+    has '^rlock_lock_last_end_status\{key="finished"\} 0$'
+    assert_between "$(awk '/^rlock_lock_last_end_timestamp_seconds/ { print int($2) }' \
+        <<<"$output")" $(($(date +%s) - 60)) "$(date +%s)"
+    has '^rlock_lock_held\{key="k\\"\\\\x5c\\\\x1b\[2J\\\\x0a\\\\xff"\} 1$'
+    has '^rlock_locks 4$'
+    prometheus 'none:*'
+    assert_eq "$(grep -v '^#' <<<"$output")" 'rlock_locks 0'
+}
+
+# sample NAME KEY: prints the value of the metric rlock_lock_NAME for the lock; "": it has none.
+sample() { sed -n "s/^rlock_lock_$1{key=\"$2\"} //p" <<<"$output"; }
+
+@test "list: the metrics tell when and how each lock with a history ended last, also a free one" {
+    local begin key n
+    begin=$(date +%s)
+    for key in job:a job:a 'job:{b}:1' 'job:}c'; do
+        run -3 "$RLOCK" -k "$key" --history 9 -- sh -c 'exit 3'
+    done
+    run -0 "$RLOCK" -k job:a --history 9 -- true
+    hold first -k job:a --history 9
+    RLOCK_TOKEN=$("$RLOCK" acquire -k job:free --history 9) run -0 "$RLOCK" release -k job:free
+    run -4 "$RLOCK" -k job:rest --history 9 --min-hold 1m -- sh -c 'exit 4'
+    hold lost -k job:lost --history 9
+    redis_cli del job:lost '{job:lost}:rlock:fence' >/dev/null
+    let_go lost
+    assert_status 76
+    run -0 "$RLOCK" -k job:none -- true
+    "$RLOCK" acquire -k job:new --history 9 >/dev/null
+    run -5 "$RLOCK" -k other --history 9 -- sh -c 'exit 5'
+    prometheus 'job:*'
+    for key in job:a 'job:{b}:1' job:free job:rest; do
+        n=$(sample last_end_timestamp_seconds "$key")
+        assert_between "${n%.*}" "$begin" "$(date +%s)" "the time of the last end of $key"
+    done
+    assert_eq "$(sample last_end_status job:a)" 0
+    assert_eq "$(sample last_end_status 'job:{b}:1')" 3
+    assert_eq "$(sample last_end_status job:free)" '' 'a release by the token has no status'
+    assert_eq "$(sample last_end_status job:rest)" 4
+    assert_eq "$(sample last_end_status job:lost)" 76 'the command ended with 0, rlock with 76'
+    assert_eq "$(sample held job:a),$(sample held job:rest),$(sample held job:free)" 1,0,
+    assert_eq "$(sample last_end_timestamp_seconds job:none)" '' 'a lock without a history'
+    assert_eq "$(sample last_end_timestamp_seconds job:new)" '' 'a history without an end'
+    assert_eq "$(sample last_end_timestamp_seconds other)" '' 'a lock that the pattern leaves out'
+    has '^rlock_locks 3$'
+    prometheus
+    assert_eq "$(sample last_end_status other)" 5
+}
+
+@test "list: the last end is found behind 199 grants, and not in a history that can't be read" {
+    local n
+    redis_cli rpush '{far}:rlock:history' 'end v1 token=1 fence=5000 status=7 held=1' >/dev/null
+    for ((n = 1; n < 200; n++)); do
+        echo "rpush {far}:rlock:history 'grant v1 token=$n fence=$n since=$n'"
+    done | redis_cli >/dev/null
+    redis_cli set '{text}:rlock:history' 'end v1 token=1 at=1000 status=0' >/dev/null
+    redis_cli rpush '{odd}:rlock:history' x 'end v2 at=1000' 'end v1 token=1 at=x' \
+        "end v1 at=$(printf '9%.0s' {1..30}) status=9" >/dev/null
+    prometheus
+    assert_eq "$(sample last_end_timestamp_seconds far)" 0.006
+    assert_eq "$(sample last_end_status far)" 7
+    assert_eq "$(grep -c '^rlock_lock_last_end' <<<"$output")" 2
+    redis_cli rpush '{far}:rlock:history' 'grant v1 token=x since=1' >/dev/null
+    prometheus
+    refute_match "$output" last_end
+}
+
+@test "list: the metrics of 2 000 locks with histories take as many requests as those without" {
+    local with without
+    fill 2000 "set job:%d \"$TOKEN v1 try=1 host=h pid=%d since=1\" ex 100"
+    fill 2000 'set {x:%d}:rlock:history 1'
+    redis_load_scripts
+    redis_cli config resetstat >/dev/null
+    "$RLOCK" list --json >/dev/null
+    without=$(evalshas)
+    redis_cli flushdb >/dev/null
+    fill 2000 "set job:%d \"$TOKEN v1 try=1 host=h pid=%d since=1\" ex 100"
+    fill 2000 'rpush {job:%d}:rlock:history "end v1 token=1 at=1%d000 status=1"'
+    redis_cli config resetstat >/dev/null
+    prometheus
+    with=$(evalshas)
+    assert_eq "$(grep -c '^rlock_lock_last_end_status{' <<<"$output")" 2000
+    assert_between "$with" 1 $((without * 3 / 2)) "requests; $without without histories"
+}
+# evalshas: prints how many EVALSHA the server has executed.
+evalshas() { redis_cli info commandstats | sed -nE 's/^cmdstat_evalsha:calls=([0-9]+).*/\1/p'; }
+
+@test "list: promtool accepts what --format prometheus prints" {
+    need promtool
+    redis_cli set ever "$TOKEN $CARD"
+    "$RLOCK" list --format prometheus | promtool check metrics
+}
+
+@test "list: --output replaces a file as a whole, and keeps its mode" {
+    local format
+    redis_cli set "$KEY" "$TOKEN $CARD" ex 100
+    for format in text json prometheus; do
+        list --format "$format" --output "$DIR/new"
+        assert_eq "$status$output$stderr" 0
+        assert_match "$(<"$DIR/new")" "$KEY"
+    done
+    assert_match "$(<"$DIR/new")" '^# HELP rlock_lock_held '
+    list --json --format text --output -
+    assert_match "$output" "^KEY .*$KEY "
+    echo old >"$DIR/old"
+    chmod 640 "$DIR/old"
+    ln "$DIR/old" "$DIR/link"
+    list --json --output "$DIR/old"
+    assert_match "$(<"$DIR/old")" "^\{\"key\":\"$KEY\""
+    assert_eq "$(stat -c %a "$DIR/old")" 640
+    assert_eq "$(<"$DIR/link")" old 'the content of the replaced file'
+    assert_eq "$(find "$DIR" -name '.rlock*')" ''
+}
+
+@test "list: if --output can't be written, the status is 71 and the file keeps its content" {
+    redis_cli set "$KEY" "$TOKEN $CARD" ex 100
+    list --output "$DIR/none/file"
+    assert_status 71
+    assert_line "^rlock: system: $DIR/none/file: No such file or directory$"
+    echo old >"$DIR/file"
+    # With a limit of 0 blocks for the size of files, writing the first byte fails.
+    run -71 --separate-stderr bash -c 'ulimit -f 0; "$0" list --output "$1"' "$RLOCK" "$DIR/file"
+    assert_eq "$(<"$DIR/file")" old
+    assert_eq "$(find "$DIR" -name '.rlock*')" ''
+    list -u redis://127.0.0.1:1 --output "$DIR/file"
+    assert_status 69
+    assert_eq "$(<"$DIR/file")" old
 }
 
 @test "list: with the manual's rights a user sees the locks of the keys that the user may read" {
     local rule more
-    rule=$(sed -n '/^ACL SETUSER rlock on/,/^\.Ed/{/^\.Ed/!p}' "$ROOT/man/rlock.1")
-    more=$(sed -n '/^ACL SETUSER rlock$/,/^\.Ed/{/^\.Ed/!p}' "$ROOT/man/rlock.1")
+    rule=$(sed -n '/^ACL SETUSER rlock on/,/^\.Ed/{/^\.Ed/!p}' "$ROOT/man/rlock-locks.7")
+    more=$(sed -n '/^ACL SETUSER rlock$/,/^\.Ed/{/^\.Ed/!p}' "$ROOT/man/rlock-locks.7")
     # shellcheck disable=SC2086
     assert_eq "$(redis_cli ${rule/>SECRET/>secret})" OK
     # shellcheck disable=SC2086
@@ -143,15 +303,18 @@ assert json.loads(sys.argv[1])["key"] == "k\x1b[2J\n�"' "$output"
     redis_cli zadd '{job:a}:rlock:queue' 5 w
     redis_cli hset '{job:a}:rlock:waiters' w "$(($(date +%s) * 1000)) x host=x"
     "$RLOCK" -k job:done --slots 2 --min-hold 1m -- true
+    redis_cli rpush '{job:a}:rlock:history' 'grant v1 token=1'
     redis_cli config resetstat
     export RLOCK_URL=redis://rlock:secret@127.0.0.1:$REDIS_PORT
     list
     assert_status 0
     assert_eq "$(keys_told)" job:a$'\n'job:done
     run -75 "$RLOCK" status
+    run -0 "$RLOCK" history
+    assert_match "$output" '^KEY.*job:a'
     run -0 "$RLOCK" break -k job:a --yes
-    # The server has executed each command that the manual's rule adds for list, status and break,
-    # but not CLUSTER SLOTS, which rlock sends only to a Cluster.
+    # The server has executed each command that the manual allows for status, list, history and
+    # break, except CLUSTER SLOTS, which rlock sends only to a Cluster.
     for command in $(grep -oE '\+[a-z|]+' <<<"$more" | tr -d + | grep -Fvx 'cluster|slots'); do
         assert_match "$(redis_cli info commandstats)" "cmdstat_$command:calls=[1-9]"
     done

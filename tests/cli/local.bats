@@ -114,8 +114,8 @@ starts() { wc -l <"$DIR/starts"; }
 }
 nothing_left() { [[ -z $(marked) && -z $(keepers) ]]; }
 
-# The guard keeps the server running, because it may outlive rlock and must then end the command
-# while the lock is still held.
+# The guard keeps the server running, because the guard may outlive rlock, and must then end the
+# command while the lock is still held.
 @test "rlock and its guard each keep the private server running, and the command doesn't" {
     hold one
     eventually 5 runs one
@@ -197,7 +197,7 @@ kill_server() {
         hold one
         eventually 5 runs one
         run --separate-stderr "$RLOCK" -k "$KEY" -- sh -c 'kill -KILL "$1"' sh "$(servers)"
-        [[ $status == @(0|76) ]] || fail "status $status: $stderr"
+        [[ $status == @(0|76) ]] || fail "rlock ended with $status: $stderr"
         refute_match "$stderr" 'not-released|free when its ttl ends'
         finish one
         assert_status 76
@@ -307,8 +307,8 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
     eventually 5 no_server
 }
 
-@test "rlock keeps the times of the private server's files fresh, so cleaners don't remove them" {
-    ! is_sanitized || skip 'another library may not be loaded ahead of a sanitizer'
+@test "-u local: rlock keeps its server's files young, so cleaners of old files don't remove them" {
+    ! is_sanitized || skip 'a sanitizer must be the first library that is loaded'
     LD_PRELOAD=$TOOLS/hurryshim.so hold one
     eventually 5 runs one
     touch -d '40 days ago' "$place"/* "$place"
@@ -359,7 +359,8 @@ sockets_of() { find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9
     run find "/proc/$(servers)/fd" -lname "*seven*"
     assert_eq "$output" ''
     run ! grep geheim "$DIR/variables"
-    grep -q PWD "$DIR/variables" # a shell sets PWD itself, so `set` has written the file
+    # Every shell sets PWD, so the file has PWD if `set` has written it.
+    grep -q PWD "$DIR/variables"
     let_go one
 }
 
@@ -435,7 +436,7 @@ has_server() { [[ $(servers) ]]; }
 }
 
 @test "status 78: another user runs the private server" {
-    ((UID == 0)) || skip 'only root can be several users'
+    ((UID == 0)) || skip 'only root can become other users'
     need perl
     mkdir -m 700 "$place"
     start theirs perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0);
@@ -458,14 +459,14 @@ refused_by_peer() {
         assert_eq "$(stat -c %a "$place")" 700
         eventually 5 no_server
     done
-    chmod 0 "$place" # an older rlock may have left the folder like that
+    chmod 0 "$place" # an older rlock may have left the folder with mode 0
     run -0 "$RLOCK" -k "$KEY" -- true
     assert_eq "$(stat -c %a "$place")" 700
 }
 
 # ---- what the server inherits from the rlock that starts it ----
 
-@test "the server's parent process has neither the environment nor the arguments of its rlock" {
+@test "a private server's helper processes don't keep rlock's environment or arguments" {
     local each
     export SOME_PASSWORD=geheim
     hold one --label geheim

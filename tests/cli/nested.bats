@@ -36,7 +36,7 @@ END
     assert_only_fences
 }
 
-# outer OPTION...: starts an rlock, and a nested rlock in it. Each ends when `end` tells it to.
+# outer OPTION...: starts an rlock, and a nested rlock in it. `end` lets either of them end.
 outer() {
     rm -f "$DIR"/*.end
     mkfifo "$DIR/inner.end" "$DIR/outer.end"
@@ -90,12 +90,12 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
         "$(env_of other RLOCK_TOKEN)0" '*' "$(printf '%5000s' '' | tr ' ' a)" ' '; do
         RLOCK_TOKEN=$forged RLOCK_PARENT_TOKENS=$forged run -75 rlock -q -n -k "$KEY" -- true
     done
-    # The token of a waiter isn't accepted: it holds no lock.
+    # rlock doesn't take the token of a waiter for the token of a parent: a waiter holds no lock.
     start waiter "$RLOCK" -k "$KEY" -- true
     eventually 5 in_line 1
     forged=$(redis_cli zrange "{$KEY}:rlock:queue" 0 -1)
     RLOCK_TOKEN=$forged run -75 rlock -q -n -k "$KEY" -- true
-    # The holder's token is accepted.
+    # rlock takes the holder's token for the token of a parent.
     RLOCK_TOKEN=$(env_of other RLOCK_TOKEN) run -0 rlock -q -n -k "$KEY" -- true
     exists "$KEY"
     let_go other
@@ -115,7 +115,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
         $(asking) del '$KEY' >/dev/null
         \"\$RLOCK\" -k '$KEY' -- sh -c 'echo ran >&2'"
     assert_match "$stderr" "^rlock: $KEY: $gone; with --nested it would exit with 76.ran"
-    # rlock warns only of keys in RLOCK_KEY: of other keys no parent claimed to hold the lock.
+    # rlock warns only of keys in RLOCK_KEY: no parent claimed to hold the locks of others.
     run -0 --separate-stderr rlock -k "$KEY" -- "$RLOCK" -k "$KEY:2" -- true
     assert_eq "$stderr" ''
     run --separate-stderr rlock -k "$KEY:a" -k "$KEY:b" --on-lost ignore -- sh -c "$(asking) del \
@@ -128,7 +128,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_eq "$stderr" ''
     rlock release -k "$KEY"
     run -0 --separate-stderr rlock -k "$KEY" -- true
-    assert_line "^rlock: $KEY: warning: the token in RLOCK_TOKEN doesn't hold $KEY, or no longer; "
+    assert_line "^rlock: $KEY: warning: the token in RLOCK_TOKEN doesn't hold $KEY, or holds it "
     RLOCK_KEY=$KEY run -0 --separate-stderr rlock -k "$KEY:2" -- true
     assert_eq "$stderr" ''
     # The warning also comes before a wait.
@@ -164,7 +164,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     export RLOCK_TOKEN=$token
     redis_cli set "$KEY" other PX 60000
     run -76 --separate-stderr timeout -k 1 20 "$RLOCK" --nested -k "$KEY" -- touch "$DIR/ran"
-    assert_line "^rlock: $KEY: lost: --nested: no parent lock holds this key: "
+    assert_line "^rlock: $KEY: lost: --nested: no parent rlock holds this key: "
     run -64 --separate-stderr rlock --nested --protocol timestamp -k "$KEY" -- touch "$DIR/ran"
     [[ ! -e $DIR/ran ]]
 }
@@ -191,7 +191,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_only_fences
     hold other -k "$KEY:c"
     run -75 --separate-stderr rlock -k "$KEY:a" -- "$RLOCK" -n -k "$KEY:a" -k "$KEY:c" -- true
-    assert_match "$stderr" "busy: $KEY:c is held by "
+    assert_match "$stderr" "busy: $KEY:c is held for [0-9]+s by "
     let_go other
     assert_only_fences
 }
@@ -232,4 +232,67 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_only_fences
     run -0 rlock -k "$KEY" -- "$RLOCK" -k "$KEY" --min-hold 1h -- true
     assert_only_fences
+}
+
+# ---- the server of a nested rlock ----
+
+@test "the command gets the address of -u as RLOCK_URL, without a password, unless it is set" {
+    local at=127.0.0.1:$REDIS_PORT
+    redis_cli acl setuser job on '>sesame' '~*' '&*' +@all
+    unset RLOCK_URL REDIS_URL
+    # shellcheck disable=SC2016
+    while read -r given wanted; do
+        run -0 --separate-stderr rlock -u "$given" -k "$KEY" -- sh -c 'echo "$RLOCK_URL"; env'
+        assert_eq "${lines[0]}" "$wanted"
+        refute_match "$output" sesame
+    done <<END
+redis://$at redis://$at
+redis://$at/3 redis://$at/3
+redis://job:sesame@$at redis://job@$at
+redis://job:sesame@$at/2 redis://job@$at/2
+unix://$REDIS_SOCKET unix://$REDIS_SOCKET
+local: local:
+END
+    redis_cli acl deluser job
+    RLOCK_URL=redis://$at/5 run -0 rlock -u "redis://$at" -k "$KEY" -- sh -c 'echo "$RLOCK_URL"'
+    assert_eq "${lines[0]}" "redis://$at/5"
+    # If a variable names the server, a nested rlock reads the same variable: RLOCK_URL isn't set.
+    REDIS_URL=redis://$at run -0 rlock -k "$KEY" -- sh -c 'echo "<$RLOCK_URL>"'
+    assert_eq "${lines[0]}" '<>'
+}
+
+@test "a nested rlock without -u locks on the server of its parent's -u" {
+    unset RLOCK_URL REDIS_URL
+    run -75 --separate-stderr rlock -u "unix://$REDIS_SOCKET" -k "$KEY" -- \
+        sh -c "$(asking) set '$KEY:2' other >/dev/null; exec \"$RLOCK\" -k '$KEY:2' -n -- true"
+    refute_match "$stderr" warning
+    # a nested -u replaces an RLOCK_URL that the parent has set
+    run -0 rlock -u "unix://$REDIS_SOCKET" -k "$KEY" -- "$RLOCK" -q -u local: -k "$KEY" -- \
+        sh -c 'echo "$RLOCK_URL"'
+    assert_eq "${lines[0]}" local:
+}
+
+@test "the options for TLS reach the command with the address, as absolute paths" {
+    unset RLOCK_URL REDIS_URL
+    mkdir "$DIR/tls"
+    cp "$BATS_TEST_FILENAME" "$DIR/tls/ca.pem"
+    cd "$DIR/tls"
+    # shellcheck disable=SC2016
+    run -0 rlock -u "unix://$REDIS_SOCKET" --tls-ca ca.pem --tls-name host -k "$KEY" -- \
+        sh -c 'echo "$RLOCK_TLS_CA $RLOCK_TLS_NAME"'
+    assert_eq "${lines[0]}" "$DIR/tls/ca.pem host"
+}
+
+@test "a nested rlock that uses another server than its parent warns; one that doesn't is silent" {
+    local warning='warning: this rlock uses the server local:, but the rlock that it runs under'
+    unset RLOCK_URL REDIS_URL
+    run -0 --separate-stderr rlock -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -- \
+        "$RLOCK" -u local: -k "$KEY" -- true
+    assert_line "$warning uses 127.0.0.1:$REDIS_PORT/0; see RLOCK_URL and -u"
+    run -0 --separate-stderr rlock -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -- \
+        "$RLOCK" -q -u local: -k "$KEY" -- true
+    assert_eq "$stderr" ''
+    run -0 --separate-stderr rlock -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -- \
+        "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT/0" -k "$KEY" -- true
+    assert_eq "$stderr" ''
 }

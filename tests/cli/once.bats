@@ -43,15 +43,20 @@ count() { cat "$DIR"/$1 | grep -cE "$2"; }
     assert_between "$(ttl_ms "$KEY")" 3500000 3600000
     python3 - "$DIR"/j*.err "$(value "$KEY")" <<'END'
 import json, re, sys
+from datetime import datetime, timezone
 mark = dict(word.split("=", 1) for word in sys.argv.pop().split() if "=" in word)
 told = [json.loads(line) for name in sys.argv[1:] for line in open(name)]
 assert all(o["event"] == "done" for o in told), told
-assert {o["at_ms"] for o in told} == {int(mark["since"])}, mark
-assert {o["who"] for o in told} == {"sh of %s@%s, pid %s (one)" % (
-    mark["user"], mark["host"], mark["pid"])}, told
+at = datetime.fromtimestamp(int(mark["since"]) / 1000, timezone.utc)
+since = at.strftime("%FT%T.") + mark["since"][-3:] + "Z"
+assert {o["done_by"]["since"] for o in told} == {since}, told
+assert {o["mode"] for o in told} == {"done"}, told
+by = {(o["done_by"]["user"], o["done_by"]["host"], str(o["done_by"]["pid"]),
+    o["done_by"]["label"]) for o in told}
+assert by == {(mark["user"], mark["host"], mark["pid"], "one")}, told
 END
     run -0 --separate-stderr rlock -k "$KEY" --once 1s -n -- touch "$DIR/again"
-    assert_line "^rlock: $KEY: done: by sh of .* \(one\), at 20[0-9-]*T[0-9:]*Z"
+    assert_line "^rlock: $KEY: done: by sh of .* \(one\), at 20[0-9-]*T[0-9:]*[+-][0-9:]{5}$"
     [[ ! -e $DIR/again ]]
     run -75 rlock -q -n -k "$KEY" -- true # for an rlock without --once the lock is taken
 }
@@ -109,10 +114,10 @@ END
 
 # ---- --min-hold ----
 
-# rests OPTION...: runs a command of 10 ms with --min-hold 2. rlock must end with its command. Then
-# starts an rlock that waits for the same lock. RESTED becomes the time in ms from the start of the
-# first rlock until the second is granted the lock.
-rests() {
+# measure_rest OPTION...: runs a command of 10 ms with --min-hold 2. rlock must end with its
+# command. Then starts an rlock that waits for the same lock. Sets RESTED to the time in ms from the
+# start of the first rlock until the second is granted the lock.
+measure_rest() {
     local from
     from=$(now_ms)
     run -3 --separate-stderr rlock -k "$KEY" --min-hold 2 "$@" -- sh -c 'sleep 0.01; exit 3'
@@ -127,7 +132,7 @@ rests() {
 @test "--min-hold: rlock ends with its command, but the key stays, and the next rlock waits" {
     local ttl
     for ttl in 1 30; do
-        rests -t "$ttl"
+        measure_rest -t "$ttl"
         assert_between "$RESTED" 1990 $((2300 + SLACK)) 'ms until the next rlock had the lock'
     done
     run -0 rlock -k "$KEY" --min-hold 2 -- sleep 0.01
@@ -137,10 +142,10 @@ rests() {
 
 @test "--min-hold keeps the holder's slot, and a reader's --min-hold keeps writers out" {
     hold other -k "$KEY" --slots 2
-    rests --slots 2
+    measure_rest --slots 2
     assert_between "$RESTED" 1990 $((2300 + SLACK)) 'ms until the slot was free'
     let_go other
-    rests -s
+    measure_rest -s
     assert_between "$RESTED" 10 1900 'ms until another reader had the lock'
     run -75 rlock -q -n -k "$KEY" -- true
     start next "$RLOCK" -k "$KEY" -- true

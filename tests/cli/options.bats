@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# options: from the command line, the environment and files; and how bad input is refused.
+# options: rlock reads them from the command line, the environment and files, and refuses bad input.
 
 load ../helpers/common
 
@@ -62,7 +62,7 @@ END
     # shellcheck disable=SC2086
     refused 64 'usage: key: "--" begins with "-"' -nk $unset -- touch "$DIR/ran"
     for words in '-k -n' '-k-n' '-qk-n' '--key -n' '--key --ttl=3' '-k -'; do
-        # shellcheck disable=SC2086 # words
+        # shellcheck disable=SC2086 # several words
         refused 64 'usage: key: "-[^"]*" begins with "-", ' $words -- touch "$DIR/ran"
     done
     for words in -k=a -k= -nk=a; do
@@ -70,7 +70,7 @@ END
     done
     refused 64 'begins with "-"' -k "$KEY" -k -x -- touch "$DIR/ran"
     for verb in $(rlock --dump=verbs | awk -F '\t' '$1 != "-" && $4 ~ /^key,/ { print $1 }'); do
-        refused 64 'begins with "-"' "$verb" -k --json
+        refused 64 'begins with "-"' "$verb" -k --quiet
         refused 64 'begins with "="' "$verb" -k="$KEY"
     done
     [[ ! -e $DIR/ran ]]
@@ -91,7 +91,8 @@ END
         $'--\e[2J' \
         --tls --tls-insecure  --token-file --quiet-if-gone \
         --bind-pid --yes; do
-        refused 64 '^rlock: .*usage: unknown option: [ -~]*; see rlock --help$' \
+        refused 64 \
+            '^rlock: .*usage: unknown option: [ -~]*; (see rlock --help|did you mean --.*\?)$' \
             -k "$KEY" "$word" 5 -- touch "$DIR/ran"
     done
     refused 64 'usage: on-lost: ' -k "$KEY" --on-lost freeze -- touch "$DIR/ran"
@@ -106,7 +107,7 @@ END
     redis_cli set "$KEY" other PX 60000
     for row in 'busy -n' 'busy -w 0' 'busy -w 9 -n' 'busy --wait=9 --wait=0s' \
         'timeout -n -w 0.1'; do
-        # shellcheck disable=SC2086 # words
+        # shellcheck disable=SC2086 # several words
         run -75 --separate-stderr rlock -k "$KEY" ${row#* } -- true
         assert_line "^rlock: $KEY: ${row%% *}: "
     done
@@ -130,7 +131,8 @@ END
 @test "a duration is a decimal number of seconds, or has a unit" {
     local row
     for row in 30:30000 1.5:1500 1500ms:1500 30s:30000 2m:120000 0.5m:30000 2h:7200000 1d:86400000 \
-        30d:2592000000 720h:2592000000 2592000:2592000000 0030:30000 1.0:1000 1.0001:1001; do
+        30d:2592000000 720h:2592000000 2592000:2592000000 0030:30000 1.0:1000 1.0001:1001 \
+        1m30s:90000 1h30m:5400000 1min:60000 90sec:90000 1m0.5s:60500; do
         run -0 --separate-stderr rlock -k "$KEY" -t "${row%:*}" "${show_ttl[@]}"
         assert_eq "$output" "${row#*:}" "${row%:*}"
     done
@@ -138,9 +140,10 @@ END
 
 @test "a text that is no duration, or is too long a one, is a usage error" {
     local value option
-    for value in '' ' ' x s .5 5. 1..5 1,5 1e3 0x10 +5 -5 ' 5' '5 ' '5 s' 5S 5M 5sec 5min 5ms5 \
-        5m30s 1:30 inf nan 5% $'5\n' 18446744073709551617 9223372036854775808 9223372036854775807 \
-        106751991168d 99999999999999999999999999999999999999999; do
+    for value in '' ' ' x s .5 5. 1..5 1,5 1e3 0x10 +5 -5 ' 5' '5 ' '5 s' 5S 5M 5mins 5ms5 \
+        30s5m 5m30 1.5m30s 1:30 inf nan 5% $'5\n' \
+        18446744073709551617 9223372036854775808 9223372036854775807 106751991168d \
+        99999999999999999999999999999999999999999; do
         for option in -t -w --kill-after --max-hold --connect-timeout; do
             refused 64 '^rlock: .*usage: ' -k "$KEY" "$option" "$value" -- true
         done
@@ -213,6 +216,16 @@ probe_wait() {
     from "$1" wait 0.1 -k "$TAKEN" -- true
     assert_line ': timeout: '
 }
+probe_warn_wait() {
+    from "$1" warn-wait 0.001 -w 3 -k "$TAKEN" -- true
+    assert_match "$stderr" ': waiting-long: '
+}
+probe_on_event() {
+    from "$1" on-event 'echo "$RLOCK_EVENT" >"$HOME/event"' -n -k "$TAKEN" -- true
+    assert_status 75
+    eventually 5 file_has "$DIR/event" busy
+    rm "$DIR/event"
+}
 probe_conflict_exit_code() {
     from "$1" conflict-exit-code 9 -n -k "$TAKEN" -- true
     assert_status 9
@@ -249,9 +262,20 @@ probe_replicas() {
     assert_status 69
     assert_match "$stderr" 'only 0 of 1 replicas confirmed the lock'
 }
+probe_history() {
+    from "$1" history 2 -k "$KEY" -- true
+    assert_eq "$(redis_cli llen "{$KEY}:rlock:history")" 2 'entries'
+    redis_cli del "{$KEY}:rlock:history"
+}
 probe_protocol() {
     from "$1" protocol timestamp -k "$KEY" -c "$(asking) get \"\$RLOCK_KEY\""
     assert_match "$output" '^[0-9]{10}$'
+}
+probe_scripts() {
+    redis_cli config resetstat
+    from "$1" scripts no -k "$KEY" -- true
+    assert_status 0
+    refute_match "$(redis_cli info commandstats)" 'cmdstat_eval'
 }
 probe_timestamp_unit() {
     RLOCK_PROTOCOL=timestamp from "$1" timestamp-unit ms -k "$KEY" -c \
@@ -303,7 +327,7 @@ probe_tls_key() { probe_tls "$1" tls-key key; }
 probe_tls_name() {
     from "$1" tls-name '%' -u "rediss://127.0.0.1:$REDIS_PORT" -k "$KEY" -- true
     assert_status 78
-    assert_line '(no certificate can be for that host name|built without TLS)'
+    assert_line '(no certificate can name this host|built without TLS)'
 }
 probe_password_file() {
     echo hunter2 >"$DIR/password"
@@ -314,11 +338,11 @@ probe_password_command() {
     from "$1" password-command 'echo hunter2' -k "$KEY" -- true
     assert_status 77 # the server refuses the password, as it wants none
 }
-# A Sentinel user without a password is a fault.
+# rlock refuses a user for the Sentinels without a password.
 probe_sentinel_user() {
     from "$1" sentinel-user nobody -u redis+sentinel://127.0.0.1:1/main -k "$KEY" -- true
     assert_status 78
-    assert_line 'a user for the Sentinels, but no password'
+    assert_line 'a user for the Sentinels is set, but no password \(--sentinel-password-file\)'
 }
 probe_sentinel_password_file() {
     redis_user sentinel resetpass '>hunter2'
@@ -479,7 +503,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
         mkdir -p "$HOME/.config/rlock"; : >"$HOME/.config/rlock/config"; ttl "$@"
         echo "ttl = 3" >"$HOME/.config/rlock/config"; ttl "$@"
         echo "ttl = 2" >"$DIR/config"; RLOCK_CONFIG=$DIR/config; export RLOCK_CONFIG; ttl "$@"
-        unset RLOCK_CONFIG HOME; ttl "$@"' - "$RLOCK" "$KEY"
+        unset RLOCK_CONFIG HOME XDG_CONFIG_HOME; ttl "$@"' - "$RLOCK" "$KEY"
     assert_eq "${output//$'\n'/ }" '30000 4000 30000 3000 2000 4000'
 }
 
@@ -561,13 +585,13 @@ END
         run -0 rlock -k "$KEY" -c 'echo "$RLOCK_TTL_MS"'
         assert_eq "$output" 7000
         chmod g+w "$path"
-        refused 78 "misconfigured: $path: others than its owner may write it" -k "$KEY" -- true
+        refused 78 "misconfigured: $path: others than its owner may write" -k "$KEY" -- true
         chmod g-w,o+w "$path"
-        refused 78 "misconfigured: $path: others than its owner may write it" -k "$KEY" -- true
+        refused 78 "misconfigured: $path: others than its owner may write" -k "$KEY" -- true
         chmod o-w "$path"
         ((EUID == 0)) || continue
         chown 4711 "$path"
-        refused 78 "misconfigured: $path: it belongs to another user" -k "$KEY" -- true
+        refused 78 "misconfigured: $path: the file belongs to another user" -k "$KEY" -- true
         chown 0 "$path"
     done
     rm "$DIR/.config/rlock/config"
@@ -615,17 +639,18 @@ unprivileged() {
     local url
     for url in redis redis: redis:/ redis:// redis://@ redis://user:pw@ redis://:6379 redis://h: \
         redis://h:0 redis://h:65536 redis://h:-1 redis://h:x redis://h:1x redis://h:1:2 \
-        redis://h/x redis://h/-1 redis://h/1/2 redis://h/99999999999 'redis://h?db=1' \
+        redis://h/x redis://h/-1 redis://h/1/2 redis://h/99999999999 'redis://h/1?db=1' \
         'redis://h#1' 'redis://[::1' 'redis://[]' 'redis://[::1]x' redis://h% redis://%zz@h \
         redis://u:%4@h redis://h%00 unix: unix:/ unix:// unix://relative 'unix:///s?' \
         'unix:///s?db' 'unix:///s?db=x' 'unix:///s?x=1' unix:///s%00 \
         "unix:///$(printf 'x%.0s' {1..200})" rediss: rediss:/h rediss:// rediss://:1 \
-        redis+sentinel://h redis+sentinel:///s REDIS://h tcp://h http://h localhost \
+        redis+sentinel://h redis+sentinel:///s tcp://h http://h localhost \
         127.0.0.1:6379 local local:x ' redis://h' $'\e[2J'; do
-        refused 78 "^rlock: $KEY: misconfigured: bad URL: [ -~]+$" -k "$KEY" -u "$url" -- true
+        refused 78 "^rlock: $KEY: misconfigured: --url: bad URL: \"[ -~]*\": [ -~]+$" \
+            -k "$KEY" -u "$url" -- true
     done
     refused 64 'usage: url: must not be empty' -k "$KEY" -u '' -- true
-    RLOCK_URL=redis:/x refused 78 'bad URL' -k "$KEY" -- true
-    RLOCK_URL='' REDIS_URL=redis:/x refused 78 'bad URL' -k "$KEY" -- true
+    RLOCK_URL=redis:/x refused 78 'RLOCK_URL: bad URL' -k "$KEY" -- true
+    RLOCK_URL='' REDIS_URL=redis:/x refused 78 'REDIS_URL: bad URL' -k "$KEY" -- true
     refused 78 'an odd number of members' -k "$KEY" -u "$RLOCK_URL" -u "$RLOCK_URL" -- true
 }

@@ -4,14 +4,6 @@
 load ../helpers/common
 load ../helpers/span
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
-setup() {
-    common_setup
-    export RLOCK DIR KEY RLOCK_URL=unix://$REDIS_SOCKET
-    redis_cli flushall >/dev/null
-}
-
 # refused REGEX ARG...: rlock ends with 76 and one line that matches, and changes nothing on the
 # server.
 refused() {
@@ -86,15 +78,7 @@ refused() {
 }
 
 @test "with an empty RLOCK_TOKEN, as after a failed acquire, release exits with 64 and says why" {
-    rlock acquire -k "$KEY" >"$DIR/token"
-    RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
-    assert_line 'usage: RLOCK_TOKEN is empty: the rlock acquire that should have set it has'
-    echo "token-file = $DIR/token" >"$DIR/config" # the environment wins over the file's token-file
-    export RLOCK_CONFIG=$DIR/config
-    RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
-    : >"$DIR/empty"
-    unchanged run -64 --separate-stderr rlock release -k "$KEY" --token-file "$DIR/empty"
-    assert_line "usage: no token: the first line of $DIR/empty is empty"
+    needs_token release
 }
 
 @test "the first line of --token-file is the token, and wins over RLOCK_TOKEN" {
@@ -173,7 +157,7 @@ tell_later() {
 @test "releasing the lock of rlock's own command ends the command with 76" {
     run -76 --separate-stderr rlock -k "$KEY" -t 1 -- \
         sh -c '"$RLOCK" release -k "$KEY"; sleep 10; echo went on'
-    assert_match "$stderr" 'lost: it is gone'
+    assert_match "$stderr" 'lost: the server no longer has the lock'
     assert_eq "$output" ""
 }
 

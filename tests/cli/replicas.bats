@@ -63,7 +63,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     run_ms "$RLOCK" -k "$KEY" -n -t 5 --replicas 2 -- touch "$DIR/ran"
     assert_status 69
     assert_line "^rlock: $KEY: unreachable: 127.0.0.1:$REDIS_PORT: only 1 of 2 replicas confirmed "
-    assert_match "$stderr" "; it was given back$"
+    assert_match "$stderr" "; the lock was released again$"
     is_sanitized || assert_between "$took" 500 1500 'ms until rlock gave up'
     [[ ! -e $DIR/ran ]]
     gone "$KEY"
@@ -78,7 +78,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     for each in '-w 3' '--connect-timeout 3'; do
         run_ms "$RLOCK" -k "$KEY" $each -t 5 --replicas 2 -- touch "$DIR/ran"
         assert_status 69
-        assert_line "^rlock: $KEY: unreachable: .*replicas .* in time; it was given back$"
+        assert_line "^rlock: $KEY: unreachable: .*replicas .* in time; the lock was released again$"
         is_sanitized || assert_between "$took" 2900 6000 "ms with $each"
         gone "$KEY"
     done
@@ -152,7 +152,7 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     assert_status 7
 }
 
-@test "replicas: if more are wanted than exist, or WAIT is refused, rlock fails, leaves no lock" {
+@test "replicas: if more are wanted than exist, or WAIT is refused, rlock fails without a lock" {
     run --separate-stderr "$RLOCK" -k "$KEY" -n -t 2 --replicas 3 -- touch "$DIR/ran"
     assert_status 69
     gone "$KEY"

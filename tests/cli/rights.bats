@@ -20,7 +20,7 @@ setup() {
 }
 
 teardown() {
-    redis_cli acl deluser job web loose >/dev/null
+    redis_cli acl deluser job web loose first >/dev/null
     common_teardown
 }
 
@@ -75,7 +75,40 @@ use_all() {
     RLOCK_URL=$(url_of web) use_all web:
 }
 
-@test "rights: a missing right is reported before the command starts, or isn't needed" {
+# arguments_of VERB: prints the arguments with which the next test runs a verb.
+arguments_of() {
+    if [[ $1 == break ]]; then
+        echo "-k $KEY:break --yes"
+    elif [[ $1 == hold ]]; then
+        echo "-k $KEY:hold --for 1m"
+    elif rlock --dump=verbs | grep -q "^$1\b.*[[:space:]]key,"; then
+        echo "-k $KEY"
+    fi
+}
+
+@test "rights: the manual names each verb that needs more than its first ACL rule, and no other" {
+    local verb others named refused=()
+    redis_user first '~*'
+    RLOCK_URL=$(url_of first)
+    export RLOCK_URL
+    run -0 rlock -k "$KEY" -- true
+    named=$(grep -B 8 '^ACL SETUSER rlock$' "$ROOT/man/rlock-locks.7" | sed -n '/^The verbs/,$p' |
+        sed -n 's/^\.Cm //p' | tr -d ',' | xargs)
+    others=$(rlock --dump=verbs | cut -f 1 | grep -vE '^(-|acquire|release)$')
+    for verb in acquire $others release; do
+        # shellcheck disable=SC2046
+        run rlock "$verb" $(arguments_of "$verb")
+        [[ $verb != acquire ]] || export RLOCK_TOKEN=$output
+        case $status in
+            77) refused+=("$verb") ;;
+            0) ;;
+            *) fail "$verb: status $status; arguments_of has to know how to call it: $output" ;;
+        esac
+    done
+    assert_eq "${refused[*]}" "$named" 'verbs for which the first rule is not enough'
+}
+
+@test "rights: rlock reports a missing right before the command starts, or works without it" {
     local command options commands
     commands=(get set pexpire pttl incr del exists zadd zrem zrange zrangebyscore zrank zcard
         zscore hset hget hvals hdel rpush)
@@ -110,7 +143,7 @@ use_all() {
 
 @test "rights: --protocol timestamp needs no rights for a queue" {
     local each
-    redis_cli info server | grep -qE 'redis_version:([7-9]|[1-9][0-9])' || skip 'tells no rights'
+    redis_cli info server | grep -qE 'redis_version:([7-9]|[1-9][0-9])' || skip 'only Redis 7'
     redis_cli acl setuser timely reset on '>SECRET' +time +get +set +del +incr +pexpire +hget \
         +hset +hdel +hvals +eval +evalsha '~job:time' '~{job:time}:rlock:*' >/dev/null
     for each in s ms; do
@@ -184,27 +217,28 @@ attacks() {
     done
 }
 
-@test "rights: no command of one application changes or reads a key of the other's locks" {
+@test "the manual's ACL rule: no command of one application reaches a key of another one's locks" {
     local victims before told
     make_victims
     before=$(dump_all)
     attacks "${victims[@]}" >"$DIR/attacks"
     assert_between "$(wc -l <"$DIR/attacks")" 30000 500000 'requests'
 
-    # With the manual's rule the server refuses each command.
+    # With the manual's ACL rule the server refuses each attack.
     as job <"$DIR/attacks" >"$DIR/told"
     told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|LOADING) |$)' "$DIR/told" | head -n 5)
     assert_eq "$told" '' 'replies that are no refusal'
     assert_eq "$(dump_all)" "$before" 'the keys'
 
-    # The same commands, each sent in a script: the manual's ACL rule allows EVAL.
+    # The same attacks, each sent in a script, because the manual's ACL rule allows EVAL.
     awk '{ printf "eval \"return redis.call(unpack(ARGV))\" 0 %s\n", $0 }' "$DIR/attacks" |
         grep -vE ' 0 (time|asking)( |$)' | as job >"$DIR/told"
     told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|LOADING) |$)' "$DIR/told" | head -n 5)
     assert_eq "$told" '' 'replies that are no refusal'
     assert_eq "$(dump_all)" "$before" 'the keys, after scripts'
 
-    # With all commands but those of administrators, the server refuses them because of the keys.
+    # A user may have all commands except those of administrators. Then the server refuses each
+    # attack because of its key.
     redis_cli acl setuser loose on '>SECRET' '+@all' -@admin -@dangerous +sort +restore +migrate \
         '~job:*' '~{job:*' >/dev/null
     as loose <"$DIR/attacks" >"$DIR/told"
@@ -221,7 +255,8 @@ use_users() {
 }
 
 @test "rights: in a Cluster, too, no command of one application reaches the other's keys" {
-    local n=0 form before told victims forms=(b a) # web:a and web:b have slots of different nodes
+    local n=0 form before told victims
+    local forms=(b a) # for the keys web:b and web:a, whose slots are on different nodes
     [[ -z ${RLOCK_TEST_RUNS:-} ]] || forms=(a b 'b}:job:b' 'c}:job:b' '{t}a' '{v}a')
     cluster_start 2
     for n in 1 2; do

@@ -11,13 +11,14 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET DIR RLOCK KEY
 }
 
-# A shell script that writes down which of its first ten descriptors are open. It tests them before
-# it opens the file, which would take one of them.
+# A shell script that writes to a file which of its first ten descriptors are open. The script looks
+# at the descriptors before it opens the file, which takes one of them.
 show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] || open=$open$fd
     done; echo "$open" >"$DIR/open"'
 
 @test "standard descriptors that rlock gets closed are closed for the command; the lock is freed" {
     local closed command
+    redis_load_scripts # a server that doesn't know a script replies with the error NOSCRIPT
     redis_cli config resetstat
     for closed in '<&-' '>&-' '2>&-' '<&- >&-' '>&- 2>&-' '<&- >&- 2>&-'; do
         for command in '"$@"' '"$RLOCK" -v -k "$KEY" -- "$@"'; do
@@ -37,7 +38,7 @@ show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] |
     exec {full}<>"$DIR/full" {broken}> >(:)
     wait $!
     dd if=/dev/zero of="$DIR/full" bs=4096 count=10000 oflag=nonblock status=none 2>/dev/null || :
-    # --default-signal, because whoever runs the tests may have SIGPIPE ignored.
+    # env needs --default-signal, because whoever runs the tests may ignore SIGPIPE.
     for sink in /dev/full "&$broken" "&$full"; do
         run -6 timeout -k 1 20 env --default-signal bash -c 'exec "$@" 2>'"$sink" - \
             "$RLOCK" -v -k "$KEY" -- sh -c 'exit 6'
@@ -57,7 +58,7 @@ show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] |
         case $status:$output in
             0:ran) ;;
             71:) assert_line "^rlock: ($KEY: )?system: .*: Too many open files" && ((few += 1)) ;;
-            *) fail "with $n descriptors: $status, $output, $stderr" ;;
+            *) fail "with $n descriptors: status $status, $output, $stderr" ;;
         esac
         gone "$KEY"
     done

@@ -71,20 +71,137 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     done
 }
 
-@test "embed: a comment line becomes an empty line, and -- with FILE becomes that file" {
+@test "embed: comments, empty lines and indentation are removed; -- with FILE becomes that file" {
     mkdir "$DIR/shared"
-    printf '%s\n' '-- what it is' 'local a = "?"' >"$DIR/shared/in_it.lua"
-    script x $'-- head\n-- with shared/in_it.lua\n  -- more\n  return a -- and why'
+    printf '%s\n' '-- what it is' '' 'local a = "?"' >"$DIR/shared/in_it.lua"
+    script x $'-- head\n-- with shared/in_it.lua\n  -- more\n\n  return a -- and why'
     run -0 embed lua "$DIR/x.lua"
-    assert_eq "$(cat -A <<<"$output")" $'$\n$\nlocal a = "?"$\n$\nreturn a -- and why$'
+    assert_eq "$(cat -A <<<"$output")" $'local a = "?"$\nreturn a$'
+    run -0 embed lines "$DIR/x.lua"
+    assert_eq "${output//"$DIR/"/}" $'shared/in_it.lua:3\nx.lua:5'
     run -0 embed c "$DIR/x.lua"
     assert_match "$output" 'static const char script_x\[\] ='
     assert_match "$output" 'local a = \\"\\\?\\"'
     assert_match "$output" "sha1_x\[\] = \"$(embed lua "$DIR/x.lua" | sha1sum | cut -c 1-40)\""
+    assert_match "$output" 'lines_x\[\] = \{[[:space:]]*\{0, 3\}, \{1, 5\},'
+    script in_block $'if a then\n  -- with shared/in_it.lua\nend'
+    assert_eq "$(embed lua "$DIR/in_block.lua")" $'if a then\nlocal a = "?"\nend'
+    script flagged $'--!df flags=f\n-- head\nreturn 1\n--! no flag'
+    assert_eq "$(embed lua "$DIR/flagged.lua")" $'--!df flags=f\nreturn 1'
     script x '-- with shared/not_there.lua'
     run -1 embed lua "$DIR/x.lua"
     assert_match "$output" 'x.lua:1: there is no .*not_there.lua'
-    script x '--[[ a block ]]'
-    run -1 embed lua "$DIR/x.lua"
-    assert_match "$output" 'x.lua:1: block comments'
 }
+
+@test "embed: -- inside a string is no comment" {
+    script x $'local a = "--\\"--" .. \'--\'   -- a "comment"'
+    run -0 embed lua "$DIR/x.lua"
+    assert_eq "$output" $'local a = "--\\"--" .. \'--\''
+}
+
+@test "embed: block comments and strings of several lines are an error that names their line" {
+    script x $'\n--[[ a block ]]'
+    run -1 embed lua "$DIR/x.lua"
+    assert_match "$output" 'x.lua:2: block comments'
+    script x $'\nlocal a = [[ -- ]]'
+    run -1 embed lua "$DIR/x.lua"
+    assert_match "$output" 'x.lua:2: a string between'
+}
+
+@test "embed: each line of a script that is sent stands in the file and line that the table names" {
+    local name text place
+    for name in "$LUA"/*.lua; do
+        embed lua "$name" >"$DIR/text"
+        embed lines "$name" >"$DIR/places"
+        assert_eq "$(wc -l <"$DIR/places")" "$(wc -l <"$DIR/text")" "lines of $name"
+        sed -E 's/^(.*):(.*)$/\1 \2/' "$DIR/places" |
+            awk -v lua="$LUA/" '{ file = lua $1; for (n = 0; n < $2; n++) getline line < file
+                close(file); print line }' >"$DIR/sources"
+        # Remove what embed.awk changes: comments, codes, and spaces at both ends of a line.
+        sed -E 's/REPLY_[A-Z_]+/CODE/g; s/^ +//; s/ *-- .*//' "$DIR/sources" >"$DIR/stripped"
+        paste "$DIR/text" "$DIR/stripped" | awk -F '\t' '{
+            text = $1; source = $2
+            while ((at = index(source, "CODE")) && match(substr(text, at), /^-?[0-9]+/)) {
+                source = substr(source, 1, at - 1) substr(text, at, RLENGTH) substr(source, at + 4)
+            }
+            if (text != source) { print NR ": " text " <> " source; exit 1 }
+        }' || fail "the text sent for $name differs from its files"
+    done
+}
+
+@test "an error in a script: the message names the file and the line of the command that failed" {
+    local place
+    redis_start redis --rename-command SET set-of-ours
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+    run -78 --separate-stderr rlock -n -k "$KEY" -- true
+    place=$(grep -oE 'lib/lua/[a-z_/]+\.lua:[0-9]+' <<<"$stderr") ||
+        fail "the message has no file and line of a script: $stderr"
+    assert_match "$(sed -n "${place#*:}p" "$ROOT/${place%:*}")" "redis.call\('SET'"
+}
+
+# ---- keys that are not in KEYS ----
+
+# undeclared_keys FILE: reads what MONITOR wrote to FILE. Prints the SHA1 of each script, and a key
+# that the script used and that was not among its KEYS.
+undeclared_keys() {
+    python3 - "$1" <<'END'
+import re, shlex, sys
+keys, sha = [], None
+for line in open(sys.argv[1]):
+    who, _, words = line.partition('] ')
+    words = [word.encode().decode('unicode_escape') for word in shlex.split(words)]
+    if words and words[0].upper() == 'EVALSHA':
+        sha, keys = words[1], words[3:3 + int(words[2])]
+    elif who.endswith(' lua') and words[0].upper() not in ('TIME', 'ACL', 'SCAN'):
+        used = words[1:] if words[0].upper() in ('DEL', 'EXISTS') else words[1:2]
+        for key in set(used) - set(keys):
+            print(sha, key)
+    elif who.endswith(' lua') and words[0].upper() == 'SCAN':
+        print(sha, '(SCAN)')
+END
+}
+
+@test "a script that uses keys outside KEYS begins with the flag that strict servers want" {
+    local name sha mode token=0123456789abcdef0123456789abcdef
+    redis_start
+    redis_load_scripts
+    redis_monitor "$DIR/monitor"
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+    for mode in -x -s --slots=2; do
+        hold "one$mode" -t 3 "$mode" -k "$KEY$mode"
+        start "two$mode" "$RLOCK" -w 20 -x -k "$KEY$mode" -- true
+    done
+    for mode in -x -s --slots=2; do eventually 5 in_queue 1 "$KEY$mode"; done
+    hold time --protocol timestamp -t 3 -k "$KEY:time"
+    start late "$RLOCK" -w 20 --protocol timestamp -k "$KEY:time" -- true
+    run -75 "$RLOCK" status -k "$KEY-x"
+    run -0 "$RLOCK" list
+    run -0 "$RLOCK" -k "$KEY:noted" --history 9 -- true
+    run -0 "$RLOCK" history
+    run -0 "$RLOCK" break --yes -k "$KEY-s"
+    run "$RLOCK" doctor --history 9
+    eventually 5 renewed
+    for name in one-x one--slots=2 time; do let_go "$name"; done
+    for name in two-x two-s two--slots=2 late; do
+        finish "$name" 20
+        assert_status 0
+    done
+    redis_cli set k "$token v1 try=1 ttl=1000 host=h" >/dev/null
+    run -0 redis_cli EVALSHA "$(sha1_of confirm)" 3 k{,:fence,:queue} "$token" 1 1000 0
+    assert_match "$output" '^1'
+    redis_cli echo "end of $KEY" >/dev/null
+    eventually 5 file_has "$DIR/monitor" '"echo" "end of'
+    undeclared_keys "$DIR/monitor" >"$DIR/undeclared"
+    for name in "$LUA"/*.lua; do
+        sha=$(sha1_of "$(basename "$name" .lua)")
+        file_has "$DIR/monitor" "\"EVALSHA\" \"$sha\"" || fail "$name was not run"
+        [[ $(head -n 1 "$name") == '--!df flags=allow-undeclared-keys' ]] ||
+            refute_match "$(<"$DIR/undeclared")" "$sha" "$name has no flag"
+    done
+    assert_match "$(<"$DIR/undeclared")" ':rlock:wake:' 'keys that are not in KEYS'
+    # The server knew each digest that rlock sent: redis_load_scripts has loaded the scripts.
+    refute_match "$(redis_cli info errorstats)" NOSCRIPT
+}
+in_queue() { [[ $(redis_cli zcard "{$2}:rlock:queue") == "$1" ]]; }
+renewed() { file_has "$DIR/monitor" "$(sha1_of timestamp_lock_renew)"; }
+sha1_of() { embed lua "$LUA/$1.lua" | sha1sum | cut -c 1-40; }

@@ -3,10 +3,12 @@
 
 load ../helpers/common
 
-# The server gets its passwords by commands that end before the tests look for the passwords in
-# command lines.
+# The commands that set the server's passwords have the passwords in their arguments. So setup_file
+# runs these commands: they have ended before a test looks for the passwords in the command lines of
+# all processes.
 setup_file() {
     redis_start
+    install -m 600 /dev/null "$BATS_FILE_TMPDIR/password"
     printf '%s\n' "right-$RANDOM$RANDOM$RANDOM" >"$BATS_FILE_TMPDIR/password"
     redis_cli acl setuser job on ">job-$(<"$BATS_FILE_TMPDIR/password")" '~*' +@all
     redis_cli config set requirepass "$(<"$BATS_FILE_TMPDIR/password")"
@@ -116,7 +118,7 @@ assert_unseen() {
     refused -u "redis://nobody:job-$SECRET@$AT"
     # Without a password rlock doesn't log in as the default user instead.
     run -77 --separate-stderr rlock -n -k "$KEY" -- true
-    assert_line "^rlock: $KEY: refused: .*WRONGPASS.*; no password was given for this user"
+    assert_line "^rlock: $KEY: refused: .*, and none was given; .*WRONGPASS"
 }
 
 @test "a server user without a password works" {
@@ -132,8 +134,8 @@ assert_unseen() {
     admin acl deluser open
 }
 
-# At one place a URL's password counts, then a password file's, then RLOCK_PASSWORD. REDISCLI_AUTH
-# comes last.
+# Of passwords given in the same place, that of the URL counts, otherwise that of a password file,
+# otherwise RLOCK_PASSWORD. REDISCLI_AUTH comes last.
 @test "of several passwords the command line's counts, then a variable's, then the file's" {
     local nearer farther
     while read -r nearer farther; do
@@ -184,7 +186,7 @@ END
     for content in '' '\n' "\n$SECRET\n"; do
         printf "$content" >"$DIR/in/file"
         run -78 --separate-stderr rlock -k "$KEY" --password-file "$DIR/in/file" -- true
-        assert_line "^rlock: $KEY: misconfigured: password file $DIR/in/file: its first line"
+        assert_line "^rlock: $KEY: misconfigured: password file $DIR/in/file: the first line"
     done
     printf ' %s\n' "$SECRET" >"$DIR/in/file" # the blank belongs to the password
     refused --password-file "$DIR/in/file"
@@ -199,7 +201,7 @@ END
         "-uredis://:$SECRET@no-such-host.invalid" "-uredis://:$SECRET@[::1"; do
         run --separate-stderr rlock -v -k "$KEY" -w 0.1 --connect-timeout 0.1 "$word" -- true
         assert_match "$status" '^(64|69|78)$' status
-        assert_line '^rlock: '
+        assert_match "$stderr" '^rlock: '
         refute_match "$stderr" "$SECRET"
     done
     for word in "url = redis://:$SECRET@h:0" "password = $SECRET" "url redis://:$SECRET@h" \
@@ -234,7 +236,7 @@ END
     given RLOCK_PASSWORD "$SECRET" given REDISCLI_AUTH x given REDIS_URL y hold job -k "$KEY" \
         -u "redis://$AT"
     assert_unseen "$SECRET"
-    # shellcheck disable=SC2046 # words
+    # shellcheck disable=SC2046 # several words
     assert_eq "$(printf '%s\n' $(env_of job RLOCK_STRIPPED) | sort | tr '\n' ' ')" \
         'REDISCLI_AUTH REDIS_URL RLOCK_PASSWORD RLOCK_PASSWORD_OLD '
     let_go job
@@ -266,7 +268,7 @@ END
         REDIS_URL=$url VALKEYCLI_AUTH=$SECRET RLOCK_SENTINEL_PASSWORD=$SECRET \
             given file "$SECRET" hold job -k "$KEY" -u "redis://$AT"
         assert_unseen "$SECRET"
-        # shellcheck disable=SC2046 # words
+        # shellcheck disable=SC2046 # several words
         assert_eq "$(printf '%s\n' $(env_of job RLOCK_STRIPPED) | sort | tr '\n' ' ')" \
             'REDIS_URL RLOCK_SENTINEL_PASSWORD VALKEYCLI_AUTH ' "$url"
         let_go job
@@ -295,7 +297,7 @@ seen_in() {
                 fail "rlock's environment has the password: $variable"
             ! seen_in "/proc/$(guard_of "$pid")/environ" "$SECRET" ||
                 fail "the guard's environment has the password: $variable"
-            seen_in "/proc/$pid/environ" "${variable%%=*}" || fail "no environment: $variable"
+            seen_in "/proc/$pid/environ" "${variable%%=*}" || fail "the test can't see $variable"
             echo >"$DIR/go"
             finish job
             assert_status 0
@@ -326,8 +328,8 @@ END
 
 @test "the guard's memory has no password, and rlock's has none that is in a password file" {
     local way
-    ((EUID == 0)) || skip 'reads the memory of others'
-    ! is_sanitized || skip 'a sanitizer keeps what was freed, and has terabytes of shadow'
+    ((EUID == 0)) || skip 'only root may read the memory of rlock'
+    ! is_sanitized || skip 'a sanitizer keeps freed memory, and maps terabytes'
     need python3
     for way in url RLOCK_PASSWORD RLOCK_URL REDIS_URL REDISCLI_AUTH url_config file \
         RLOCK_PASSWORD_FILE; do
@@ -349,13 +351,13 @@ its_owner() { stat -c %u "/proc/$1/environ"; }
 
 @test "for an ordinary user rlock isn't dumpable while it has a password; the command is" {
     local way user=(setpriv --reuid=4711 --clear-groups)
-    ((EUID == 0)) || skip 'becomes another user'
+    ((EUID == 0)) || skip 'only root can become another user'
     chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$DIR/.." "$DIR" 2>/dev/null || :
     chmod 777 "$DIR"
     mkfifo -m 666 "$DIR/go"
     echo "$SECRET" >"$DIR/in/file"
     chmod -R a+rX "$DIR/in"
-    "${user[@]}" test -x "$RLOCK" || skip 'another user may not run what was built here'
+    "${user[@]}" test -x "$RLOCK" || skip 'another user may not run this rlock'
     for way in "--url=redis://:$SECRET@$AT" "--password-file=$DIR/in/file"; do
         rm -f "$DIR/job.out"
         start job "${user[@]}" "$RLOCK" "$way" -t 3 --on-lost pause -k "$KEY" -- sh -c \
@@ -397,7 +399,7 @@ nested() {
 @test "a nested rlock that lacks the password names the variable that was removed" {
     given RLOCK_PASSWORD "$SECRET" nested
     assert_status 77
-    assert_line "^rlock: $KEY:inner: refused: .*NOAUTH.*; a parent rlock removed passwords.*config"
+    assert_line "^rlock: $KEY:inner: refused: .*; a parent rlock removed passwords.*config.*NOAUTH"
     RLOCK_PASSWORD=$SECRET run -77 --separate-stderr rlock -k "$KEY" -- \
         env RLOCK_PASSWORD_FILE="$BATS_FILE_TMPDIR/password" "$RLOCK" -k "$KEY:1" -- \
         "$RLOCK" -k "$KEY:2" -- true

@@ -14,7 +14,7 @@ setup_file() {
     sentinel_start
     for each in r1 r2 r3; do
         redis_use "$each"
-        redis_user rlock +role
+        redis_user rlock +role +ltrim # for a history
         redis_allow_inspection rlock
     done
 }
@@ -50,8 +50,8 @@ setup() {
     assert_line 'main: 127.0.0.1:1: connect: Connection refused'
 }
 
-# liar ANSWER: a false Sentinel that sends ANSWER to every question.
-liar() {
+# lying_sentinel ANSWER: starts a false Sentinel that sends ANSWER to every question.
+lying_sentinel() {
     fake_start <<END
 ACCEPT
 EXPECT SENTINEL get-master-addr-by-name main
@@ -85,20 +85,20 @@ assert_unmoved() {
     redis_use s2
     replica=$(redis_cli sentinel replicas main | field port)
     server_at "$primary"
-    liar "$(names "$replica")"
+    lying_sentinel "$(names "$replica")"
     assert_unmoved
-    liar "$(names 1)"
+    lying_sentinel "$(names 1)"
     assert_unmoved
-    liar '+OK\r\n'
+    lying_sentinel '+OK\r\n'
     assert_unmoved
-    liar '$-1\r\n'
+    lying_sentinel '$-1\r\n'
     assert_unmoved
     mute_start
-    liar "$(names "$MUTE_PORT")"
+    lying_sentinel "$(names "$MUTE_PORT")"
     assert_unmoved
 }
 
-# mute_start: a server that accepts connections and never answers.
+# mute_start: starts a server that accepts connections and never answers.
 mute_start() {
     redis_start mute
     redis_pause
@@ -123,7 +123,7 @@ LOOP
 END
     export RLOCK_URL=${FIND}127.0.0.1:$FAKE_PORT/main
     run -76 --separate-stderr rlock -t 3 -k "$KEY" -- sleep 10
-    assert_match "$stderr" 'lost: it is gone from the server'
+    assert_match "$stderr" 'lost: the server no longer has the lock'
     assert_eq "$(redis_cli dbsize)" 0 'keys on the new primary'
 }
 
@@ -173,10 +173,10 @@ replicas_have() {
     done
 }
 
-@test "when the primary is killed, the holder keeps its lock, and 20 waiters are served in turn" {
+@test "if the primary is killed, the holder keeps lock and history; then 20 waiters get the lock" {
     local old=$REDIS_PORT each name=${REDIS_DIR##*/server-}
     echo 0 >"$DIR/sum"
-    hold holder -t 10 -k "$KEY"
+    hold holder -t 10 --history 9 -k "$KEY"
     for each in {1..20}; do
         start "w$each" "$RLOCK" -k "$KEY" -- "$TOOLS/turn" "$DIR/sum" "$each"
         eventually 5 in_line "$each"
@@ -190,6 +190,7 @@ replicas_have() {
     let_go holder
     assert_status 0
     assert_turns 20
+    assert_match "$(rlock history -k "$KEY" --json)" '"end":"ended".*"status":0'
 }
 
 @test "a primary that stops and returns after a failover isn't used any more" {
@@ -223,21 +224,22 @@ doctor() {
 @test "doctor: Sentinels that agree are good; slow, silent or disagreeing ones aren't" {
     local some=${SENTINELS%,*}
     doctor "$SENTINELS" -t 5m
-    assert_match "$output" 'good +sentinels: 3, which agree and .* is down for 60000 ms'
+    assert_match "$output" 'good +sentinels: 3 Sentinels agree, and .* is down for 60000 ms'
     doctor "$SENTINELS"
     assert_match "$output" 'weak +sentinels: .* 60000 ms .* outlasts only 20000 ms .*; lower down-'
     doctor "$SENTINELS,127.0.0.1:1" -t 5m
-    assert_match "$output" "weak +sentinels: 3 of 4 answer, but 127.0.0.1:1 doesn't"
+    assert_match "$output" "weak +sentinels: 3 of 4 Sentinels answer, but 127.0.0.1:1 doesn't"
     redis_use s2
     redis_cli sentinel set main quorum 4 >/dev/null
     doctor "$some" -t 5m
-    assert_match "$output" 'weak +sentinels: 3 in all, with a quorum of 4: .*; run three'
+    assert_match "$output" 'weak +sentinels: 3 Sentinels, with a quorum of 4: .*; run three'
     redis_use s3
     redis_cli sentinel remove main >/dev/null
     redis_cli sentinel monitor main 127.0.0.1 1 2 >/dev/null
     doctor "$SENTINELS" -t 5m
     assert_status 78
-    assert_match "$output" 'unsafe +sentinels: they disagree: .* the primary is 127.0.0.1:1; wait'
+    assert_match "$output" \
+        'unsafe +sentinels: the Sentinels disagree: .* the primary is 127.0.0.1:1; wait'
 }
 
 # ---- Sentinels with a password, or with TLS ----
@@ -263,7 +265,7 @@ as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
     protect spass
     protected -- true
     assert_status 77
-    assert_line 'NOAUTH.*; name the file .* with --sentinel-password-file'
+    assert_line '; name the file .* with --sentinel-password-file.*NOAUTH'
     REDISCLI_AUTH=spass protected -- true
     assert_status 77
     protected --sentinel-password-file "$DIR/wrong" -- true
@@ -272,7 +274,7 @@ as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
     refute_match "$stderr" wrong-spass
     for way in "env RLOCK_SENTINEL_PASSWORD=spass" "env RLOCK_CONFIG=$DIR/config" \
         "env RLOCK_SENTINEL_PASSWORD_FILE=$DIR/password"; do
-        # shellcheck disable=SC2086 # words
+        # shellcheck disable=SC2086 # several words
         RLOCK_URL=${FIND}127.0.0.1:$REDIS_PORT/main run -0 --separate-stderr $way "$RLOCK" \
             -k "$KEY" -n -- printenv RLOCK_TOKEN
     done
@@ -290,7 +292,7 @@ as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
     assert_status 0
     RLOCK_URL=${FIND}127.0.0.1:$REDIS_PORT/main RLOCK_SENTINEL_PASSWORD=fpass \
         run --separate-stderr rlock doctor --sentinel-user finder
-    assert_match "$output" 'sentinels: (a primary is replaced|[0-9]+, which agree)'
+    assert_match "$output" 'sentinels: (a primary is replaced|[0-9]+ Sentinels agree)'
     as_admin spass acl setuser default nopass
 }
 
@@ -323,7 +325,7 @@ as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
 @test "rediss+sentinel: asks Sentinels and primary by TLS, and verifies both" {
     local tls primary sentinel
     need openssl
-    "$RLOCK" --version | grep -q 'TLS yes' || skip 'built without TLS'
+    "$RLOCK" --version | grep -q 'TLS yes' || skip 'rlock was built without TLS'
     TLS=$DIR/tls
     mkdir "$TLS"
     tls_ca ca

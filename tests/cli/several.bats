@@ -29,25 +29,26 @@ END
 }
 
 @test "one script acquires all keys, and one releases them" {
+    redis_load_scripts
     redis_monitor "$DIR/monitor"
     run -0 rlock -k "$KEY:a" -k "$KEY:b" -k "$KEY:c" -- "$TOOLS/hold_clock"
     eventually 5 file_has "$DIR/monitor" ' lua\] "(DEL|del)" .*:c"'
-    assert_eq "$(grep -c '"EVAL"' "$DIR/monitor")" 2 'scripts'
-    assert_eq "$(grep -v ' lua\]' "$DIR/monitor" | grep -cv '"EVAL"\|^OK$\|"MONITOR"')" 0 \
+    assert_eq "$(grep -c '"EVALSHA"' "$DIR/monitor")" 2 'scripts'
+    assert_eq "$(grep -v ' lua\]' "$DIR/monitor" | grep -cv '"EVALSHA"\|^OK$\|"MONITOR"')" 0 \
         'requests beside the scripts'
 }
 
 @test "if one key is busy, -n exits with 75 and names that key, and no other key is taken" {
     hold other -k "$KEY:b" --label here
     run -75 --separate-stderr rlock -n -k "$KEY:a" -k "$KEY:b" -k "$KEY:c" -- true
-    assert_line "^rlock: .*: busy: $KEY:b is held by sh of .*\(here\)"
+    assert_line "^rlock: .*: busy: $KEY:b is held for [0-9]+s by sh of .*\(here\)"
     gone "$KEY:a"
     gone "$KEY:c"
     assert_eq "$(redis_cli --scan --pattern '*:rlock:queue')" ''
     let_go other
 }
 
-@test "a waiter for one key keeps the others free for itself, and is granted all at once" {
+@test "while one of two keys is held, a waiter for both keeps the other one, and then gets both" {
     hold other -k "$KEY:b"
     start both "$RLOCK" -k "$KEY:a" -k "$KEY:b" -- sh -c 'echo "$RLOCK_KEY"; echo "$RLOCK_TOKEN"'
     eventually 5 in_line 1 "$KEY:a"

@@ -117,7 +117,7 @@ END
     assert_only_fences
 }
 
-@test "a killed reader's share ends with its TTL, and no other reader's does" {
+@test "a killed reader's lease ends with its TTL, and the other readers' leases go on" {
     local from
     hold short -k "$KEY" -s -t 1
     hold long -k "$KEY" -s -t 3
@@ -164,5 +164,5 @@ redis_cli_says() { [[ $(redis_cli "${@:2}") == "$1" ]]; }
     done
     assert_eq "$(value "$KEY")" foreign
     redis_cli del "$KEY" >/dev/null
-    eventually 5 assert_only_fences # the readers in the helper keys expire with their leases
+    eventually 5 assert_only_fences # helper keys expire with the readers' leases
 }

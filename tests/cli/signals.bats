@@ -82,7 +82,7 @@ how_it_ended() { tail -n 1 "$DIR/seen.out"; }
 
 # ---- signals before the command starts ----
 
-# no_client: the only connection is that of this question, so no rlock is connected.
+# no_client: true if the server has one connection, redis_cli's own: no rlock is connected.
 no_client() { [[ $(redis_cli client list | grep -c .) == 1 ]]; }
 
 # ends_by SIGNAL COMMAND...: COMMAND gets the signal after 0.1 s, and must end by it within 0.1 s.
@@ -130,7 +130,7 @@ ends_by() {
     finish one
     assert_status 0
 }
-waits() { redis_cli client list | grep -Eq 'cmd=(eval|blpop) '; }
+waits() { redis_cli client list | grep -Eq 'cmd=(eval|evalsha|blpop) '; }
 
 # ---- while the command runs ----
 

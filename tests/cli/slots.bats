@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# slots: up to N hold a lock, each with a slot number of its own.
+# slots: up to N processes hold a lock together, each with a slot number of its own.
 
 load ../helpers/common
 load ../helpers/kinds
@@ -42,7 +42,7 @@ END
         assert_eq "$(env_of "h$each" RLOCK_SLOT)" "$each"
     done
     run -75 --separate-stderr rlock -n -k "$KEY" --slots 4 -- true
-    assert_line "^rlock: $KEY: busy: held by sh of "
+    assert_line "^rlock: $KEY: busy: held for [0-9]+s by sh of "
     from=$(now_ms)
     kill -KILL "$(<"$DIR/pids/h2")"
     start next "$RLOCK" -k "$KEY" --slots 4 -- sh -c 'echo "$("$TOOLS/hold_clock") $RLOCK_SLOT"'

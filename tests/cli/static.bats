@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # static: the static program runs in a root directory without any other file, and reaches servers.
 #
-# Each test runs rlock in its own chroot(2). That contains rlock, an empty /etc and what the test
-# puts there: no /proc, no library. Only root may call chroot(2), so the tests need root.
+# Each test runs rlock in a chroot(2) of its own, which contains rlock, an empty /etc and what the
+# test puts there: no /proc, no library. Only root may call chroot(2), so the tests need root.
 
 load ../helpers/common
 load ../helpers/redis
@@ -20,7 +20,7 @@ setup() {
     common_setup
     PROGRAM=$ROOT/build/static/rlock
     [[ -x $PROGRAM ]] || skip_or_fail 'the static program (make static)'
-    ((EUID == 0)) || skip 'chroot is for root'
+    ((EUID == 0)) || skip 'only root may call chroot(2)'
     CHROOT=$DIR/empty
     mkdir -p "$CHROOT/etc"
     cp "$PROGRAM" "$CHROOT/rlock"
@@ -50,7 +50,7 @@ server.bind((sys.argv[1], 53))
 print("ready", flush=True)
 while True:
     query, client = server.recvfrom(512)
-    end = query.index(0, 12) + 5  # the question: name, 0, 2 bytes of type, 2 of class
+    end = query.index(0, 12) + 5  # end of the question: name, 0, 2 bytes of type, 2 of class
     is_ipv4 = query[end - 4:end - 2] == b"\0\1"
     answer = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x7f\0\0\1" if is_ipv4 else b""
     flags = struct.pack(">HHHHH", 0x8180, 1, int(is_ipv4), 0, 0)

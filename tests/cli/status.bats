@@ -50,7 +50,7 @@ status_of() { run --separate-stderr "$RLOCK" status -k "$KEY" "$@"; }
     assert_eq "$stderr" ""
     assert_match "$output" "^$KEY: held"$'\n'
     assert_match "$output" "holder   sh of $(id -un)@$(uname -n), pid [0-9]+ \(a b%\)"
-    assert_match "$output" 'since    20[0-9-]{8} [0-9:]{8}, for [0-9.]+s'
+    assert_match "$output" 'since    20[0-9-]{8}T[0-9:]{8}[+-][0-9:]{5}, for [0-9.]+s'
     assert_match "$output" 'left     (30|2[0-9])s'
     assert_match "$output" "fence    $(env_of first RLOCK_FENCE)"$'\n'
     assert_match "$output" 'waiting  2'$'\n''          1  true of .* \(two\), for [0-9.]+s'$'\n'
@@ -95,13 +95,15 @@ status_of() { run --separate-stderr "$RLOCK" status -k "$KEY" "$@"; }
     assert_match "$output" "^$KEY:done: done"
     "$RLOCK" -k "$KEY:rest" --min-hold 1m -- true
     run -75 "$RLOCK" status -k "$KEY:rest"
-    assert_match "$output" "^$KEY:rest: kept taken for a while"
+    assert_match "$output" "^$KEY:rest: still taken after its holder has ended"
     run "$RLOCK" list
     assert_eq "$(awk 'NR > 1 { print $2 }' <<<"$output")" slots$'\n'shared$'\n'done$'\n'rest
 }
 
+# manual_members: prints the members of a lock and of its holders, without those of `history`.
 manual_members() {
-    sed -n '/^\.Ss JSON results/,/^\.Sh /s/^\.It Va //p' "$ROOT/man/rlock.1" | sed 's/ , /\n/g'
+    sed '/^\.Cm history/,/^\.El/d' "$ROOT/man/rlock-verbs.1" |
+        sed -n '/^\.Sh JSON RESULTS/,/^\.Sh EX/s/^\.It Va //p' | sed 's/ , /\n/g'
 }
 
 @test "status and list: of 25 holders 20 are shown, and all are counted" {
@@ -121,10 +123,15 @@ manual_members() {
     hold first -k "$KEY" --label x --slots 1
     waiter second --label x --slots 1
     redis_cli set "$KEY:foreign" value ex 100
-    run "$RLOCK" status --json -k "$KEY" -k "$KEY:foreign"
-    # `members` and `alike` are of a quorum only, `wrong` of a damaged lock only.
+    "$RLOCK" -k "$KEY:done" --once 1m -- true
+    "$RLOCK" -k "$KEY:rest" --min-hold 1m -- true
+    "$RLOCK" hold -k "$KEY:hold" --for 1m
+    run "$RLOCK" status --json -k "$KEY" -k "$KEY:foreign" -k "$KEY:done" -k "$KEY:rest" \
+        -k "$KEY:hold"
+    # Only the locks of a quorum have `members` and `alike`, only a damaged lock has `wrong`, and
+    # only a lock between its release and the grant to the first waiter has `next`.
     assert_eq "$(grep -oE '"[a-z_]+":' <<<"$output" | tr -d '":' | sort -u)" \
-        "$(manual_members | sort -u | grep -vxE 'members|alike|wrong')"
+        "$(manual_members | sort -u | grep -vxE 'members|alike|wrong|next')"
 }
 
 @test "status: it shows the keys in the order given, or all locks; 75 if one is taken" {
@@ -153,7 +160,7 @@ manual_members() {
     local hidden=$'\u009b31m\u202eabc\u2066\u200f\u200b' shown='\\xc2\\x9b31m\\xe2\\x80\\xaeabc'
     start one "$RLOCK" -k "$KEY" --label "x $hidden é" -- sleep 30
     eventually 5 is_held
-    status_of
+    LC_ALL=C status_of
     assert_match "$output" "x $shown"
     status_of --json
     assert_match "$output" 'x \\u009b31m\\u202eabc\\u2066\\u200f\\u200b é'
@@ -175,7 +182,7 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     assert_eq "$(told 'it["mode"], it["value"], it["holders"]')" \
         "('foreign', 'a\\x1b[31m\\nb�\\\\', [])"
     head -c 65536 /dev/urandom | redis_cli -x set "$KEY"
-    status_of
+    LC_ALL=C status_of
     assert_status 75
     assert_match "$output" 'left     for ever'
     ((${#output} < 1000)) || fail "the output has ${#output} bytes"
@@ -192,7 +199,7 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     for each in a b c; do # a heartbeat, so that they count as alive
         redis_cli hset "{$KEY}:rlock:waiters" "$each" "$(($(date +%s) * 1000)) $hostile"
     done
-    status_of
+    LC_ALL=C status_of
     assert_status 75
     [[ $(LC_ALL=C tr -d ' -~\n' <<<"$output") == '' ]] || fail "not printable: $output"
     assert_match "$output" 'waiting  3'
@@ -211,7 +218,8 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     redis_cli set "$KEY" "$TOKEN v1 try=1 host=h since=1" ex 100
     for i in {100..299}; do
         echo "zadd \"{$KEY}:rlock:queue\" $((now + i))000 t$i"
-        ((i % 10 == 0)) || # no heartbeat entry, as of a waiter killed long ago
+        # Every tenth waiter gets no heartbeat, like a waiter that was killed long ago.
+        ((i % 10 == 0)) ||
             echo "hset \"{$KEY}:rlock:waiters\" t$i \"$((now - i % 10 / 9 * 20000)) pid=$i\""
     done | redis_cli >/dev/null
     status_of --json
@@ -228,7 +236,7 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     redis_cli set "$KEY" "$TOKEN v1 try=0 host=h since=1" ex 100
     redis_cli zadd "{$KEY}:rlock:queue" 5 "$TOKEN"
     status_of
-    assert_match "$output" "^$KEY: free, and kept for the next in line"
+    assert_match "$output" "^$KEY: free, and kept for the first in the queue"
     refute_match "$output" 'holder'
 }
 
@@ -238,7 +246,7 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     assert_status 77
     assert_line "^rlock: $KEY: refused: .*WRONGTYPE"
     run -64 "$RLOCK" status -k ''
-    run -64 "$RLOCK" status "$KEY"
+    run -64 "$RLOCK" status "$KEY" "$KEY:2"
     run -64 "$RLOCK" status -k "$KEY" --yes
     run -69 "$RLOCK" status -k "$KEY" -u redis://127.0.0.1:1
 }
@@ -250,7 +258,7 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
         "*4\r\n:1\r\n*8\r\n:1\r\n:1\r\n$empty:1\r\n:1\r\n:-1\r\n*0\r\n$empty$empty\$0\r\n"; do
         fake_start <<END
 ACCEPT
-EXPECT EVAL
+EXPECT EVALSHA
 SEND $answer\r\n
 CLOSE
 END
@@ -300,7 +308,7 @@ END
     redis_use redis
 }
 
-# ---- on a terminal ----
+# ---- status on a terminal ----
 
 @test "status: it uses colours on a terminal only, and not with NO_COLOR or TERM=dumb" {
     local env
@@ -310,7 +318,7 @@ END
     pty_prompt
     for env in 'NO_COLOR=1 TERM=xterm' 'TERM=dumb' 'TERM='; do
         pty_type "$env \"\$RLOCK\" status -k \"\$KEY\""
-        pty_expect 5 "^$KEY: free" || fail "$env: $(pty_screen)"
+        pty_expect 5 "^$KEY: free" || fail "with $env status shows: $(pty_screen)"
         pty_prompt
     done
     pty_end
@@ -327,7 +335,8 @@ END
     pty_type '"$RLOCK" status -k "$KEY" -k "$KEY:2" -k "$(printf "\033[2Jk")"'
     pty_expect 5 'x1b\[2Jk: free'
     pty_prompt
-    [[ $(pty_screen | LC_ALL=C tr -d ' -~\r\n\t') == '' ]] || fail "$(pty_screen | cat -A)"
+    [[ $(pty_screen | LC_ALL=C tr -d ' -~\r\n\t') == '' ]] ||
+        fail "not ASCII: $(pty_screen | cat -A)"
 }
 
 @test "status --watch: on a terminal it redraws in place, and no more lines than the screen has" {

@@ -76,11 +76,12 @@ holder() { redis_cli get "$KEY"; }
     assert_eq "$(redis_cli --scan | grep -v ':rlock:fence$')" '' 'keys beside the last fence'
 }
 
-@test "timestamp: a future time is waited for, a past one is replaced, what is none is left alone" {
+@test "timestamp: rlock waits for a future time, replaces a past one, leaves other values alone" {
     local over
     redis_cli set "$KEY" $(($(date +%s) + 60))
     run -75 --separate-stderr rlock -n -k "$KEY" -- true
-    assert_match "$stderr" 'busy: held by another program \("[0-9]{10}"\), expires in [56][0-9]'
+    assert_match "$stderr" \
+        'busy: held by another program \("[0-9]{10}"\); expires in ([56][0-9]|1m00s)'
     redis_cli set "$KEY" $(($(date +%s) + 1))
     run -0 --separate-stderr rlock -w 20 -k "$KEY" -- true
     for over in 1 "$(($(date +%s) - 2))" "$(($(date +%s) - 2)).75"; do
@@ -161,9 +162,9 @@ holder() { redis_cli get "$KEY"; }
 }
 second_one() { (($(wc -l <"$DIR/in") > 1)); }
 
-@test "timestamp: a nested rlock extends its parent's time when it starts, in the parent's unit" {
+@test "timestamp: a nested rlock's start extends its parent's time, and keeps the unit (s or ms)" {
     local unit other before
-    # The outer rlock itself doesn't renew within the first 6 s.
+    # The outer rlock doesn't renew within the first 6 s, so only the nested one can move the time.
     while read -r unit other; do
         rlock -k "$KEY:$unit" -t 20 --timestamp-unit "$unit" -c "$(asking) get '$KEY:$unit'
             sleep 1

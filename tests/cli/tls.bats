@@ -15,7 +15,7 @@ setup_file() {
     tls_ca stranger
     tls_certificate right ca DNS:localhost,IP:127.0.0.1,IP:::1
     tls_certificate elsewhere ca DNS:elsewhere.example,DNS:*.localhost,IP:127.0.0.2
-    # shellcheck disable=SC2046 # words
+    # shellcheck disable=SC2046 # several words
     tls_certificate expired ca DNS:localhost,IP:127.0.0.1 $(tls_past)
     tls_certificate unknown stranger DNS:localhost,IP:127.0.0.1
     tls_certificate client ca DNS:client.example
@@ -82,6 +82,7 @@ certificate_refused() {
         assert_eq "$output|$stderr" '1|' "$host"
     done
     gone "$KEY"
+    umask 077 # rlock warns of a password that others may read
     echo "$SECRET" >"$DIR/password"
     run -0 --separate-stderr rlock -k "$KEY" -u "rediss://job@$AT/3" \
         --password-file "$DIR/password" -c "$(asking) -n 3 exists \"\$RLOCK_KEY\""
@@ -106,7 +107,7 @@ certificate_refused() {
     refused 78 'not for 127.0.0.1$' -u "rediss://127.0.0.1:$TLS_PORT"
 }
 
-@test "a lock with a long key is granted, and so is one on a line that passes a byte at a time" {
+@test "a lock with a long key is granted, and one on a line that passes one byte at a time" {
     local long
     long=$KEY$(printf '%60000s' '' | tr ' ' k)
     run -0 --separate-stderr rlock -k "$long" -u "rediss://$AT" -- true
@@ -122,7 +123,7 @@ certificate_refused() {
 
 # ---- servers that are refused ----
 
-@test "status 78: a trusted CA's certificate, but for another name or address" {
+@test "status 78: a trusted CA's certificate for another name or address" {
     certificate_refused elsewhere 127.0.0.1 "the server's certificate is not for 127.0.0.1"
     refused 78 "the server's certificate is not for localhost$" -u "rediss://localhost:$TLS_PORT"
 }
@@ -141,7 +142,7 @@ certificate_refused() {
 @test "--tls-ca accepts a folder, in which CAs are found by their hash" {
     mkdir "$DIR/cas"
     cp "$TLS/stranger.crt" "$TLS/ca.crt" "$DIR/cas"
-    refused 78 "CA folder $DIR/cas: no certificates" -u "rediss://$AT" --tls-ca "$DIR/cas"
+    refused 78 "CA folder $DIR/cas: no file in it" -u "rediss://$AT" --tls-ca "$DIR/cas"
     openssl rehash "$DIR/cas"
     run -0 rlock -k "$KEY" -u "rediss://$AT" --tls-ca "$DIR/cas" -- true
     rm "$DIR/cas/ca.crt"
@@ -160,14 +161,14 @@ certificate_refused() {
 }
 
 @test "status 78: a certificate that is expired, self-signed or of an unknown CA" {
-    certificate_refused expired 127.0.0.1 "the server's certificate: it has expired"
+    certificate_refused expired 127.0.0.1 "the server's certificate has expired"
     certificate_refused self 127.0.0.1 \
-        "the server's certificate: it is self-signed, and not trusted here"
+        "the server's certificate is self-signed, and not trusted here"
     certificate_refused unknown 127.0.0.1 \
-        "the server's certificate: it was signed by a CA that is not trusted here, .*"
+        "the server's certificate was signed by a CA that is not trusted here, .*"
 }
 
-# So in the other tests only the wrong certificate keeps rlock from sending the password.
+# This test shows that in the other tests only the wrong certificate keeps the password back.
 @test "the password is sent to a listener with a right certificate" {
     tls_listener right right
     refused 69 'no answer in time' -u "rediss://job:$SECRET@127.0.0.1:$TLS_PORT"
@@ -221,19 +222,19 @@ certificate_refused() {
 @test "status 78: a file that can't be used is named, and rlock asks for no passphrase" {
     local row url=rediss://127.0.0.1:1 certificate=(--tls-cert "$TLS/client.crt")
     refused 78 "CA file $DIR/none: No such file" -u $url --tls-ca "$DIR/none"
-    refused 78 "CA file $TLS/ca.key: no certificates in PEM" -u $url --tls-ca "$TLS/ca.key"
-    refused 78 "CA folder $DIR: no certificates that are named by their hash" -u $url \
+    refused 78 "CA file $TLS/ca.key: it has no certificates in PEM" -u $url --tls-ca "$TLS/ca.key"
+    refused 78 "CA folder $DIR: no file in it is named by the hash" -u $url \
         --tls-ca "$DIR"
     refused 78 "certificate file $DIR/none: No such file" -u $url --tls-cert "$DIR/none"
-    refused 78 "certificate file $TLS/ca.key: no certificate in PEM" -u $url \
+    refused 78 "certificate file $TLS/ca.key: it has no certificate in PEM" -u $url \
         --tls-cert "$TLS/ca.key"
     refused 78 "key file $TLS/client.key: no certificate is given for this key" -u $url \
         --tls-key "$TLS/client.key"
-    refused 78 "key file $TLS/client.crt: no key in PEM" -u $url "${certificate[@]}"
+    refused 78 "key file $TLS/client.crt: it has no private key in PEM" -u $url "${certificate[@]}"
     refused 78 "key file $DIR/none: No such file" -u $url "${certificate[@]}" --tls-key "$DIR/none"
-    refused 78 "key file $TLS/right.key: it doesn't belong to the certificate" -u $url \
+    refused 78 "key file $TLS/right.key: it is not the key of the certificate" -u $url \
         "${certificate[@]}" --tls-key "$TLS/right.key"
-    refused 78 "key file $TLS/locked.key: no key in PEM without a passphrase" -u $url \
+    refused 78 "key file $TLS/locked.key: it has no private key in PEM without a " -u $url \
         "${certificate[@]}" --tls-key "$TLS/locked.key"
     # A redis:// URL doesn't need the files.
     run -0 rlock -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT" --tls-ca "$DIR/none" -- true
@@ -289,8 +290,8 @@ TLS handshake: the server closed the connection|ACCEPT;CLOSE
 END
 }
 
-@test "status 69: a plain connection to a TLS port, and the message says so" {
-    refused 69 'does it want TLS \(rediss://\)\?' -u "redis://$AT"
+@test "status 69: a connection without TLS to a TLS port, and the message says so" {
+    refused 69 'does the server want TLS \(rediss://\)\?' -u "redis://$AT"
     fake_start <<'END'
 ACCEPT
 SEND \x15\x03\x03\x00\x02\x02\x46
@@ -384,7 +385,7 @@ waiting() { (($(redis_cli client list | grep -c ' cmd=blpop ') >= $1)); }
 
 @test "an rlock whose reply was lost finds that it holds the lock" {
     line_start "$TLS_PORT"
-    line cut-after-request 2 # the first request is the handshake's
+    line cut-after-request 2 # request 1 is the TLS handshake, request 2 the acquire
     run -0 --separate-stderr rlock -k "$KEY" -t 3 -u "rediss://127.0.0.1:$LINE_PORT" \
         -c "$(asking) get \"\$RLOCK_KEY\" | grep -c \"^\$RLOCK_TOKEN\""
     assert_eq "$output" 1
@@ -398,8 +399,11 @@ waiting() { (($(redis_cli client list | grep -c ' cmd=blpop ') >= $1)); }
     start waiter "$RLOCK" -k "$KEY" -t 30 --queue none -w 8 -u "rediss://127.0.0.1:$LINE_PORT" \
         -- touch "$DIR/ran"
     eventually 5 asked_often 2 # the server got a second request, so the connection works
+    # The waiter is stopped while the test frees the lock, so that its next request is granted.
+    kill -STOP "$(<"$DIR/pids/waiter")"
     line drop down on
     redis_cli del "$KEY"
+    kill -CONT "$(<"$DIR/pids/waiter")"
     eventually 5 exists "$KEY"
     finish waiter 20
     [[ $status == 69 || $status == 75 ]]
@@ -438,7 +442,7 @@ libraries() {
 }
 
 @test "a build with TLS=no refuses rediss://, and says so in --version" {
-    ! is_sanitized || skip 'built by this test without sanitizers'
+    ! is_sanitized || skip 'the test builds an rlock without sanitizers'
     timeout 120 make -C "$ROOT" -s -j2 TLS=no CFLAGS=-O0 FLAVOUR=without-tls B="$DIR/build" \
         "$DIR/build/rlock" 3>&- >/dev/null
     RLOCK=$DIR/build/rlock

@@ -10,12 +10,7 @@ teardown_file() { redis_stop; }
 setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET
-    # rlock and two tools are on the PATH, so that the lines that the tests type are short.
-    mkdir "$DIR/bin"
-    ln -s "$RLOCK" "$DIR/bin/rlock"
-    ln -s "$TOOLS"/{show_signals,hold_clock} "$DIR/bin"
-    PATH=$DIR/bin:$PATH
-    pty_start
+    pty_start show_signals hold_clock
 }
 
 key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }

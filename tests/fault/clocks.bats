@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# clocks: the server's clock is set forward or back. No waiter may wait much longer because of that.
+# clocks: the server's clock is set forward or back, and no waiter waits much longer for that
+# reason.
 #
 # Redis expires keys by its clock. If the clock is set forward, leases end at once. If the clock is
 # set back, each lease lasts longer by the same time, until the next renewal sets the TTL again.

@@ -106,8 +106,8 @@ await_first_renewal() {
     eventually 5 waned $((ttl * 1000 - 1000))
     eventually $((ttl / 2)) renewed_at "$OWNER" $((ttl * 1000 - 500))
 }
-waned() { (($(on "$OWNER" pttl "$KEY") < $1)); } # MS
-renewed_at() { (($(on "$1" pttl "$KEY") > $2)); } # NODE MS
+waned() { (($(on "$OWNER" pttl "$KEY") < $1)); } # waned MS
+renewed_at() { (($(on "$1" pttl "$KEY") > $2)); } # renewed_at NODE MS
 
 @test "the primary hangs, and its replica takes its place: the holder renews there" {
     local new
@@ -128,7 +128,7 @@ renewed_at() { (($(on "$1" pttl "$KEY") > $2)); } # NODE MS
     redis_continue
 }
 
-# revive: restarts the node OWNER, which died. It becomes a replica of the new primary.
+# revive: restarts the node OWNER, which died, and which becomes a replica of the new primary.
 revive() {
     node "$OWNER"
     redis_restart

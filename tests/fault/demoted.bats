@@ -33,9 +33,9 @@ is_replicated() {
     printf '%s\n' "set {$KEY}:x 1 px 9000" 'wait 1 2000' | redis_cli | grep -qx 1
 }
 
-# change: makes the primary a replica, then the replica a primary, so that at no moment both accept
-# writes. Redis closes no connection of a client when a server's role changes.
-change() {
+# swap_roles: makes the primary a replica, then the replica a primary, so that at no moment both
+# accept writes. Redis closes no connection of a client when a server's role changes.
+swap_roles() {
     eventually 10 is_replicated
     redis_use "$PRIMARY"
     redis_cli replicaof "$(address_of "$REPLICA")" "$PORT" >/dev/null
@@ -85,7 +85,7 @@ CONF
     eventually 10 has_checked
 }
 # has_checked: true if three connections in a row lead to the primary. Until haproxy has done its
-# first health check, it sends connections to both servers by turns.
+# first health check, it sends connections to the two servers in turn.
 has_checked() {
     local each
     for each in 1 2 3; do
@@ -96,7 +96,7 @@ has_checked() {
 # ---- the rlocks that use the lock ----
 
 # queue_of_holders: starts rlock 0, which gets the lock, and rlocks 1 to WAITERS, which queue for
-# it. The command of rlock N runs until the test calls `go N`.
+# it. The command of rlock N runs until the test calls `end_turn N`.
 queue_of_holders() {
     local each
     cat >"$DIR/turn" <<'TURN'
@@ -112,7 +112,7 @@ TURN
         if ((each == 0)); then eventually 5 served_all 1; else eventually 10 in_line "$each"; fi
     done
 }
-go() { # NUMBER
+end_turn() { # end_turn NUMBER
     timeout 10 tee "$DIR/go.$1" <<<on >/dev/null
     finish "w$1"
     assert_status 0
@@ -126,7 +126,7 @@ is_renewed() {
     eventually 4 lasts 4000
     assert_eq "$(value "$KEY")" "$before" 'value of the lock'
 }
-lasts() { (($(ttl_ms "$KEY") > $1)); } # MS
+lasts() { (($(ttl_ms "$KEY") > $1)); } # lasts MS
 
 # assert_all_served: the lock goes from holder to holder in order, while the servers change roles
 # CHANGES times. After every second change, the test ends the holder's command when the holder has
@@ -137,10 +137,10 @@ assert_all_served() {
     for ((each = 0; each <= WAITERS; each++)); do
         eventually 5 served_all $((each + 1))
         if ((each < CHANGES)); then
-            change
+            swap_roles
             if ((each % 2 == 0)); then is_renewed; fi
         fi
-        go "$each"
+        end_turn "$each"
         if ((each < CHANGES && each % 2 == 1)); then
             eventually 5 served_all $((each + 2))
             took=$(($(started_ms $((each + 1))) - CHANGED_MS))
@@ -161,7 +161,7 @@ assert_all_served() {
     name_start
     hold job -k "$KEY" -t 6
     name_leads_to() { printf '%s locks.test\n' 127.0.0.2 127.0.0.3 >"$DIR/hosts"; }
-    change
+    swap_roles
     is_renewed
     let_go job 7
     assert_status 7
@@ -190,7 +190,7 @@ assert_all_served() {
 }
 asks() { redis_cli info commandstats | grep -q 'cmdstat_eval'; }
 
-@test "an address that leads to replicas only: 69 after --connect-timeout, and at once with -n" {
+@test "an address that leads to replicas only: status 69 after --connect-timeout, at once with -n" {
     pair 127.0.0.2 127.0.0.3
     export RLOCK_URL=redis://127.0.0.3:$PORT
     run_ms "$RLOCK" -k "$KEY" --connect-timeout 1 -- true

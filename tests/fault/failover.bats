@@ -4,8 +4,8 @@
 load ../helpers/common
 load ../helpers/sentinel
 
-# Only one replica: of several, the Sentinels might make one the primary that has not received the
-# lock.
+# The primary has only one replica: of several replicas, the Sentinels might make one the primary
+# that has not received the lock.
 setup() {
     common_setup
     sentinel_start 1
@@ -52,7 +52,7 @@ grant() {
     eventually 20 file_has "$DIR/$1.out" '^running$' || fail "$(cat "$DIR/$1.err")"
     eventually 10 dead "$REDIS_PID"
 }
-until_granted() { # OPTION... -- COMMAND...
+until_granted() { # until_granted OPTION... -- COMMAND...
     local status=69
     while ((status == 69)); do # on a busy machine the replica may be connected too late for rlock
         status=0

@@ -7,8 +7,8 @@ load ../helpers/kinds
 setup() {
     common_setup
     export DIR KEY RLOCK TOOLS
-    # The body of a loop over i. It takes an exclusive lock, a shared lock, a lock of two keys and a
-    # slot by turns.
+    # The body of a loop over i. The loop takes in turn an exclusive lock, a shared lock, a lock of
+    # two keys, and a slot.
     loop_file <<'END'
 case $((i % 4)) in
     0) how=(-k "$KEY") ;;
@@ -60,7 +60,7 @@ last_fence() { redis_cli get "{$KEY}:rlock:fence"; }
 }
 replica_has() { [[ -n $1 && $(last_fence) == "$1" ]]; }
 
-@test "four programs take all kinds of locks: no fence comes twice, and the fences of each grow" {
+@test "four programs take all kinds of locks: no fence repeats, and each program's fences grow" {
     local each n
     n=$(few 40 5)
     redis_start

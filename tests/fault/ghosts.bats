@@ -2,8 +2,8 @@
 # ghosts: a server may execute a request that rlock has given up, and a reply may be lost after the
 # server has granted the lock. Neither may leave a lock that no rlock owns.
 #
-# rlock waits a third of the TTL, at most 2 s, for the reply to an acquire. So with a TTL of 3 s, it
-# gives the request up after 1 s and asks again.
+# rlock waits a third of the TTL, at most 2 s, for the reply to an acquire. So with a TTL of 3 s,
+# rlock gives the request up after 1 s and asks again.
 #
 # run: about 70 s
 
@@ -14,6 +14,7 @@ load ../helpers/lua
 setup() {
     common_setup
     redis_start
+    redis_load_scripts # so that the first request is executed, and not answered by NOSCRIPT
     export CLI
     CLI=$(type -P redis-cli valkey-cli | head -n 1)
     URL=redis://127.0.0.1:$REDIS_PORT
@@ -67,8 +68,8 @@ END
     refute_match "$(ls "$DIR")" ran
 }
 
-# rlock_runs NAME: true if this rlock has blocked signals. After that TERM doesn't kill it, but
-# makes it undo its request and end.
+# rlock_runs NAME: true if this rlock has blocked signals. An rlock that has blocked signals isn't
+# killed by TERM, but undoes its request and ends.
 rlock_runs() { grep -q '^SigBlk:.*[1-9a-f]' "/proc/$(<"$DIR/pids/$1")/status"; }
 
 @test "a waiter that gives up, or is killed, while the server is stopped: no lock is left" {
@@ -82,9 +83,9 @@ rlock_runs() { grep -q '^SigBlk:.*[1-9a-f]' "/proc/$(<"$DIR/pids/$1")/status"; }
     eventually 5 has_polled 2
     for name in given-up killed; do redis_cli pexpire "$KEY:$name" 1000; done
     redis_pause
-    # Each waiter is the first in its queue, so its BLPOP blocks for 0.3 s. It waits 1 s longer for
-    # the reply, then connects again: 1.6 s from now its next request to acquire is in the server's
-    # socket, and the locks have expired.
+    # Each waiter is the first in its queue, so its BLPOP blocks for 0.3 s. The waiter waits 1 s
+    # longer for the reply, then connects again: 1.6 s from now its next request to acquire is in
+    # the server's socket, and the locks have expired.
     sleep 1.6
     kill -KILL "$pid"
     # The killed waiter can't undo its request. But the server refuses a request that it executes
@@ -260,9 +261,9 @@ assert_ran_once() {
 
 @test "lua: acquire and renew change nothing after the request's last valid time" {
     local before
-    for QUEUE in try none fifo newest; do
+    for POLICY in try none fifo newest; do
         assert_match "$(acquire $mine 1 30000 $(($(server_ms) - 1000)))" '^-2 '
-        assert_eq "$(contents)" '' "after $QUEUE"
+        assert_eq "$(contents)" '' "after $POLICY"
     done
     assert_match "$(acquire $mine 1 30000 $(($(server_ms) + 60000)))" '^1 '
     before=$(contents)
@@ -279,13 +280,13 @@ assert_ran_once() {
         "$yours v1 try=1 pid=1" "x$mine v1 try=1 " ' '; do
         # shellcheck disable=SC2086
         redis_cli set "$KEY" "$value" $ttl
-        redis_cli pexpire "$(FENCE)" 604795000
+        redis_cli pexpire "$(key_of fence)" 604795000
         before=$(contents)
         assert_match "$(acquire $mine 2)" '^0 '
         assert_match "$(renew $mine "$(fence)")" '^0 '
         assert_match "$(undo $mine 1)" '^0 '
         assert_match "$(leave $mine)" '^0 '
-        assert_match "$(QUEUE=none acquire $mine 2)" '^0 '
+        assert_match "$(POLICY=none acquire $mine 2)" '^0 '
         assert_eq "$(contents)" "$before" "after '$value' was there"
         assert_match "$(release $mine "$(fence)")" '^0 '
         assert_eq "$(redis_cli get "$KEY")" "$value"
@@ -300,7 +301,7 @@ assert_ran_once() {
         # shellcheck disable=SC2086
         redis_cli ${command/KEY/$KEY}
         before=$(contents)
-        for QUEUE in try none fifo newest; do
+        for POLICY in try none fifo newest; do
             assert_match "$(acquire $mine 1)" '^WRONGTYPE '
         done
         assert_match "$(renew $mine 1)" '^WRONGTYPE '
@@ -312,7 +313,7 @@ assert_ran_once() {
 
 @test "lua: a last fence of another type: acquire replies FOREIGN, and no key changes" {
     local before
-    redis_cli rpush "$(FENCE)" a
+    redis_cli rpush "$(key_of fence)" a
     before=$(contents)
     assert_match "$(acquire $mine 1)" '^FOREIGN '
     assert_eq "$(contents)" "$before"
@@ -326,8 +327,8 @@ assert_ran_once() {
     local last
     acquire $mine 1
     last=$(fence)
-    redis_cli del "$(FENCE)"
-    redis_cli rpush "$(FENCE)" a
+    redis_cli del "$(key_of fence)"
+    redis_cli rpush "$(key_of fence)" a
     assert_match "$(renew $mine "$last" 90000)" '^1 '
     assert_between "$(redis_cli pttl "$KEY")" 80000 90000
     assert_eq "$(release $mine "$last")" '1 '
@@ -349,35 +350,37 @@ assert_ran_once() {
         assert_expiries $ttl
         release $mine "$(fence)"
         is_free
-        assert_between "$(redis_cli pttl "$(FENCE)")" 604000000 25920000000
+        assert_between "$(redis_cli pttl "$(key_of fence)")" 604000000 25920000000
     done
 }
 
 assert_expiries() {
     assert_between "$(redis_cli pttl "$KEY")" 1 "$1"
-    assert_between "$(redis_cli pttl "$(FENCE)")" $((604000000 > 9 * $1 ? 604000000 : 9 * $1)) \
+    assert_between "$(redis_cli pttl "$(key_of fence)")" \
+        $((604000000 > 9 * $1 ? 604000000 : 9 * $1)) \
         25920000000
     assert_eq "$(redis_cli dbsize)" 2 'number of keys'
 }
 
-@test "lua: each grant's fence is greater than the last one, also than one from the future" {
+@test "lua: each grant's fence is greater than the last one, even if that is ahead of the clock" {
     local last=0 round
     for round in 1 2 3; do
         acquire $mine 1
         assert_between "$(fence)" $((last + 1)) 9007199254740992
         last=$(fence)
         release $mine "$last"
-        ((round != 2)) || redis_cli set "$(FENCE)" $((last = 5000000000000000))
+        ((round != 2)) || redis_cli set "$(key_of fence)" $((last = 5000000000000000))
     done
     assert_between "$last" 5000000000000001 5000000000000010
-    redis_cli del "$(FENCE)" # without a last fence, the server's time in microseconds is the fence
+    # without a last fence, the server's time in microseconds is the fence
+    redis_cli del "$(key_of fence)"
     acquire $mine 1
     assert_between "$(fence)" $(($(server_ms) * 1000 - 60000000)) $(($(server_ms) * 1000 + 2000000))
 }
 
 @test "lua: a waiter changes no lock; its keys expire, and leave deletes them" {
     local before
-    for QUEUE in fifo newest; do
+    for POLICY in fifo newest; do
         redis_cli flushall
         redis_cli set "$KEY" other
         before=$(contents)
@@ -386,7 +389,7 @@ assert_expiries() {
         assert_eq "$(endless)" "$KEY" 'keys without an expiry'
         assert_eq "$(redis_cli dbsize)" 3 'number of keys'
         assert_eq "$(leave $mine)" '0 '
-        redis_cli hdel "$(WAITERS)" newest # leave doesn't delete this field: the key expires
+        redis_cli hdel "$(key_of waiters)" newest # leave doesn't delete this field: the key expires
         assert_eq "$(contents)" "$before"
     done
 }
@@ -394,13 +397,13 @@ assert_expiries() {
 @test "lua: a free lock is reserved for the first waiter in the queue, and for no other client" {
     local ticket second answer SLOWLY=1
     redis_cli set "$KEY" other
-    QUEUE=fifo
+    POLICY=fifo
     read -r _ _ _ _ _ ticket _ <<<"$(acquire $mine 1)"
     answer=$(acquire $yours 1)
     assert_match "$answer" '^0 [0-9]+ -1 other [0-9]+ [0-9]{16} 2 1 $'
     read -r _ _ _ _ _ second _ <<<"$answer"
     redis_cli del "$KEY"
-    assert_match "$(QUEUE=try acquire $third 1)" "^0 [0-9]+ [0-9]+ $mine v1 try=0 .* 0 0 1 $"
+    assert_match "$(POLICY=try acquire $third 1)" "^0 [0-9]+ [0-9]+ $mine v1 try=0 .* 0 0 1 $"
     assert_eq "$(endless)" '' 'keys without an expiry'
     assert_match "$(acquire $mine 2 30000 0 "$ticket")" '^1 '
     assert_match "$(acquire $yours 3 30000 0 "$second")" "^0 .* $second 1 1 $"
@@ -408,7 +411,7 @@ assert_expiries() {
     assert_match "$(redis_cli get "$KEY")" "^$yours v1 try=0 " # reserved for the next waiter
     assert_match "$(acquire $yours 4 30000 0 "$second")" '^1 '
     release $yours "$(fence)"
-    assert_eq "$(redis_cli keys '*')" "$(FENCE)"
+    assert_eq "$(redis_cli keys '*')" "$(key_of fence)"
 }
 
 @test "lua: a waiter that leaves while the lock is reserved for it: the next waiter gets it" {
@@ -416,14 +419,14 @@ assert_expiries() {
     # reservation may pass between two calls.
     local SLOWLY=1
     acquire $third 1
-    QUEUE=fifo
+    POLICY=fifo
     acquire $mine 1
     acquire $yours 1
     assert_match "$(release $third "$(fence)")" '^2 '
     assert_match "$(leave $mine)" '^2 $'
     assert_match "$(redis_cli get "$KEY")" "^$yours v1 try=0 "
     assert_match "$(leave $yours)" '^-?1 $'
-    assert_eq "$(redis_cli keys '*')" "$(FENCE)"
+    assert_eq "$(redis_cli keys '*')" "$(key_of fence)"
 }
 
 @test "lua: a renewal after the release, or after another holder, doesn't put the lock back" {
@@ -445,11 +448,13 @@ assert_expiries() {
     is_free
 }
 
-@test "lua: a lock that a renewal put back is held, not kept for a waiter: the 2nd blocks 2250 ms" {
+@test "lua: a lock that a renewal put back counts as held: the 2nd waiter asks after 2250 ms" {
     acquire $mine 1
     redis_cli del "$KEY"
     assert_match "$(renew $mine "$(fence)" 90000)" '^2 '
-    QUEUE=fifo acquire $yours 1
-    assert_match "$(QUEUE=fifo acquire $third 1)" ' 2250 [0-9]+ 2 '
+    POLICY=fifo acquire $yours 1
+    # If the script took this lock for one that is only reserved for a waiter, it would cut the TTL
+    # to 500 ms, and would tell the 2nd waiter to ask again after about 500 ms.
+    assert_match "$(POLICY=fifo acquire $third 1)" ' 2250 [0-9]+ 2 '
     assert_between "$(redis_cli pttl "$KEY")" 80000 90000
 }

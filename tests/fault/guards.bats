@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# guards: the next waiters have a guard ready; a guard may be killed, stopped, or fail to read.
+# guards: the first waiters start a guard in advance; a guard is killed, stopped, or fails to read.
 
 load ../helpers/common
 
@@ -143,7 +143,7 @@ run_with_injection() {
     finish job
     has_injected || fail 'strace has injected nothing'
     assert_status 76
-    assert_line "^rlock: $KEY: lost: the guard took rlock for dead, and ended the command$"
+    assert_line "^rlock: $KEY: lost: the process that guards the command took rlock for dead, "
     assert_match "$(<"$DIR/report")" '^\{"verdict":"lost","status":76,'
     gone "$KEY"
 }
@@ -168,9 +168,9 @@ run_with_injection() {
 }
 has_command() { [[ -n $(children "$(guard_of "$1")") ]]; }
 
-# rlock kills the command itself if the guard has not done so when half of the time between KILL and
-# the end of the lease is over. rlock may wait 200 ms for the reader of its stderr, so it must not
-# write the message before it has killed the command.
+# rlock kills the command itself if the guard has not killed it when half of the time between KILL
+# and the end of the lease is over. rlock may wait 200 ms for the reader of its stderr, so it must
+# not write the message before it has killed the command.
 @test "the guard is stopped: rlock ends the command first, and writes its message afterwards" {
     need strace
     ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 \

@@ -20,7 +20,7 @@ setup() {
 # KIND.
 put() {
     local key
-    key=$(helper "$1")
+    key=$(key_of "$1")
     case $2 in
     string) redis_cli set "$key" "$third v1 try=1 ttl=30000 host=h since=1" px 60000 ;;
     list) redis_cli rpush "$key" a b ;;
@@ -48,8 +48,8 @@ each_wrong() {
 
 named() { echo "[{]${KEY}[}]:rlock:$1"; } # a regular expression for the name of a helper key
 
-# dump_keys: prints each key with a hash of its value. It adds `anew` if the TTL is above 60 s: the
-# tests set no TTL above 60 s, so rlock has set this one.
+# dump_keys: prints each key with a hash of its value. dump_keys adds `anew` to a key with a TTL
+# above 60 s: the tests set no such TTL, so rlock has set it.
 dump_keys() {
     redis_cli eval 'local all = {}
         for _, key in ipairs(redis.call("KEYS", "*")) do
@@ -60,7 +60,7 @@ dump_keys() {
         return all' 0
 }
 
-@test "a helper key of another type: rlock changes no key, and its message names that key, 77" {
+@test "a helper key of another type: rlock changes no key, and names that key, status 77" {
     local kind type before options
     while read -r kind type; do
         redis_cli flushall >/dev/null
@@ -71,7 +71,7 @@ dump_keys() {
             [[ $options:$kind != @(-n|-w*|*none|*once*):@(waiters|holder*) ]] || continue
             # shellcheck disable=SC2086
             run -77 --separate-stderr rlock $options -k "$KEY" -- touch "$DIR/ran"
-            assert_line "^rlock: $KEY: refused: .*$(named "$kind") is no .*look at it, and DEL it"
+            assert_line "^rlock: $KEY: refused: .*$(named "$kind") is no .*look at the key, and DEL"
             assert_eq "$(dump_keys)" "$before" "with $kind a $type and $options"
         done
         run -0 --separate-stderr rlock status -k "$KEY"
@@ -85,10 +85,10 @@ dump_keys() {
         redis_cli flushall >/dev/null
         RLOCK_TOKEN='' run -0 --separate-stderr rlock acquire -t 60 -k "$KEY"
         token=$output
-        redis_cli del "$(helper "$kind")" >/dev/null
+        redis_cli del "$(key_of "$kind")" >/dev/null
         put "$kind" "$type"
         redis_cli pexpire "$KEY" 50000 >/dev/null
-        redis_cli pexpire "$(helper fence)" 50000 >/dev/null
+        redis_cli pexpire "$(key_of fence)" 50000 >/dev/null
         before=$(dump_keys)
         for options in -n -w1 -s '--slots 2' '-w 2 --queue newest'; do
             # shellcheck disable=SC2086
@@ -104,13 +104,13 @@ dump_keys() {
             run -0 rlock list
             assert_match "$output" "$KEY +exclusive .*; wrong: $(named "$kind") is no "
             run -78 rlock doctor
-            assert_match "$output" "locks: 1 of 1 can't be granted, .*$(named "$kind") is no "
+            assert_match "$output" "locks: 1 of 1 locks can't be granted, .*$(named "$kind") is no "
         fi
-        before=$(redis_cli dump "$(helper "$kind")" | sha1sum)
+        before=$(redis_cli dump "$(key_of "$kind")" | sha1sum)
         RLOCK_TOKEN=$token run -0 --separate-stderr rlock renew -k "$KEY"
         RLOCK_TOKEN=$token run -0 --separate-stderr rlock release -k "$KEY"
         assert_eq "$(redis_cli exists "$KEY")" 0 'the lock'
-        assert_eq "$(redis_cli dump "$(helper "$kind")" | sha1sum)" "$before" "$kind as a $type"
+        assert_eq "$(redis_cli dump "$(key_of "$kind")" | sha1sum)" "$before" "$kind as a $type"
     done < <(each_wrong)
     [[ ! -e $DIR/ran ]]
 }
@@ -119,18 +119,18 @@ dump_keys() {
     local kind before
     for kind in holders holder-info; do
         redis_cli flushall >/dev/null
-        WANT=s acquire $mine 1 >/dev/null
-        redis_cli del "$(helper $kind)" >/dev/null
+        MODE=s acquire $mine 1 >/dev/null
+        redis_cli del "$(key_of $kind)" >/dev/null
         put $kind string
         redis_cli pexpire "$KEY" 20000 >/dev/null
         before=$(dump_keys)
-        assert_match "$(WANT=s renew $mine "$(fence)")" "^FOREIGN .*$kind is no "
-        assert_match "$(WANT=s acquire $yours 1)" "^FOREIGN .*$kind is no "
+        assert_match "$(MODE=s renew $mine "$(fence)")" "^FOREIGN .*$kind is no "
+        assert_match "$(MODE=s acquire $yours 1)" "^FOREIGN .*$kind is no "
         assert_match "$(confirm $mine "$(fence)")" "^FOREIGN .*$kind is no "
         release $mine "$(fence)" >/dev/null
         undo $mine 1 >/dev/null
         leave $mine >/dev/null
-        assert_eq "$(redis_cli get "$(helper $kind)" | cut -c 1-32)" $third
+        assert_eq "$(redis_cli get "$(key_of $kind)" | cut -c 1-32)" $third
         run -75 rlock status -k "$KEY"
         assert_match "$output" "wrong +$(named $kind) is no "
     done
@@ -142,11 +142,11 @@ POISON=(inf -inf nan 1e300 1e5 18446744073709551615 9223372036854775807 90071992
     9007199254740992 9007194959773697 '' abc -5 0 007 1.5 ' 7' '7 ' 0x10 '7
 8')
 
-@test "a last fence that is no number in range: 77 names it, and its expiry isn't prolonged" {
+@test "a last fence that is no number in range: rlock names it, doesn't prolong it, status 77" {
     local poison options
     for poison in "${POISON[@]}"; do
         redis_cli flushall >/dev/null
-        redis_cli set "$(helper fence)" "$poison" px 60000 >/dev/null
+        redis_cli set "$(key_of fence)" "$poison" px 60000 >/dev/null
         before=$(dump_keys)
         for options in -n -s '--slots 2' '-w 3' '--protocol timestamp --timestamp-unit ms' \
             "-k $KEY:other"; do
@@ -162,17 +162,17 @@ POISON=(inf -inf nan 1e300 1e5 18446744073709551615 9223372036854775807 90071992
         run -0 rlock list --json
         assert_match "$output" "\"wrong\":\"$(named fence) is no fence from 1 to "
         run -78 rlock doctor
-        assert_match "$output" "locks: 1 of 1 can't be granted, .*$(named fence) is no fence "
+        assert_match "$output" "locks: 1 of 1 locks can't be granted, .*$(named fence) is no fence "
     done
     [[ ! -e $DIR/ran ]]
-    redis_cli del "$(helper fence)" >/dev/null
+    redis_cli del "$(key_of fence)" >/dev/null
     run -0 rlock -k "$KEY" -- true
 }
 
 @test "the greatest fence: rlock grants it, and grants nothing after it" {
     local fences=() last each
     for last in 9007194959773694 5; do
-        redis_cli set "$(helper fence)" "$last" >/dev/null
+        redis_cli set "$(key_of fence)" "$last" >/dev/null
         for each in 1 2 3; do
             run --separate-stderr rlock -n -k "$KEY" -- sh -c 'echo $RLOCK_FENCE'
             fences+=("$output")
@@ -186,12 +186,12 @@ POISON=(inf -inf nan 1e300 1e5 18446744073709551615 9223372036854775807 90071992
 
 @test "lua: a last fence out of range: acquire and confirm reply FOREIGN, and no key changes" {
     local before
-    redis_cli set "$(helper fence)" 1e300 px 60000 >/dev/null
+    redis_cli set "$(key_of fence)" 1e300 px 60000 >/dev/null
     assert_match "$(acquire $mine 1)" '^FOREIGN '
     redis_cli set "$KEY" "$mine v1 try=1 ttl=30000 pid=1 since=1" px 60000 >/dev/null
     before=$(dump_keys)
     assert_match "$(confirm $mine 1800000000000000)" '^FOREIGN '
     assert_eq "$(dump_keys)" "$before"
     release $mine 1800000000000000 >/dev/null
-    assert_eq "$(redis_cli get "$(helper fence)")" 1e300
+    assert_eq "$(redis_cli get "$(key_of fence)")" 1e300
 }

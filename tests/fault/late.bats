@@ -23,8 +23,8 @@ NOW=1700000000000
 GRANT="SEND *3\\r\\n:1\\r\\n:$NOW\\r\\n\$16\\r\\n1700000000000000\\r\\n"
 RENEWED="SEND *2\\r\\n:1\\r\\n:$NOW\\r\\n"
 
-# serve STEP...: starts a fakeredis that does these steps. After them it accepts connections and
-# reads requests without a reply. Sets RLOCK_URL.
+# serve STEP...: starts a fakeredis that does these steps. After these steps the server accepts
+# connections and reads requests without a reply. Sets RLOCK_URL.
 serve() {
     { printf '%s\n' ACCEPT "$@" && for _ in {1..50}; do printf '%s\n' READ STALL ACCEPT; done; } \
         >"$DIR/server.script"
@@ -68,7 +68,7 @@ stubborn=(sh -c 'trap "" TERM; exec "$TOOLS/hold_clock" "$DIR/clock" 5')
 last_run_ms() { sort -n "$DIR/clock" | tail -n 1; }
 
 # ended_by_guard: stops rlock's main process, so that only the guard can end the command; waits
-# until the guard has done so, and rlock has ended with 76.
+# until the guard has ended the command, and rlock has ended with 76.
 ended_by_guard() {
     local guard
     guard=$(guard_of "$pid") && kill -STOP "$pid" && eventually 10 childless "$guard" &&
@@ -88,7 +88,8 @@ killed_by_grant() {
     try killed_by_grant
 }
 
-# with_renewal OPTION...: starts rlock with a grant in time and a late first renewal.
+# with_renewal OPTION...: starts rlock. The reply to its acquire comes at once, and the reply to its
+# first renewal comes LATE ms late.
 with_renewal() {
     LATE=330
     serve READ "$GRANT" READ CLOCK "STALL $LATE" "$RENEWED"
@@ -123,7 +124,7 @@ started_too_late() {
     start job "$RLOCK" -k "$KEY" -t 6 -- touch "$DIR/ran"
     eventually 5 has_read 1 && eventually 5 has_guard && guard=$(guard_of "$pid") &&
         kill -STOP "$guard" && eventually 5 stopped "$guard" || return
-    (($(now_ms) < $(read_at 1) + LATE)) || return # else the guard may have started the command
+    (($(now_ms) < $(read_at 1) + LATE)) || return # else the command may run already
     began=$(($(kill_at 6000 1) - 1000 + LATE / 10)) # TERM comes 1 s before KILL
     eventually 10 is_past "$began"
     kill -CONT "$guard"
@@ -133,7 +134,7 @@ started_too_late() {
 has_guard() { [[ -n $(guard_of "$pid") ]]; }
 is_past() { (($(now_ms) > $1)); }
 
-@test "a late grant and a guard that is stopped: it doesn't start the command after TERM is due" {
+@test "a late grant and a stopped guard: the guard doesn't start the command once TERM is due" {
     try started_too_late
 }
 
@@ -185,12 +186,12 @@ bound_by_renewal() {
     try bound_by_renewal
 }
 
-@test "acquire --json after a late grant: expires_ms is the time left, without the delay" {
+@test "acquire --json after a late grant: left_ms is the time left, without the delay" {
     serve READ "STALL 500" "$GRANT"
     run -0 --separate-stderr rlock acquire --json -k "$KEY" -t 10
-    assert_match "$output" '"expires_ms":[0-9]+'
-    output=${output#*\"expires_ms\":}
-    assert_between "${output%%[!0-9]*}" 1 $((9898 - 500)) expires_ms
+    assert_match "$output" '"left_ms":[0-9]+'
+    output=${output#*\"left_ms\":}
+    assert_between "${output%%[!0-9]*}" 1 $((9898 - 500)) left_ms
 }
 
 @test "renew -v after a late reply: the message has the time left, without the delay" {
@@ -200,12 +201,12 @@ bound_by_renewal() {
     assert_match "$stderr" ': renewed: for [0-9]\.[0-9] s'
     stderr=${stderr#*: for }
     stderr=${stderr%% s*}
-    assert_between "${stderr/./}" 1 91 'tenths of a second' # 10 s less 1 % and 2 ms, less 0.7 s
+    assert_between "${stderr/./}" 1 91 'tenths of a second' # 9.898 s minus 0.7 s of delay
 }
 
 # acquire writes its token into a full pipe that no process reads. acquire must give up, and release
-# the lock, when a guard's KILL would be due.
-untold() {
+# the lock, by the time at which a command would get KILL.
+token_unwritten() {
     LATE=900
     serve READ CLOCK "STALL $LATE" "$GRANT"
     rm -f "$DIR/full"
@@ -218,5 +219,5 @@ untold() {
 }
 
 @test "acquire after a late grant: rlock gives the lock back in time if it can't write the token" {
-    try untold
+    try token_unwritten
 }

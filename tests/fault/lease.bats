@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # lease: rlock holds the lock for as long as the command runs. If rlock can't renew the lease, or
-# finds that the lock is another's, it ends the command before the lease ends.
+# finds that the lock is another's, rlock ends the command before the lease ends.
 #
 # In tests in which the command is to survive, the TTL is at least 3 s and --kill-after is 100 ms.
 # That leaves at least 1.6 s between a renewal that fails and TERM to the command: time for a busy
@@ -54,12 +54,12 @@ has_grown() {
     LEFT=$(redis_cli pttl "$KEY:$1")
     ((LEFT > before))
 }
-await_renewal() { # NAME
+await_renewal() { # await_renewal NAME
     LEFT=999999
     eventually 5 has_grown "$1"
 }
 
-has_trouble() { (($(grep -c ': renewal-failed' "$DIR/$1.err") >= $2)); } # NAME TIMES
+has_trouble() { (($(grep -c ': renewal-failed' "$DIR/$1.err") >= $2)); } # has_trouble NAME TIMES
 
 # assert_lost NAME REGEX: rlock has printed exactly one line `lost`, with a reason that matches.
 assert_lost() {
@@ -67,7 +67,7 @@ assert_lost() {
     assert_match "$stderr" "rlock: $KEY:$1: lost: $2"
 }
 
-# ---- renewal ----
+# ---- renewals that succeed or fail ----
 
 @test "renewal: while a command runs for three TTLs, its lock is never free" {
     # The command itself reads the key, so each value was read while the command ran.
@@ -137,7 +137,7 @@ last_save_failed() { redis_cli info persistence | grep -q '^rdb_last_bgsave_stat
     is_free holder
 }
 
-has_no_client() { [[ $(redis_cli client list | wc -l) == 1 ]]; } # redis_cli itself is one
+has_no_client() { [[ $(redis_cli client list | wc -l) == 1 ]]; } # the one client is redis_cli
 
 @test "out of memory: the server renews and releases a lock, and grants none" {
     redis_start
@@ -190,7 +190,7 @@ has_no_client() { [[ $(redis_cli client list | wc -l) == 1 ]]; } # redis_cli its
     is_free holder
 }
 
-@test "a server that restarts without its data: rlock ends the command, 76" {
+@test "a server that restarts without its data: rlock ends the command, status 76" {
     redis_start
     hold holder -t "$(lease 3)"
     await_renewal holder
@@ -198,19 +198,19 @@ has_no_client() { [[ $(redis_cli client list | wc -l) == 1 ]]; } # redis_cli its
     redis_restart
     finish holder
     assert_status 76
-    assert_lost holder 'it is gone'
+    assert_lost holder 'the server no longer has the lock'
     is_free holder
 }
 
-@test "a server that is stopped until the lease ends: the tree has ended before that, 76" {
+@test "a server that is stopped until the lease ends: the tree has ended before that, status 76" {
     outlives_no_lease redis_pause
 }
 
-@test "a server that is killed: the tree has ended before the lease ends, 76" {
+@test "a server that is killed: the tree has ended before the lease ends, status 76" {
     outlives_no_lease redis_crash
 }
 
-@test "a server that refuses to write: the tree has ended before the lease ends, 76" {
+@test "a server that refuses to write: the tree has ended before the lease ends, status 76" {
     outlives_no_lease redis_cli replicaof 127.0.0.1 1
     assert_match "$stderr" 'lost: .*READONLY'
 }
@@ -286,14 +286,14 @@ earliest_end() {
     is_free holder
 }
 
-@test "a key that was deleted just before the command ends: rlock can't prove the lease, 76" {
+@test "a key deleted just before the command ends: rlock can't prove the lease, status 76" {
     redis_start
     run_rlock -t 30 -- "$CLI" -s "$REDIS_SOCKET" del "$KEY"
     assert_status 76
     assert_match "$stderr" "^rlock: $KEY: lost: [^"$'\n'"]*$"
 }
 
-@test "a key that was deleted, and held by another rlock since: no renewal puts it back, 76" {
+@test "a key deleted, and held by another rlock since: no renewal puts it back, status 76" {
     redis_start
     hold holder -t "$(lease 6)"
     redis_cli del "$KEY:holder"
@@ -301,11 +301,11 @@ earliest_end() {
     assert_status 0
     finish holder
     assert_status 76
-    assert_lost holder 'it is gone'
+    assert_lost holder 'the server no longer has the lock'
     never 1 is_held holder
 }
 
-@test "a key that another program has overwritten: rlock leaves value and TTL as they are, 76" {
+@test "a key that another program overwrote: rlock leaves value and TTL as they are, status 76" {
     local name ttl
     ttl=$(lease 3)
     redis_start
@@ -318,10 +318,10 @@ earliest_end() {
     for name in endless timed; do
         finish "$name"
         assert_status 76
-        assert_lost "$name" 'it is held by another program \("other"\)'
+        assert_lost "$name" 'the lock is held by another program \("other"\)'
         dead "$(command_pid "$name")"
     done
-    eventually 5 file_has "$DIR/ignored.err" ': lost: it is held by another .*runs on'
+    eventually 5 file_has "$DIR/ignored.err" ': lost: the lock is held by another .*runs on'
     alive "$(command_pid ignored)"
     release ignored 0
     assert_status 76
@@ -331,7 +331,7 @@ earliest_end() {
     assert_between "$(redis_cli pttl "$KEY:ignored")" 50000 100000 'PTTL with --on-lost ignore'
 }
 
-@test "a key that another program has made a list: rlock leaves the list as it is, 76" {
+@test "a key that another program has made a list: rlock leaves the list as it is, status 76" {
     redis_start
     hold holder -t "$(lease 1)"
     redis_cli eval 'redis.call("DEL", KEYS[1]) redis.call("RPUSH", KEYS[1], "a")' 1 "$KEY:holder"
@@ -342,13 +342,13 @@ earliest_end() {
     assert_eq "$(redis_cli pttl "$KEY:holder")" -1
 }
 
-@test "FLUSHALL: without the last fence a renewal can't prove that nobody had the lock since, 76" {
+@test "FLUSHALL: without the last fence a renewal can't prove that the lock is ours, status 76" {
     redis_start
     hold holder -t "$(lease 2)"
     redis_cli flushall
     finish holder
     assert_status 76
-    assert_lost holder 'it is gone'
+    assert_lost holder 'the server no longer has the lock'
     dead "$(command_pid holder)"
     is_free holder
 }
@@ -403,7 +403,7 @@ earliest_end() {
     done
 }
 
-@test "rlock is stopped until the lease has ended and the command has returned 0: 76" {
+@test "rlock is stopped until the lease has ended and the command has returned 0: status 76" {
     redis_start
     hold holder -t "$(lease 1)" --on-lost ignore
     kill -STOP "$pid"
@@ -416,7 +416,7 @@ earliest_end() {
     assert_lost holder ''
 }
 
-@test "rlock, guard and command are stopped until the lease has ended; the command returns 0: 76" {
+@test "rlock, guard and command are stopped beyond the lease; the command returns 0: status 76" {
     local all end ttl
     ttl=$(lease 1)
     redis_start
@@ -424,7 +424,9 @@ earliest_end() {
     all="$(descendants "$pid" | tac) $pid" # the command first, so that CONT reaches it first
     # shellcheck disable=SC2086
     kill -STOP $all
-    redis_pause # so that no renewal finds that the key is gone: rlock must see it by its clock
+    # While the server is stopped, no renewal can tell rlock that the key is gone. rlock has to find
+    # the end of the lease by its clock.
+    redis_pause
     end=$(($(now_ms) + ttl * 1000))
     eventually 5 is_past $end
     tell_end holder 0

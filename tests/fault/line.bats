@@ -33,10 +33,11 @@ assert_keys_expire() {
     done
 }
 
-# strike FILE MARGIN: for each line `SIGNAL WAITER` of the file sends the signal to the waiter, with
-# pauses of up to 80 ms. It spares the waiter that has the lock, and the next MARGIN waiters, which
-# might get the lock meanwhile: this test is about waiters, not holders.
-strike() {
+# send_signals FILE MARGIN: for each line `SIGNAL WAITER` of the file sends the signal to that
+# waiter, with pauses of up to 80 ms. send_signals spares the waiter that has the lock, and the next
+# MARGIN waiters, which might get the lock before the signal comes: the test is about waiters, not
+# holders.
+send_signals() {
     local signal waiter last
     while read -r signal waiter; do
         last=$(tail -n 1 "$DIR/served")
@@ -49,7 +50,7 @@ strike() {
 
 # joins_with_fate NUMBER: starts a waiter. Of ten waiters three get a line in $DIR/fates, `ORDER
 # SIGNAL NUMBER`: the test sorts by the random number ORDER, and sends the signals in that order.
-# One of ten waits for at most 20 s, and is listed in $DIR/hurried.
+# One waiter of ten waits for at most 20 s, and is listed in $DIR/hurried.
 joins_with_fate() {
     local wait=100
     case $((RANDOM % 10)) in
@@ -76,9 +77,9 @@ assert_ended_by() {
     for ((each = 1; each <= many; each++)); do joins_with_fate "$each"; done
     # half of the signals are sent before the first waiter gets the lock, half while waiters get it
     sort -n "$DIR/fates" | cut -d ' ' -f 2- | split -n r/2 - "$DIR/fates."
-    strike "$DIR/fates.aa" 0
+    send_signals "$DIR/fates.aa" 0
     timeout 10 tee "$DIR/holder.go" <<<0 >/dev/null
-    strike "$DIR/fates.ab" 30
+    send_signals "$DIR/fates.ab" 30
     for each in $(seq "$many" | grep -vxFf "$DIR/STOP"); do
         finish "w$each" 60
         echo "$status $each" >>"$DIR/ended"
@@ -135,7 +136,7 @@ TURN
 }
 turn_ended_ms() { awk -v n="$1" '$1 == n { printf "%d\n", $2 * 1000 }' "$DIR/turn_ends"; }
 
-@test "a waiter killed just before its turn delays the next one by at most 1 s, at any pace" {
+@test "a waiter killed just before its turn delays the next by at most 1 s, whatever a turn lasts" {
     local dead ms
     write_turn_until_killed
     # When BLPOPs time out, an idle Redis replies late, and to several clients at once. Then more
@@ -237,8 +238,8 @@ disturb() {
         redis_crash
         never 1 served_all 1 # the server stays away for a second
         redis_restart
-        # the foreign holder's key is deleted, so that the waiters get the lock; without its data
-        # the server doesn't have the key
+        # The waiters get the lock when the foreign key is gone. A server that has lost its data has
+        # lost this key as well.
         [[ $kind == none ]] || redis_cli del "$KEY" >/dev/null
         # shellcheck disable=SC2046
         all_end 0 $(seq "$waiting")
@@ -257,7 +258,7 @@ disturb() {
     grant='*3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000000\r\n'
     fake_start <<END
 ACCEPT
-EXPECT EVAL
+EXPECT EVALSHA
 SEND $held
 EXPECT BLPOP * 0.200
 SEND -ERR timeout is not an integer or out of range\r\n
@@ -276,7 +277,7 @@ EXPECT EVALSHA
 SEND :1\r\n
 END
     start one "$RLOCK" -u "redis://127.0.0.1:$FAKE_PORT" -k "$KEY" -t 1 -w 10 -- true
-    fake_end || fail "$(fake_log)"
+    fake_end || fail "rlock didn't follow the fake server's script:" "$(fake_log)"
     assert_status 0
     finish one
     assert_status 0

@@ -12,6 +12,7 @@ setup() {
     common_setup
     redis_start
     SECRET=first
+    umask 077 # rlock warns of a password that others may read
     printf '%s\n' "$SECRET" >"$DIR/password"
     redis_cli acl setuser job on '>first' '~*' '&*' +@all >/dev/null
     redis_cli acl setuser default '>first' >/dev/null
@@ -35,7 +36,7 @@ connected() { (($(admin client list | grep -c ' user=job ') >= $1)); }
 
 # rotated OPTION...: changes the password TURNS times, and closes all connections each time, while
 # one rlock holds the lock and WAITERS wait for it. All of them must end well, in their order. The
-# password file changes before the server's password and after it, by turns.
+# password file changes before the server's password in one round, and after it in the next.
 rotated() {
     local each turn
     start holder "$RLOCK" "$@" -t 30 -k "$KEY" -- sh -c 'echo running; read -r _ <"$0"' "$DIR/go"
@@ -103,7 +104,7 @@ has_refused() {
     assert_eq "$(admin exists "$KEY")" 0 'number of keys of the lock'
 }
 
-@test "a holder whose file keeps the old password: its command ends before the lease does, 76" {
+@test "a holder whose file keeps the old password: its command ends within the lease, status 76" {
     start holder "$RLOCK" --password-file "$DIR/password" -t 2 -k "$KEY" -- sleep 100
     eventually 10 connected 1
     tell_server other
@@ -121,7 +122,7 @@ has_refused() {
     cut_all
     finish waiter
     assert_status 75
-    assert_match "$stderr" 'WRONGPASS.*looked up again'
+    assert_match "$stderr" 'WRONGPASS.*looks the password up again'
 }
 
 @test "a waiter of a quorum warns of a member that refuses the password, not of one that is gone" {
@@ -136,8 +137,8 @@ has_refused() {
     each_of '2 3' redis_cli client kill user job >/dev/null
     finish waiter
     assert_status 75
-    assert_match "$stderr" 'WRONGPASS.*looked up again'
-    refute_match "$stderr" 'refused; the password is looked up again'
+    assert_match "$stderr" 'WRONGPASS.*looks the password up again'
+    refute_match "$stderr" '(refused|timed out|closed the connection); rlock looks the password up'
 }
 in_line_of_members() {
     [[ $(each_of '1 2 3' redis_cli zcard "$LINE" | xargs) == '1 1 1' ]]
@@ -170,7 +171,7 @@ in_line_of_members() {
     run_ms rlock --password-command 'sleep 100 & sleep 100; echo first' --connect-timeout 1 \
         -k "$KEY" -- true
     assert_status 78
-    assert_line 'password command: it did not end within --connect-timeout, and was killed'
+    assert_line 'password command: the command did not end within --connect-timeout, and was killed'
     is_sanitized || assert_between "$took" 800 $((7000 + $(busy_ms 1000))) 'ms until rlock ended'
     eventually 5 none_marked
 }

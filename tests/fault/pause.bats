@@ -26,9 +26,9 @@ teardown() {
 
 # ---- the command of the tests ----
 
-# write_command: writes the command, a shell that prints 1, 2, 3 and so on. It has a child, a
-# grandchild in its own session, a daemon, and a child that loops. It ends when the file $DIR/end is
-# there, with the status that the file contains.
+# write_command: writes the command, a shell that prints 1, 2, 3 and so on. The shell has a child, a
+# grandchild in its own session, a daemon, and a child that loops. The shell ends when the file
+# $DIR/end is there, with the status that the file contains.
 write_command() {
     cat >"$DIR/tree" <<'END'
 "$TOOLS/hold_clock" "$DIR/clock.child" 10 &
@@ -70,7 +70,7 @@ key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
 # has_message WHAT [N]: rlock has written N messages "rlock: KEY: WHAT: ...".
 has_message() { (($(grep -c "^rlock: $KEY: $1: " "$DIR/tree.err") >= ${2:-1})); }
 
-# ---- time ----
+# ---- moments at which the command ran ----
 
 # await_renewal: waits until the lease was renewed just now, so that the steps that follow are done
 # before the next renewal. Sets lease_end_ms, on the clock of now_ms().
@@ -138,9 +138,8 @@ assert_counted_all() {
 # only_rlock_is_left: at most one process that the test has started is left.
 only_rlock_is_left() { [[ $(marked) != *$'\n'* ]]; }
 
-# assert_ends_without_running SECONDS STATUS: the paused command ends within so many seconds,
-# without running again, and then rlock ends with STATUS. A frozen process ends only if it is
-# killed.
+# assert_ends_without_running SECONDS STATUS: the paused command ends within SECONDS, without
+# running again, and then rlock ends with STATUS. A frozen process ends only if it is killed.
 assert_ends_without_running() {
     eventually "$(busy_s "$1")" only_rlock_is_left
     redis_continue
@@ -201,20 +200,20 @@ lose_lock_while_paused() {
     finish tree
     assert_never_ran_again
     assert_status 76
-    assert_match "$stderr" "rlock: $KEY: lost: $lost; the command is being ended"
+    assert_match "$stderr" "rlock: $KEY: lost: $lost; sh is being ended: KILL at "
     assert_eq "$(grep -c ': lost: ' <<<"$stderr")" 1
     assert_eq "$(member verdict)" '"lost"'
     nothing_left
 }
 
 @test "pause: another program has had the lock: the command is killed, status 76" {
-    local lost='it is gone from the server'
+    local lost='the server no longer has the lock'
     lose_lock_while_paused rlock -k "$KEY" -n -t 5 -- true
     key_is_free
 }
 
 @test "pause: another program has the lock, and keeps it: the command is killed, status 76" {
-    local lost='it is held by another program .*'
+    local lost='the lock is held by another program .*'
     lose_lock_while_paused redis_cli set "$KEY" other NX PX 60000
     assert_eq "$(redis_cli get "$KEY")" other
     assert_between "$(redis_cli pttl "$KEY")" 50000 60000
@@ -260,7 +259,7 @@ lose_lock_while_paused() {
     assert_ends_without_running 1 71
 }
 
-@test "pause: the guard is stopped: the paused command is killed, 76 if the lock is lost, else 71" {
+@test "pause: the guard is stopped: rlock kills the command, status 76 for a lost lock, else 71" {
     start_tree
     pause
     kill -STOP "$guard"
@@ -284,7 +283,7 @@ lose_lock_while_paused() {
     nothing_left
 }
 
-@test "pause: the guard is stopped before it can freeze: rlock kills the command in time, 76" {
+@test "pause: the guard is stopped before it can freeze: rlock kills the command, status 76" {
     start_tree
     await_renewal
     redis_pause
@@ -312,7 +311,7 @@ lose_lock_while_paused() {
     assert_counted_all
 }
 
-@test "pause: rlock and guard are stopped beyond the lease: the command ran, so it is killed, 76" {
+@test "pause: rlock and guard are stopped beyond the lease: the command ran, is killed, status 76" {
     start_tree
     kill -STOP "$pid" "$guard"
     eventually 5 key_is_free
@@ -448,7 +447,7 @@ file_has_lines() { (($(wc -l <"$1") >= $2)); }
     only_rlock_is_left
 }
 
-# ---- at a terminal ----
+# ---- a pause at a terminal ----
 
 # pty_job: starts a shell at a terminal, and in it rlock with a clock as its command.
 pty_job() {
@@ -465,7 +464,8 @@ pty_stop() {
     pty_prompt
 }
 
-# pty_assert_runs_again: waits until rlock has resumed the clock, and ends the shell.
+# pty_assert_runs_again: waits until rlock has resumed $clock, the command that writes the time
+# again and again, and ends the shell that runs in the terminal.
 pty_assert_runs_again() {
     pty_expect 5 'resumed: after'
     eventually 5 ran_since "$continued_ms"

@@ -76,7 +76,7 @@ once='-n -t 3 --connect-timeout 1'
 
 # ---- replies to an acquire ----
 
-@test "acquire: replies that are huge, endless, malformed or missing: 69 in time, under 16 MB" {
+@test "acquire: huge, endless, malformed and missing replies: status 69 in time, under 16 MB" {
     assert_each "$once" <<'END'
 bulk|69|READ;BULK 1073741824;STALL
 bulk_that_comes|69|READ;BULK 1073741824;STREAM
@@ -107,7 +107,7 @@ resp3|69|READ;SEND >2\r\n+invalidate\r\n*0\r\n;STALL
 END
 }
 
-@test "acquire: a reply of the wrong type or out of range is no grant, 69" {
+@test "acquire: a reply of the wrong type or out of range is no grant, status 69" {
     assert_each "$once" <<'END'
 integer|69|READ;SEND :1\r\n
 text|69|READ;SEND $5\r\nhello\r\n
@@ -141,8 +141,8 @@ granted_twice|69|READ;SEND *3\r\n:1\r\n:1\r\n$1\r\n5\r\n*3\r\n:1\r\n:1\r\n$1\r\n
 END
 }
 
-# rlock may take such a reply for valid and end with 75, or refuse it and end with 69. It must not
-# crash.
+# rlock may take such a reply for valid and end with 75, or refuse it and end with 69, but rlock
+# must not crash.
 @test "acquire: a reply that the lock is held, with times out of range, crashes nothing" {
     local held='*7\r\n:0\r\n:%s\r\n:%s\r\n$1\r\nx\r\n:%s\r\n$1\r\n%s\r\n:%s\r\n'
     local least=-9223372036854775808 most=9223372036854775807
@@ -241,7 +241,7 @@ assert_each_held() {
     assert_all_ended "$regex" $cases
 }
 
-@test "renewal: with each bad reply rlock ends the command, 76" {
+@test "renewal: with each bad reply rlock ends the command, status 76" {
     assert_each_held 1 76 'lost: ' sleep 20 <<'END'
 loading|SEND -LOADING Redis is loading the dataset in memory\r\n
 readonly|SEND -READONLY You can't write against a read only replica.\r\n
@@ -251,7 +251,7 @@ wrongtype|SEND -WRONGTYPE Operation against a key holding the wrong kind\r\n
 moved|SEND -MOVED 3999 127.0.0.1:6381\r\n
 unknown_error|SEND -ERR something else\r\n
 held|SEND *4\r\n:0\r\n:1700000000000\r\n:5\r\n$5\r\nother\r\n
-superseded|SEND *2\r\n:-3\r\n:1700000000000\r\n
+superseded|SEND *3\r\n:-3\r\n:1700000000000\r\n$0\r\n\r\n
 gone|SEND *2\r\n:-1\r\n:1700000000000\r\n
 late|SEND *2\r\n:-2\r\n:1700000000000\r\n
 unknown_code|SEND *2\r\n:9\r\n:1700000000000\r\n
@@ -296,7 +296,7 @@ READ;SEND *2\\r\\n:1\\r\\n:$NOW\\r\\n;READ;SEND :1\\r\\n"
     finish twice
     assert_status 7
     assert_eq "$stderr" ''
-    assert_match "$(tr '\n' ' ' <"$DIR/twice.fake.out")" 'CLOSED ACCEPT GOT EVAL .*GOT EVAL '
+    assert_match "$(tr '\n' ' ' <"$DIR/twice.fake.out")" 'CLOSED ACCEPT GOT EVALSHA .*GOT EVALSHA '
 }
 
 # ---- real servers ----
@@ -306,7 +306,7 @@ try() {
     finish try 15
 }
 
-@test "a lock's key of another type: 77 at once, also with --wait" {
+@test "a lock's key of another type: status 77 at once, also with --wait" {
     local wait
     redis_start
     redis_cli rpush "$KEY" a
@@ -319,7 +319,7 @@ try() {
     assert_eq "$(redis_cli lrange "$KEY" 0 -1)" a
 }
 
-@test "a user without the rights for the commands of the scripts: 77" {
+@test "a user without the rights for the commands of the scripts: status 77" {
     local rights
     redis_start
     for rights in '~* +eval +get +time' '~* +set' '~other* +@all'; do
@@ -344,10 +344,10 @@ try() {
     assert_eq "$(redis_cli exists "$KEY")" 0
 }
 
-@test "a server at its maxclients: 69 with -n; with --wait rlock asks until there is room" {
+@test "a server at its maxclients: status 69 with -n; with --wait rlock asks until there is room" {
     redis_start redis --maxclients 1
     start client true
-    eventually 5 takes_the_room
+    eventually 5 fills_server
     try -n --connect-timeout 1 -- true
     assert_status 69
     start waiter "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -w 10 -- sh -c 'exit 7'
@@ -357,17 +357,17 @@ try() {
     assert_status 7
 }
 
-# takes_the_room: true if the client, which blocks in BLPOP, has the only connection that the server
-# allows. While the server still counts the connection of a redis_cli that has just ended, it
-# refuses the client, which ends: then takes_the_room starts the client again.
-takes_the_room() {
+# fills_server: true if `client`, a redis_cli that blocks in BLPOP, has the only connection that the
+# server allows. While the server still counts the connection of another redis_cli that has just
+# ended, it refuses `client`, which ends: then fills_server starts `client` again.
+fills_server() {
     alive "$(<"$DIR/pids/client")" || start client redis_cli blpop "$KEY:none" 0
     alive_and_served
 }
 alive_and_served() { alive "$(<"$DIR/pids/client")" && has_no_room; }
 has_no_room() { [[ $(redis_cli ping 2>&1) != PONG ]]; }
 
-@test "a server that is loading its data: 69 after --connect-timeout; --wait waits for it" {
+@test "a server that is loading its data: status 69 after --connect-timeout; --wait waits for it" {
     redis_start redis --key-load-delay 1000 --loading-process-events-interval-bytes 1024
     redis_cli eval 'for i = 1, 2000 do redis.call("SET", "filler" .. i, i) end' 0
     redis_cli save
@@ -387,19 +387,19 @@ has_no_room() { [[ $(redis_cli ping 2>&1) != PONG ]]; }
 
 is_loading() { [[ $(redis_cli ping 2>&1) == LOADING* ]]; }
 
-# start_holder PORT KEY OPTION...: rlock with a command that runs until end_holder.
+# start_holder PORT KEY OPTION...: starts rlock with a command that runs until end_holder.
 start_holder() {
     mkfifo "$DIR/go"
     start holder "$RLOCK" -u "redis://127.0.0.1:$1" -k "$2" "${@:3}" -- \
         sh -c 'read -r status <"$0"; exit "$status"' "$DIR/go"
     eventually 5 has_key "$2"
 }
-end_holder() { # STATUS
+end_holder() { # end_holder STATUS
     timeout 10 tee "$DIR/go" <<<"$1" >/dev/null
     finish holder
 }
 
-@test "a server that runs a script for too long: 69 for an acquire; a holder keeps its lock" {
+@test "a server that runs a script for too long: an acquire gets 69, a holder keeps its lock" {
     redis_start redis --lua-time-limit 50
     start_holder "$REDIS_PORT" "$KEY:held" -t "$(lease 6)" --kill-after 100ms
     start script redis_cli eval 'while true do end' 0
@@ -438,7 +438,7 @@ hasnt_key() { ! has_key "$1"; }
 
 has_key() { [[ $(redis_cli exists "$1") == 1 ]]; }
 
-@test "a server that accepts connections and never replies: 69 in time, with -n, -w and neither" {
+@test "a server that accepts and never replies: status 69 in time, with -n, -w and neither" {
     local name options
     redis_start
     redis_pause
@@ -468,9 +468,9 @@ has_key() { [[ $(redis_cli exists "$1") == 1 ]]; }
     assert_status 7
     assert_match "$stderr" ': renewal-failed.*: renewed.*: released'
 }
-file_has_after() { sed -n "/$2/,\$p" "$1" | grep -q "$3"; } # FILE REGEX REGEX
+file_has_after() { sed -n "/$2/,\$p" "$1" | grep -q "$3"; } # file_has_after FILE REGEX REGEX
 
-@test "a server that can't be reached: 69, and the message says which server and why" {
+@test "a server that can't be reached: status 69, and the message says which server and why" {
     local url why
     redis_start
     redis_crash

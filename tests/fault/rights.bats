@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# rights: rlock can't end a command that has become another user, for example by sudo. rlock says
-# so, and where it can, keeps the lock as long as the command runs.
+# rights: rlock can't end a command that runs as another user, for example by sudo. rlock reports
+# that it can't, and where possible, keeps the lock as long as the command runs.
 
 load ../helpers/common
 
@@ -53,19 +53,19 @@ is_kept_beyond_ttl() {
     done
 }
 
-@test "the lock is lost to another: rlock says that it can't end the command, and waits, 76" {
+@test "the lock is lost to another: rlock says it can't end the command, and waits, status 76" {
     start_command -t "$ttl"
     redis_cli set "$KEY" other XX
-    eventually 5 said 'it runs on without the lock'
+    eventually 5 said 'that process runs on without the lock'
     alive "$pid"
     let_end
     assert_status 76
     assert_eq "$(value "$KEY")" other
 }
 
-@test "--max-hold is over: rlock keeps the lock until the command has ended, and says so, 76" {
+@test "--max-hold is over: rlock says that it keeps the lock until the command's end, status 76" {
     start_command -t "$ttl" --max-hold 1
-    eventually 5 said 'the lock is kept as long as it runs'
+    eventually 5 said 'rlock keeps the lock until that process ends'
     is_kept_beyond_ttl
     alive "$pid"
     let_end
@@ -73,10 +73,10 @@ is_kept_beyond_ttl() {
     gone "$KEY"
 }
 
-@test "the guard is killed: rlock keeps the lock until the command has ended, and says so, 76" {
+@test "the guard is killed: rlock says that it keeps the lock until the command's end, status 76" {
     start_command -t "$ttl"
     kill -KILL "$guard"
-    eventually 5 said 'the lock is kept as long as it runs'
+    eventually 5 said 'rlock keeps the lock until that process ends'
     is_kept_beyond_ttl
     alive "$pid"
     touch "$PLACE/end"
@@ -88,7 +88,7 @@ is_kept_beyond_ttl() {
 @test "TERM to rlock: it keeps the lock until the command ends, says so, passes on the status" {
     start_command -t "$ttl"
     kill -TERM "$pid"
-    eventually 5 said 'the lock is kept as long as it runs'
+    eventually 5 said 'rlock keeps the lock until that process ends'
     is_kept_beyond_ttl
     let_end
     assert_status 7
@@ -112,13 +112,14 @@ is_kept_beyond_ttl() {
         "$0/untouchable" "$0/end" & wait' "$PLACE" "$KEY" "$ttl"
     eventually 10 file_has "$DIR/command.out" running
     redis_cli set "$KEY" other XX
-    eventually 10 file_has "$PLACE/log/why" "rlock: $KEY: $why; it runs on without the lock"
+    eventually 10 file_has "$PLACE/log/why" \
+        "rlock: $KEY: $why; that process runs on without the lock"
     refute_match "$(<"$PLACE/log/why")" 'were ended'
     let_end
     assert_status 143
 }
 
-@test "--on-lost pause, and /proc mounted hidepid=2: rlock doesn't say paused, 76" {
+@test "--on-lost pause, and /proc mounted hidepid=2: rlock doesn't say paused, status 76" {
     local own_proc='mount -t proc -o hidepid=2 proc /proc && exec "$@"'
     unshare -m sh -c "$own_proc" - true 2>/dev/null || skip 'no mounts of /proc here'
     start command unshare -m sh -c "$own_proc" - \

@@ -10,30 +10,19 @@
 # its end comes later than the test allows.
 
 load ../helpers/common
+load ../helpers/pids
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
 
 setup() {
     common_setup
+    pids_setup
     export RLOCK_URL=unix://$REDIS_SOCKET DIR
-    PIDS=/sys/fs/cgroup/pids/rlock-test-$BASHPID
-    mkdir "$PIDS" 2>/dev/null || PIDS=
 }
 teardown() {
     common_teardown
-    [[ -z $PIDS ]] || rmdir "$PIDS" || :
-}
-
-# start_limited NAME COMMAND...: runs the command in the background, as `start` does, but in a
-# cgroup of at most 4,000 processes, if one can be made.
-# Processes that have ended are zombies until they are reaped, and each keeps a pid. Without the
-# limit they could use up all pids of the machine, and other tests could start no process.
-start_limited() {
-    local name=$1
-    shift
-    start "$name" sh -c '[ -z "$0" ] || {
-        echo 4000 >"$0/pids.max" && echo $$ >"$0/cgroup.procs"; }; exec "$@"' "$PIDS" "$@"
+    pids_teardown
 }
 
 # last_ms: prints when a process of the command `runaway` last ran, on the clock of now_ms().

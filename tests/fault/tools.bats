@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# tools: tests of the programs that other tests use: fakeredis, cutline, show_signals, the terminal.
+# tools: tests of the programs that other tests use, such as fakeredis and cutline.
 
 load ../helpers/common
 load ../helpers/fake
@@ -48,7 +48,7 @@ END
     assert_status 0
 }
 
-@test "fakeredis: STALL lasts until the peer closes, or so many ms, and loses no request" {
+@test "fakeredis: STALL lasts until the peer closes, or for its MS, and loses no request" {
     fake_start <<<$'ACCEPT\nSTALL 100\nREAD\nSTALL'
     exec {peer}<>"/dev/tcp/127.0.0.1/$FAKE_PORT"
     printf "$ping" >&"$peer"
@@ -106,13 +106,13 @@ END
     fake_end
 }
 
-@test "fakeredis: -t ends it by SIGALRM after so many seconds" {
+@test "fakeredis: with -t SECONDS, SIGALRM ends it after that time" {
     fake_start -t 1 <<<ACCEPT
     fake_end
     assert_status $((128 + 14))
 }
 
-# ---- cutline ----
+# ---- tests of cutline ----
 
 through_line() { redis-cli -h 127.0.0.1 -p "$LINE_PORT" "$@"; }
 spoilt_line() { redis_start && line_start "$REDIS_PORT"; }
@@ -135,7 +135,7 @@ is_set() { [[ $(redis_cli get "$1") == "$2" ]]; }
     assert_status 1
 }
 
-@test "cutline: delay holds up requests and replies for so many ms each" {
+@test "cutline: delay MS holds up requests and replies for MS each" {
     spoilt_line
     line delay 300
     local before
@@ -152,7 +152,7 @@ is_set() { [[ $(redis_cli get "$1") == "$2" ]]; }
     eventually 5 is_set "$KEY" late
 }
 
-@test "cutline: trickle passes on one byte every so many ms" {
+@test "cutline: trickle MS passes on one byte every MS milliseconds" {
     spoilt_line
     line trickle 20
     local before
@@ -267,7 +267,7 @@ has_clients() { [[ $(redis_cli client list | wc -l) == "$1" ]]; }
     assert_eq "$(grep -cE '^(20|21|22) ' "$DIR/shown.out")" 3
 }
 
-@test "hold_clock: it writes a line with the time, on rlock's clock, every so many ms" {
+@test "hold_clock: every MS milliseconds it writes a line with the time on rlock's clock" {
     start clock "$TOOLS/hold_clock" "$DIR/clock" 10
     eventually 5 test -s "$DIR/clock"
     local last
@@ -277,7 +277,39 @@ has_clients() { [[ $(redis_cli client list | wc -l) == "$1" ]]; }
     kill "$pid"
     finish clock
 }
-has_lines() { (($(wc -l <"$1") >= $2)); } # FILE NUMBER
+has_lines() { (($(wc -l <"$1") >= $2)); } # has_lines FILE NUMBER
+
+@test "crowd: states and end ignore another crowd's process that has got the pid of a dead one" {
+    local up_ms from_ms
+    start old "$TOOLS/crowd" "$DIR/old.crowd" 0 0 0
+    eventually 5 test -e "$DIR/old.crowd.ready"
+    "$TOOLS/crowd" end "$DIR/old.crowd"
+    finish old
+    # crowd tells processes with the same pid apart by their start times, in units of 10 ms.
+    read_up_ms
+    from_ms=$up_ms
+    while ((up_ms == from_ms)); do read_up_ms; done
+    start new "$TOOLS/crowd" "$DIR/new.crowd" 0 0 0
+    eventually 5 test -e "$DIR/new.crowd.ready"
+    # Write the pid of the new process over that of the dead process.
+    assert_eq "$(od -An -tu4 -j 16 -N 4 "$DIR/new.crowd")" "$(printf '%11d' "$pid")" 'the first pid'
+    dd if="$DIR/new.crowd" of="$DIR/old.crowd" bs=4 skip=4 seek=4 count=1 conv=notrunc status=none
+    assert_eq "$("$TOOLS/crowd" states "$DIR/old.crowd")" '' 'living processes of the old crowd'
+    "$TOOLS/crowd" end "$DIR/old.crowd"
+    assert_eq "$("$TOOLS/crowd" states "$DIR/new.crowd")" '1 S' 'the new crowd'
+}
+
+@test "results: it prints failed tests with their comments and counts; none passed: status 1" {
+    local results=$ROOT/tests/tools/results.awk
+    printf '%s\n' 'ok 1 a' '# of a' 'not ok 2 b' '# of b' 'CC b.o' 'ok 3 c # skip no d' >"$DIR/tap"
+    run -1 awk -f "$results" "$DIR/tap"
+    assert_eq "$output" $'not ok 2 b\n# of b\n1 passed, 1 failed, 1 skipped'
+    printf '%s\n' 'ok 1 a' '# failed beside others, passed alone: d' '1..1' >"$DIR/tap"
+    run -0 awk -f "$results" "$DIR/tap"
+    assert_match "$output" ': d.1 passed, 0 failed$'
+    run -1 awk -f "$results" /dev/null
+    assert_eq "$output" '0 passed, 0 failed'
+}
 
 @test "turn: it counts its runs, and fails if another process has locked the file" {
     "$TOOLS/turn" "$DIR/sum" one

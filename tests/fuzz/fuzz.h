@@ -19,8 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 #define must(promise) ((promise) ? (void)0 : abort())
 
 /*
- * Returns the input as a string, which the caller frees. Its memory has exactly the size of the
- * input and a NUL, so that AddressSanitizer finds reads behind its end.
+ * Returns the input as a string, which the caller frees. The memory of the string has exactly the
+ * size of the input and a NUL, so that AddressSanitizer finds reads behind its end.
  */
 static inline char *fuzz_text(const uint8_t *data, size_t n)
 {

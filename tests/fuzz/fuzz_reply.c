@@ -5,9 +5,25 @@
  */
 #include "fuzz.h"
 #include "lock/replies.h"
+#include "lock/view.h"
+#include "server/cluster.h"
+
+static void read_view(const struct resp_value *reply)
+{
+    struct rlock_party holders[VIEW_HOLDERS_MAX];
+    struct rlock_view view = {.key = "K"};
+    size_t i;
+
+    if (view_parse(reply, INT64_C(1700000000000), &view, holders, NULL) != RLOCK_OK)
+        return;
+    must(view.n_holders <= VIEW_HOLDERS_MAX && view.n_holders <= view.n_all);
+    for (i = 0; i < view.n_holders; i++)
+        must(memchr(view.holders[i].text, '\0', sizeof view.holders[i].text) != NULL);
+}
 
 static void read_all(const struct resp_value *reply)
 {
+    enum reply_code code;
     struct reply answer;
     size_t bytes;
     size_t i;
@@ -21,9 +37,18 @@ static void read_all(const struct resp_value *reply)
     if (reply_parse_acquire(reply, &answer, NULL) == RLOCK_OK)
         must(answer.code != REPLY_RESTORED && (answer.code != REPLY_OK || answer.fence > 0));
     if (reply_parse_renew(reply, &answer, NULL) == RLOCK_OK)
-        must(memchr(answer.obstacle.holder, '\0', sizeof answer.obstacle.holder) != NULL);
+        must(memchr(answer.obstacle.holder.text, '\0', sizeof answer.obstacle.holder.text) != NULL);
     if (reply_parse_release(reply, &answer, NULL) == RLOCK_OK)
         must(answer.code == REPLY_OK || answer.code == REPLY_HELD || answer.code == REPLY_GONE);
+    if (reply_parse_confirm(reply, &answer, NULL) == RLOCK_OK)
+        must(answer.code == REPLY_OK || answer.code == REPLY_LATE || answer.code == REPLY_GONE);
+    if (reply_parse_break(reply, &code, NULL) == RLOCK_OK)
+        must(code == REPLY_OK || code == REPLY_HELD || code == REPLY_GONE);
+    must(reply_soon_ms(reply) >= -1);
+    must(reply_time_us(reply) >= 0);
+    (void)reply_first_error(reply, 0, resp_array_count(reply));
+    must(cluster_endpoint(reply) <= CLUSTER_BY_PORT);
+    read_view(reply);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -34,6 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const struct resp_value *reply;
     size_t at;
 
+    must(resp_built_with(true)[0] != '\0');
     for (at = 1; at < n && st == RLOCK_PENDING; at += piece) {
         st = resp_reader_feed(resp, (const char *)data + at, n - at < piece ? n - at : piece, NULL);
         while (st == RLOCK_OK && (st = resp_reader_next(resp, &reply, NULL)) == RLOCK_OK)

@@ -4,8 +4,8 @@
  *
  *     fuzz_NAME [FILE...]    by default all files of tests/fuzz/corpus/NAME
  *
- * It prints a TAP line for each file. If a promise (`must`) is broken, the program aborts, as it
- * does under libFuzzer.
+ * The program prints a TAP line for each file. If a promise (`must`) is broken, the program aborts,
+ * as it does under libFuzzer.
  */
 #include "fuzz.h"
 #include "tap.h"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# common: what every bats file needs: assertions, waiting, and processes that end with the test. It
-# also loads redis.bash and hold.bash, which nearly all files need.
+# common: what every bats file needs: assertions, waiting, and processes that end with the test.
+# This file also loads redis.bash and hold.bash, which nearly all files need.
 #
 # This file defines setup() and teardown(). A bats file whose setup or teardown does more defines
 # these functions again, and calls common_setup and common_teardown in them.
@@ -26,7 +26,7 @@ common_setup() {
     # Each process that the test starts inherits this variable: marked() finds the processes by it.
     export RLOCK_TEST_MARK="$KEY:$BASHPID"
     local name
-    for name in "${!RLOCK_@}" REDIS_URL REDISCLI_AUTH; do
+    for name in "${!RLOCK_@}" REDIS_URL REDISCLI_AUTH VALKEYCLI_AUTH; do
         [[ $name == RLOCK_TEST_* ]] || unset "$name"
     done
     # The sanitizers in rlock write their reports to this test's folder, so that no report of
@@ -35,8 +35,10 @@ common_setup() {
     for name in ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; do
         export "$name=${!name:-}:log_path=$DIR/sanitizer"
     done
-    export HOME=$DIR XDG_RUNTIME_DIR=$DIR XDG_CONFIG_HOME=$DIR/.config
+    export HOME=$DIR XDG_RUNTIME_DIR=$DIR
+    unset XDG_CONFIG_HOME
     export RLOCK_LOCAL_DIR=$DIR/rlock # each test has a private server of its own
+    export RLOCK_HOLD_DIR=$DIR/holds
 }
 
 common_teardown() {
@@ -93,6 +95,11 @@ assert_match() { [[ $1 =~ $2 ]] || fail "${3:-text} does not match" "   got: $1"
 # refute_match TEXT EXTENDED_REGEX [WHAT]
 refute_match() { ! [[ $1 =~ $2 ]] || fail "${3:-text} should not match" "   got: $1" "regex:  $2"; }
 
+# assert_valid FILE: check that each line of FILE is a message as docs/messages.schema.json says.
+assert_valid() {
+    "$ROOT/tests/tools/check_schema.py" "$ROOT/docs/messages.schema.json" "$1" >&2
+}
+
 # assert_between NUMBER LOW HIGH [WHAT]
 assert_between() { (($2 <= $1 && $1 <= $3)) || fail "${4:-number} is $1, not $2 to $3"; }
 
@@ -122,9 +129,9 @@ busy_ms() {
 }
 
 # eventually SECONDS COMMAND...: run the command every 20 ms until it succeeds; fail after SECONDS.
-# With a sanitized build it waits four times as long. A limit of 5 s or more is only there to end a
-# test that hangs, so on a busy machine it is longer. A shorter limit is part of what is tested (a
-# lease would end, for example), so it doesn't depend on the load.
+# With a sanitized build SECONDS count four times. A limit of 5 s or more is only there to end a
+# test that hangs, so `eventually` raises such a limit on a busy machine. A shorter limit is part of
+# what is tested (a lease would end, for example), so `eventually` keeps it.
 eventually() {
     local seconds=$1 end from up_ms
     shift
@@ -132,7 +139,8 @@ eventually() {
     ((seconds < 5)) || seconds=$(busy_s "$seconds")
     read_up_ms
     end=$((up_ms + seconds * 1000))
-    # The command itself may take long. So fail only if a call that began after the end has failed.
+    # One call of the command may take long. So give up only after a call that began at `end` or
+    # later, and failed.
     while read_up_ms && from=$up_ms && ! "$@"; do
         ((from < end)) || fail "not within $seconds s: $*" || return 1
         sleep 0.02
@@ -140,9 +148,9 @@ eventually() {
 }
 
 # lease SECONDS: print the TTL for a test in which rlock must not lose the lease: SECONDS, or three
-# times as much in a sanitized build or if the load is above four for each processor. There, rlock
-# and the server run late, a renewal can come too late, and rlock would end the command. A test that
-# calls lease computes all its times from the TTL.
+# times as much in a sanitized build or if the load is above four for each processor. In such a
+# build or under such a load, rlock and the server run late, a renewal can come too late, and rlock
+# would end the command. A test that calls lease computes all its times from the TTL.
 lease() {
     if is_sanitized || (($(busy_ms 1) > 4)); then echo $((3 * $1)); else echo "$1"; fi
 }
@@ -186,9 +194,13 @@ file_has() { grep -Eq -- "$2" "$1" 2>/dev/null; } # FILE EXTENDED_REGEX
 # $DIR/NAME.err, and set `pid`. The command doesn't inherit descriptor 3: bats waits until no
 # process has it open. `set -m` gives the command a process group of its own; without `set -m`, bash
 # would start it with INT and QUIT ignored.
+#
+# start empties both files before it forks. The fork would do so later, and until then a test would
+# take the output of an earlier command of this NAME for that of the new one.
 start() {
     local name=$1
     shift
+    : >"$DIR/$name.out" 2>"$DIR/$name.err"
     set -m
     "$@" >"$DIR/$name.out" 2>"$DIR/$name.err" </dev/null 3>&- &
     pid=$!
@@ -229,6 +241,9 @@ descendants() {
     done
 }
 
+# is_marked PID: true if the process inherited RLOCK_TEST_MARK from this test.
+is_marked() { grep -qsz "^RLOCK_TEST_MARK=$RLOCK_TEST_MARK$" "/proc/$1/environ"; }
+
 # marked: print the pids of the processes that inherited RLOCK_TEST_MARK from this test and still
 # run. Don't pipe its output to a program: marked would list that program as well.
 marked() {
@@ -240,6 +255,9 @@ marked() {
     done
 }
 
+# is_child PID: true if the process is a child of this shell.
+is_child() { [[ $'\n'$(children "$$")$'\n' == *$'\n'"$1"$'\n'* ]]; }
+
 # started: print the pids of the commands that `start` started and that still run. marked() misses
 # a shell function that `start` runs in the background: the fork of the shell has no exec, so its
 # /proc/PID/environ lacks RLOCK_TEST_MARK. started() ignores a pid that isn't a child of this shell:
@@ -247,19 +265,23 @@ marked() {
 started() {
     local its_pid
     for its_pid in $(cat "$DIR"/pids/* 2>/dev/null); do
-        [[ " $(children "$$") " == *[[:space:]]"$its_pid"[[:space:]]* ]] || continue
+        is_child "$its_pid" || continue
         dead "$its_pid" || echo "$its_pid"
     done
 }
 
-# end_all: kill all processes of the test, each by its pid, until none is left.
+# end_all: kill all processes of the test, each by its pid, until none is left. On a busy machine it
+# takes seconds to list them. Meanwhile, a process of the list may end, and the kernel may give its
+# pid to a process of another test. So end_all checks each process again just before it kills it.
 end_all() {
     local its_pid round
     [[ -n ${RLOCK_TEST_MARK:-} ]] || return 0
     for round in {1..50}; do
         [[ -n "$(started)$(marked)" ]] || return 0
         for its_pid in $(started) $(marked); do
-            kill -KILL "$its_pid" 2>/dev/null || :
+            if is_child "$its_pid" || is_marked "$its_pid"; then
+                kill -KILL "$its_pid" 2>/dev/null || :
+            fi
             wait "$its_pid" 2>/dev/null || : # else bash prints "Killed"
         done
         sleep 0.02
@@ -267,12 +289,14 @@ end_all() {
     fail "still there after $round rounds of KILL: $(started) $(marked)"
 }
 
-# show_why_it_failed: if the test failed, prints the load of the machine, what the last `run` wrote
-# to standard error, and the last 20 lines that each `start` wrote there.
+# show_why_it_failed: if the test failed, prints the load of the machine, the number of its
+# processes, what the last `run` wrote to standard error, and the last 20 lines that each `start`
+# wrote there.
 show_why_it_failed() {
     local file
     [[ -z ${BATS_TEST_COMPLETED:-} && -z ${BATS_TEST_SKIPPED:-} ]] || return 0
     echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg) on $PROCESSORS processors"
+    echo "processes: $(ps -e --no-headers | wc -l), of these $(ps -eo stat= | grep -c '^Z') zombies"
     [[ -z ${stderr:-} ]] || printf '%s\n' '--- stderr of the last run' "$stderr"
     for file in "$DIR"/*.err; do
         [[ ! -s $file ]] || { echo "--- ${file##*/}" && tail -n 20 "$file"; }

@@ -1,20 +1,22 @@
 # shellcheck shell=bash
 # lua: runs single scripts of lib/lua by redis-cli, and prints each reply as one line of words.
 # lib/lua/NAME.lua explains the arguments of the script NAME; undo and leave call release.lua. A
-# variable that is set for a call is passed as another argument of the script.
+# test sets further arguments of a script by variables of the same names.
 #
 #     acquire TOKEN ATTEMPT [TTL [NOT_AFTER [TICKET]]]
-#                     QUEUE is passed as POLICY (default: try), WANT as MODE (default: x), ONCE as
-#                     UNLESS_DONE, PARENTS as the PARENT tokens, HOLDER_INFO as INFO
+#                     variables: POLICY (default: try), MODE (default: x), UNLESS_DONE,
+#                     HOLDER_INFO (the script's INFO), HISTORY_SIZE (the script's HISTORY),
+#                     PARENTS (the PARENT tokens)
 #     renew TOKEN FENCE [TTL [NOT_AFTER]]
-#                     WANT is passed as MODE, SLOT as SLOT
+#                     variables: MODE (default: x), SLOT (default: 0)
 #     release TOKEN FENCE [ENDING STAY]
+#                     variable: ENDED
 #     undo TOKEN ATTEMPT
 #     leave TOKEN
 #     confirm TOKEN FENCE [DRAWN]
 #     fence [KEY]     prints the last fence of the lock
-#     helper KIND [KEY]
-#                     prints the name of the helper key
+#     key_of KIND [KEY]
+#                     prints the name of the lock's helper key of this kind: fence, queue, ...
 #     contents        prints all keys of the database, their values and expiry
 #     endless         prints the keys that never expire
 #
@@ -34,38 +36,44 @@ script() {
         sed "${SLOWLY:+/^local LIFE_MS, CLAIM_MS, ABSENT_MS/s/00,/000,/g}"
 }
 
-helper() { echo "{${2:-$KEY}}:rlock:$1"; }
-FENCE() { helper fence; }
-LINE() { helper queue; }
-WAITERS() { helper waiters; }
+key_of() { echo "{${2:-$KEY}}:rlock:$1"; }
 
 # lua NAME ARG...: run the script on the locks, with these ARGV.
 lua() {
     local name=$1 key keys=()
     shift
     for key in "${LOCKS[@]:-$KEY}"; do
-        keys+=("$key" "{$key}:rlock:"{fence,queue,waiters,holders,holder-info})
+        keys+=("$key" "{$key}:rlock:"{fence,queue})
     done
     redis_cli eval "$(script "$name")" "${#keys[@]}" "${keys[@]}" "$@" | tr '\n' ' '
 }
 
+# As requests_acquire() does, this leaves out the last arguments of a first attempt if they are the
+# usual ones. The usual grant then returns the fence alone, which is also the time: this function
+# prints it as "1 NOW FENCE ".
 acquire() {
-    # shellcheck disable=SC2086 # PARENTS is several words
-    lua acquire "$1" "$2" "${HOLDER_INFO:-pid=1}" "${3:-30000}" "${4:-0}" "${QUEUE:-try}" "${5:-}" \
-        "${WANT:-x}" "${ONCE:-}" ${PARENTS:-}
+    local reply rest=()
+    [[ -z ${HISTORY_SIZE:-} ]] || rest=("$HISTORY_SIZE")
+    # shellcheck disable=SC2206 # PARENTS is several words
+    [[ $2 == 1 && ${4:-0}${5:-}${MODE:-x}${UNLESS_DONE:-}${PARENTS:-} == 0x ]] ||
+        rest=("${HISTORY_SIZE:-}" "${4:-0}" "${5:-}" "${MODE:-x}" "${UNLESS_DONE:-}" ${PARENTS:-})
+    reply=$(lua acquire "$1 v1 try=$2 ttl=${3:-30000} ${HOLDER_INFO:-pid=1}" "${3:-30000}" \
+        "${POLICY:-try}" "${rest[@]}")
+    [[ ! $reply =~ ^[0-9]{16}\ $ ]] || reply="1 ${reply:0:13} $reply"
+    printf '%s' "$reply"
 }
 
 renew() {
     local key each=()
     for key in "${LOCKS[@]:-$KEY}"; do each+=("$1" "${3:-30000}" "$2"); done
-    lua renew "${4:-0}" pid=1 "${WANT:-x}" "${SLOT:-0}" "${each[@]}"
+    lua renew "${4:-0}" pid=1 "${MODE:-x}" "${SLOT:-0}" "${each[@]}"
 }
 
 confirm() { lua confirm "$1" "$2" 30000 "${3:-$2}"; }
-release() { lua release "$1 " "$2" '' "${3:-}" "${4:-0}" pid=1; }
-undo() { lua release "$1 v1 try=$2 " '' '' ''; }
-leave() { lua release "$1 " '' "$1" ''; }
-fence() { redis_cli get "$(helper fence "${1:-$KEY}")"; }
+release() { lua release "$1 " "$2" "${ENDED:-}" '' "${3:-}" "${4:-0}" pid=1; }
+undo() { lua release "$1 v1 try=$2 " ''; }
+leave() { lua release "$1 " '' '' "$1"; }
+fence() { redis_cli get "$(key_of fence "${1:-$KEY}")"; }
 server_ms() { redis_cli eval 'local t = redis.call("TIME") return t[1] * 1000' 0; }
 
 # contents: print all keys of the database with their values and their time of expiry. The time is

@@ -1,13 +1,15 @@
 # shellcheck shell=bash
 # pty: a terminal with an interactive shell, to which the test types, and whose screen it reads.
 #
-#     pty_start                       start the terminal, 80 columns by 24 lines, and its shell
+#     pty_start [TOOL...]             start the terminal, 80 columns by 24 lines, and its shell;
+#                                     rlock and the tools of tests/tools are in the shell's PATH
 #     pty_type '"$RLOCK" -k k -- cat' type a line, and the return key
 #     pty_key C-c                     type this key; also C-z, C-d, C-\, C-s, C-q
 #     pty_expect SECONDS REGEX        wait until REGEX matches output after the previous match
 #     pty_prompt [SECONDS]            wait for the shell's prompt
 #     pty_screen                      print all bytes that were written to the terminal
 #     pty_rows                        print the rows as the user sees them, without wrapping
+#     pty_states                      print each state of the rows that are drawn again and again
 #     pty_resize COLUMNS              change the width of the terminal
 #     pty_end                         end the shell, and wait for its end
 #
@@ -16,6 +18,9 @@
 
 pty_start() {
     mkfifo "$DIR/keys"
+    mkdir -p "$DIR/bin"
+    ln -s "$RLOCK" "${@/#/$TOOLS/}" "$DIR/bin"
+    PATH=$DIR/bin:$PATH
     export RLOCK TOOLS KEY DIR
     start pty pty_script
     exec {PTY_KEYS}>"$DIR/keys"
@@ -25,8 +30,8 @@ pty_start() {
     pty_prompt
 }
 
-# script(1) writes this command line to the screen. It has the prompt in two quoted parts, so that
-# pty_prompt doesn't take the command line for a prompt.
+# script(1) writes this command line to the screen. The prompt in it stands in two quoted parts, so
+# that pty_prompt doesn't take the command line for a prompt.
 pty_script() {
     exec script -qfc "exec env PS1='pty''> ' bash --norc --noprofile --noediting -i" \
         "$DIR/screen" <"$DIR/keys"
@@ -63,17 +68,26 @@ pty_matches() {
 
 pty_screen() { cat "$DIR/screen"; }
 
-# After a carriage return, the text that follows overwrites the row from its start.
+# After a carriage return, the text that follows overwrites the row from its start. ESC [ J erases
+# the rest of the row; other escape sequences switch wrapping off and on.
 pty_rows() {
     LC_ALL=C awk '{
+        gsub(/\033\[\?7[hl]/, "")
         n = split($0, part, "\r")
         row = ""
         for (i = 1; i <= n; i++)
-            row = part[i] substr(row, length(part[i]) + 1)
+            if (sub(/\033\[J/, "", part[i]))
+                row = part[i]
+            else
+                row = part[i] substr(row, length(part[i]) + 1)
         sub(/ +$/, "", row)
         print row
     }' "$DIR/screen"
 }
+
+# pty_states: print each state of each row: what stands between two carriage returns or newlines,
+# without escape sequences.
+pty_states() { sed 's/\x1b\[?7[hl]//g; s/\x1b\[J//g' "$DIR/screen" | tr '\r' '\n'; }
 
 pty_resize() { stty -F "$(<"$DIR/tty")" cols "$1"; }
 

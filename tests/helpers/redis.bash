@@ -9,8 +9,10 @@
 #     redis_cli COMMAND...                     send the server a command, and print the reply
 #     redis_user NAME [RIGHT...]               create a user with the rights that the manual says
 #                                              rlock needs, and with RIGHTs; its password is SECRET
-#     redis_allow_inspection NAME              give that user the rights for status, list and break
+#     redis_allow_inspection NAME              add the manual's rights for status and break
 #     redis_monitor FILE                       write all commands that the server gets to FILE
+#     redis_load_scripts                       make the server know rlock's scripts, as it does when
+#                                              rlock has used it before
 #
 # A server that setup() starts ends with the test. A server that setup_file() starts serves all
 # tests of the file, and teardown_file() has to call redis_stop. NAME is `redis` by default.
@@ -83,8 +85,8 @@ redis_settled() { dead "$REDIS_PID" || redis_answers; }
 
 redis_restart() { redis_launch; }
 
-# A paused server can't end, so it gets CONT as well, and before TERM: after TERM the pid may be
-# gone.
+# A paused server can't handle TERM, so redis_stop continues it with CONT. CONT comes first: after
+# TERM a running server may end before CONT is sent, and kill would fail.
 redis_stop() {
     kill -CONT "$REDIS_PID" && kill -TERM "$REDIS_PID" && eventually 10 dead "$REDIS_PID"
 }
@@ -97,12 +99,20 @@ redis_continue() { kill -CONT "$REDIS_PID"; }
 # START, a regular expression, and send it for the user NAME, with RIGHTs added.
 redis_rule() {
     local rule
-    rule=$(sed -n "/^ACL SETUSER $1\$/,/^\.Ed/{/^\.Ed/!p}" "$ROOT/man/rlock.1" | tr '\n' ' ')
+    rule=$(sed -n "/^ACL SETUSER $1\$/,/^\.Ed/{/^\.Ed/!p}" "$ROOT/man/rlock-locks.7" | tr '\n' ' ')
     # shellcheck disable=SC2086
     redis_cli ${rule/SETUSER rlock/SETUSER $2} "${@:3}" >/dev/null
 }
 redis_user() { redis_rule 'rlock on .*' "$@"; }
 redis_allow_inspection() { redis_rule rlock "$@"; }
+
+redis_load_scripts() {
+    local lua=$ROOT/lib/lua script
+    for script in "$lua"/*.lua; do
+        awk -v form=lua -f "$lua/embed.awk" "$lua/reply_codes.tsv" "$script" |
+            redis_cli -x script load >/dev/null
+    done
+}
 
 redis_monitor() {
     redis_cli monitor >"$1" 3>&- &

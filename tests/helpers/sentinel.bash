@@ -35,8 +35,8 @@ sentinel_settled() {
 
 redis_is_linked() { [[ $(redis_cli info replication) == *master_link_status:up* ]]; }
 
-# The test demands each failover. The Sentinels start one by themselves only after 60 s: with a
-# short limit they would take a server that replies late, on a busy machine, for dead.
+# The test demands each failover. The Sentinels start a failover by themselves only after 60 s: with
+# a short limit they would take a server that replies late, on a busy machine, for dead.
 sentinel_fail_over() {
     local commas=${SENTINELS//[^,]/} each
     eventually 20 sentinel_has_moved "$1"

@@ -5,12 +5,12 @@
 # NAME.c owns the structs that NAME.h of the same folder declares: no other file may assign to their
 # fields, or write to them by snprintf() or memset(). OWNERS has the exceptions, one a line: the
 # struct, and the files that may also write it, or * for a struct that callers fill in. With -v
-# strict=1 the script also reports exceptions that no file needs. It ignores structs that a .c file
-# declares.
+# strict=1 the script also reports exceptions that no file needs. The script ignores structs that a
+# .c file declares.
 #
 # The script is no compiler. It follows a chain of names such as a->b[i].c from the declaration of
-# `a` in the same function through the fields of the structs. It doesn't follow a chain that begins
-# with a call.
+# `a` in the same function through the fields of the structs. The script doesn't follow a chain that
+# begins with a call.
 
 function complain(why) {
     printf "%s:%d: %s\n", FILENAME, FNR, why

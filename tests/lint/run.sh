@@ -22,7 +22,7 @@ check() {
 }
 
 # check_with PROGRAM NAME COMMAND...: does what check does, but skips the test if PROGRAM is not
-# installed. In CI (RLOCK_TEST_STRICT=1) it runs the test, which then fails.
+# installed. In CI (RLOCK_TEST_STRICT=1) check_with runs the test, which then fails.
 check_with() {
     program=$1
     shift
@@ -66,9 +66,9 @@ widths() {
          END { exit wide }' $(sources)
 }
 
-# pinned: everything that CI or the tests download is checked, so that nobody can replace it: GitHub
-# actions by their commit, npm packages by their hash (so any registry will do), Debian packages by
-# the signature of Debian's archive.
+# pinned: checks that CI and the tests verify everything that they download, so that nobody can
+# replace it: GitHub actions are named by their commit, npm packages have a hash (so they may come
+# from any registry), and apt checks Debian packages by the signature of Debian's archive.
 pinned() {
     lock=tests/interop/package-lock.json
     ! grep -nE 'uses: ' .github/workflows/*.yml | grep -vE '@[0-9a-f]{40} # v[0-9.]+$' &&

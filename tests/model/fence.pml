@@ -37,8 +37,9 @@
  *            an attempt is over.
  * Further faults:
  *   LOSS=k   At most k times a member forgets K and F, because it restarts without its data.
- *   HLC      A member without a last fence draws a number greater than all that any member has
- *            drawn, because its clock is as late as theirs. Without HLC it draws 1.
+ *   HLC      A member without a last fence draws a number from its clock. The members' clocks
+ *            agree, so the number is greater than all that any member has drawn. Without HLC a
+ *            member without a last fence draws 1.
  *   DELAY    A member that has forgotten its data executes acquire and confirm, but its replies
  *            don't count until every lease that it may have forgotten has ended.
  * Bounds:
@@ -54,12 +55,12 @@
  *   NOT_AFTER        No member executes an acquire after its owner has stopped asking. Then renew
  *                    doesn't need to compare fences on a member that still has the token
  *                    (RENEW_BLINDLY).
- * rlock is built in this way. Each acquire carries a not-after time once the member's clock is
- * known, and an undo is the last request on a connection that rlock abandons. If neither of them
- * reaches the member, and a lock has vanished before its lease ended as well, then the violation of
- * the variant renew-blindly can happen. rlock puts a lock back on a member that has forgotten it by
- * an acquire, which draws a new number, while a majority renews the lease: see the variant
- * lease-no-fence.
+ * rlock is built in this way. Once rlock knows a member's clock, each acquire carries a not-after
+ * time; and when rlock abandons a connection, the last request on it undoes the acquire. rlock
+ * violates CHK_RENEW, as the variant renew-blindly does, only if both fail (the acquire has no
+ * not-after time, and the undo is lost) and, besides, a lock vanishes before its lease ends.
+ * If a member has forgotten the lock while a majority renews the lease, rlock puts the lock back by
+ * an acquire, which draws a new number: see the variant lease-no-fence.
  *
  * Variants with a part left out or changed. expected.tsv tells which check each of them violates:
  *   ONE_PHASE        the client sends no confirm: a majority of acquires is a grant
@@ -76,9 +77,9 @@
  *   NO_KILL          the command isn't killed when its lease ends
  *   NO_CHECK         the command starts even if its lease has ended
  *
- * Left out: locks that owners share. For them rlock's confirm also refuses F = fence, unless the
- * member itself drew that number for the owner. If one owner holds K at a time, the member always
- * did.
+ * Left out: locks that several owners share. For them rlock's confirm also refuses F = fence,
+ * unless the member itself drew this number for the owner. In this model one owner holds K at a
+ * time, so F = fence only if the member drew the number for that owner.
  *
  * Left out, because it can't change the result of a check:
  * - A request that would change nothing stays in flight, as a refused client can only give up.
@@ -141,7 +142,7 @@
 byte K[N];
 byte F[N];
 #ifdef TIMED
-byte lease[N]; /* the lease of the holder with which K expires: 0: the first, 1: the second */
+byte lease[N]; /* K expires at the end of this lease of its holder: 0: the first, 1: the second */
 #define SET_LEASE(n, which) lease[n] = which
 #else
 #define SET_LEASE(n, which) skip

@@ -1,13 +1,13 @@
 #!/bin/sh
-# run: lets spin search all states of fence.pml, for each variant in expected.tsv. Writes TAP.
+# run: lets spin search all states of each variant of the models in expected.tsv. Writes TAP.
 #
 #     tests/model/run.sh [quick|full] [NAME...]
 #
-# quick checks the variants that take two minutes and 2 GB in all; full checks all variants, in half
-# an hour and 5 GB. A variant that should be violated and holds is a failure, too: either the
+# quick checks the variants that take three minutes and 2 GB in all; full checks all variants, in
+# half an hour and 5 GB. A variant that should be violated and holds is a failure, too: either the
 # variant doesn't contain its fault any more, or the check can't find the fault any more. The files
 # that spin writes stay in build/model/NAME/. To see the steps that lead to a violation, run there:
-# spin -t -p -g FLAGS fence.pml
+# spin -t -p -g FLAGS MODEL.pml
 
 set -u
 cd "$(dirname "$0")/../.." || exit 2
@@ -30,9 +30,12 @@ if ! command -v spin >/dev/null; then
     exit
 fi
 
-# search FLAG...: search all states of the variant with these flags, in the current directory.
+# search MODEL FLAG...: search all states of the variant of MODEL.pml with these flags, in the
+# current directory.
 search() {
-    spin -P"${CC:-cc} -E -x c" -a "$@" fence.pml &&
+    model=$1
+    shift
+    spin -P"${CC:-cc} -E -x c" -a "$@" "$model.pml" &&
         ${CC:-cc} -w -O1 -DSAFETY -DMEMLIM=$memory_mb -o pan pan.c &&
         timeout --kill-after 5 $time_limit ./pan -m5000 -w22
 }
@@ -50,7 +53,7 @@ verdict() {
     fi
 }
 
-# check NAME EXPECTED FLAG...: search the variant, and print a line of TAP.
+# check NAME EXPECTED MODEL FLAG...: search the variant of MODEL.pml, and print a line of TAP.
 check() {
     name=$1 expected=$2 dir=build/model/$1
     shift 2
@@ -75,7 +78,7 @@ n=0
 n_failed=0
 only=" $* "
 tab=$(printf '\t')
-while IFS="$tab" read -r set name expected flags; do
+while IFS="$tab" read -r set model name expected flags; do
     case $set in
         quick) ;;
         full) [ "$set_wanted" = full ] || continue ;;
@@ -85,7 +88,7 @@ while IFS="$tab" read -r set name expected flags; do
         case $only in *" $name "*) ;; *) continue ;; esac
     fi
     # shellcheck disable=SC2086 # words
-    check "$name" "$expected" $flags
+    check "$name" "$expected" "$model" $flags
 done <tests/model/expected.tsv
 
 echo "1..$n"

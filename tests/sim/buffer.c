@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* buffer: bytes that grow at one end and are taken from the other; and texts of any bytes. */
+/* buffer: queues of bytes, and strings of a known length. */
 #include "buffer.h"
 
 #include <stdarg.h>

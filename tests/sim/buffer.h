@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* buffer: bytes that grow at one end and are taken from the other; and texts of any bytes. */
+/*
+ * buffer: a struct buffer is a queue of bytes: callers add bytes at its end, and take bytes from
+ * its beginning. A struct text is a string of a known length, which may contain any bytes.
+ */
 #ifndef BUFFER_H
 #define BUFFER_H
 

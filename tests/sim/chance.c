@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* chance: random numbers by a seed: the same seed, the same numbers. */
+/* chance: pseudo-random numbers; the same seed gives the same numbers in each run. */
 #include "chance.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ int64_t random_log(int64_t low, int64_t high)
     return (int64_t)((double)low * pow((double)high / (double)low, part));
 }
 
-/* splitmix64: neighbouring seeds begin far from each other. */
+/* splitmix64: gives seeds such as 1 and 2 states that differ in about half of their bits. */
 static uint64_t scramble(uint64_t x)
 {
     x += UINT64_C(0x9e3779b97f4a7c15);

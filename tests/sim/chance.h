@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* chance: random numbers by a seed: the same seed, the same numbers. */
+/* chance: pseudo-random numbers; the same seed gives the same numbers in each run. */
 #ifndef CHANCE_H
 #define CHANCE_H
 

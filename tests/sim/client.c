@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* client: a simulated user of the library: a process that takes locks, works, gives them back. */
+/* client: a simulated process that acquires locks, runs a command, and releases the locks. */
 #include "client.h"
 
 #include "oracle.h"
@@ -16,9 +16,12 @@
 #define CONNECT_MS 1000
 #define RELEASE_MS 2000
 #define KEYS_TOGETHER 3
-#define BREAK_LATEST_US (60 * SECOND) /* rlock_break()'s request arrives so late at most */
+#define BREAK_LATEST_US (60 * SECOND) /* a request of rlock_break() arrives no later than this */
 
-/* A client's process. When it is killed, another takes its place, as cron would start it. */
+/*
+ * A client's process. When the process is killed, another one takes its place, as cron would start
+ * it.
+ */
 struct client {
     struct process process;
     struct claim *claim; /* the lease that the client believes to hold; NULL: none */
@@ -43,7 +46,7 @@ static int n_clients;
 
 static void start(void *unused, uint64_t tag);
 
-/* ---- faults ---- */
+/* ---- faults that hit a client ---- */
 
 static void plan_fault(struct process *process)
 {
@@ -61,8 +64,8 @@ static void carry_fault_out(struct process *process)
 }
 
 /*
- * The client's last request to break the locks may still be on the way. So until it must have
- * arrived, the oracle accepts that leases on these keys are lost.
+ * Ends an attempt to break locks. The client's last request may still be on its way to a server,
+ * for BREAK_LATEST_US at most. Until then the oracle accepts that leases on these keys are lost.
  */
 static void stop_breaking(struct client *client)
 {
@@ -117,6 +120,7 @@ static void draw(struct job *job, int64_t ttl_ms)
                  world.by_name ? "server.example" : "127.0.0.1", SERVER_FIRST_PORT + i);
         job->urls[i] = job->url[i];
     }
+    job->config.size = sizeof job->config;
     job->config.urls = job->urls;
     job->config.n_urls = (size_t)world.n_servers;
     job->config.connect_ms = CONNECT_MS;
@@ -193,7 +197,7 @@ static void run_command(struct client *client, struct rlock *lock,
     rlock_unkeep(lock);
 }
 
-/* As `rlock renew` does: renews the lease by its token, through a second handle. */
+/* Renews the lease by its token and a second handle, as a process `rlock renew` does. */
 static void renew_by_token(struct client *client, const struct job *job, const char *token)
 {
     struct rlock_config config = job->config;
@@ -247,10 +251,10 @@ static void work(struct client *client, const struct job *job, struct rlock *loc
         oracle_died(client->keys);
 }
 
-static void note_obstacle(struct client *client, const struct rlock_error *err)
+static void note_obstacle(struct client *client, const struct rlock_obstacle *obstacle)
 {
-    if (strstr(err->text, "may stay taken") != NULL)
-        oracle_died(client->keys); /* rlock_acquire() warns: a lost request may hold the lock */
+    if (obstacle->in_doubt)
+        oracle_died(client->keys); /* a request without a reply may have taken the lock */
 }
 
 /* Draws how long to wait for the lock: not at all, for some time, or without end. */
@@ -270,11 +274,14 @@ static void check_return(const struct client *client, struct rlock_deadline dead
                          const struct rlock_timing *timing)
 {
     int64_t latest_ms = deadline.at_ms + timing->renew_ms + 2 * timing->reply_ms + CONNECT_MS;
+    /* The clock is read before troubled_us: a fault may hit the client in rlock_clock_ms(), and set
+     * troubled_us. */
+    int64_t now_ms = rlock_clock_ms();
 
     if (deadline.at_ms != 0 && deadline.at_ms != RLOCK_NEVER &&
-        client->process.troubled_us < engine_now() - 25 * SECOND && rlock_clock_ms() > latest_ms)
+        client->process.troubled_us < engine_now() - 25 * SECOND && now_ms > latest_ms)
         oracle_fail("late: client %d should have been back %lld ms ago", client->process.id,
-                    (long long)(rlock_clock_ms() - deadline.at_ms));
+                    (long long)(now_ms - deadline.at_ms));
 }
 
 static void take_and_work(struct client *client, struct job *job)
@@ -283,6 +290,7 @@ static void take_and_work(struct client *client, struct job *job)
     struct rlock_error err = {.status = RLOCK_OK};
     int64_t n_before = client->process.n_requests;
     int64_t began_us = engine_now();
+    struct rlock_obstacle obstacle = {.in_doubt = false};
     struct rlock_grant grant;
     struct rlock *lock;
     enum rlock_status st;
@@ -290,19 +298,19 @@ static void take_and_work(struct client *client, struct job *job)
     client->process.token[0] = '\0';
     if (rlock_open(&lock, &job->config, &err) != RLOCK_OK)
         abort();
-    st = rlock_acquire(lock, deadline, &grant, NULL, &err);
+    st = rlock_acquire(lock, deadline, &grant, &obstacle, &err);
     oracle_asked(&client->process, client->process.n_requests - n_before, engine_now() - began_us);
     check_return(client, deadline, &job->config.timing);
     if (st == RLOCK_OK) {
-        oracle_left(&client->process, false);
+        oracle_left(&client->process, st);
         client->claim =
             oracle_granted(&client->process, job->key_bits, job->config.mode, &grant,
                            true_us(client, grant.sent_ms), true_us(client, grant.expires_ms));
         work(client, job, lock, &grant);
     } else {
         trace("client %d: %s: %s", client->process.id, rlock_status_text(st), err.text);
-        note_obstacle(client, &err);
-        oracle_left(&client->process, st < RLOCK_E_USAGE);
+        note_obstacle(client, &obstacle);
+        oracle_left(&client->process, st);
     }
     rlock_close(lock);
 }
@@ -333,7 +341,7 @@ static void break_lock(struct client *client, struct job *job)
     rlock_close(lock);
 }
 
-/* ---- a client's life ---- */
+/* ---- the loop of a client ---- */
 
 static void *live(void *arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * client: a simulated user of the library: a process that takes locks, works, gives them back.
+ * client: a simulated process that acquires locks, runs a command, and releases the locks.
  *
  * The command of a client is only an interval of virtual time. As the guard of rlock does, the
  * client ends the command kill_margin_ms before the lease's end at the latest, even if the process
@@ -24,9 +24,9 @@ struct client_world {
     bool has_breaks; /* some clients break others' locks */
     bool by_name;    /* URLs have host names, which clients have to resolve */
     int64_t pause_most_us;
-    int64_t stop_one_in;    /* one in so many faults stops a client, the others kill it; 0: all */
-    int64_t calls_to_fault; /* about so many system calls to a client's next fault; 0: none */
-    int64_t latest_us;      /* how late a message can arrive */
+    int64_t stop_one_in;    /* one of N faults stops the client, the others kill it; 0: all kill */
+    int64_t calls_to_fault; /* a fault hits a client about every N system calls; 0: no fault */
+    int64_t latest_us;      /* the longest delay of a message in the network */
 };
 
 void client_start_all(const struct client_world *world, int n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* commands: those commands of Redis that the scripts call, over a store. */
+/* commands: executes the Redis commands that rlock's scripts call, on a struct store. */
 #include "commands.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #define SYNTAX_ERROR "-ERR syntax error\r\n"
 #define NO_EXPIRY 0
 
-/* A command that is being carried out. */
+/* The Redis command that is being executed: its words, the store it works on, and its reply. */
 struct call {
     struct store *store;
     const struct text *word;
@@ -25,7 +25,7 @@ static struct text no_text(void)
     return (struct text){"", 0};
 }
 
-/* ---- replies ---- */
+/* ---- writing replies ---- */
 
 static void reply_line(struct call *call, const char *line)
 {
@@ -67,7 +67,7 @@ static void reply_score(struct call *call, double score)
     reply_bulk(call, text_of(text));
 }
 
-/* ---- words ---- */
+/* ---- reading the words of a command ---- */
 
 static bool to_int(struct text text, int64_t *number)
 {
@@ -96,9 +96,9 @@ static bool to_double(struct text text, double *number)
     return *end == '\0' && !isnan(*number);
 }
 
-/* ---- keys ---- */
+/* ---- commands on keys of any type ---- */
 
-/* Finds the command's key; NULL: there is none. False: it has another type; the reply says so. */
+/* Finds the command's key; NULL: no such key. False: it has another type; replies WRONGTYPE. */
 static bool find(struct call *call, enum store_type type, struct store_key **key)
 {
     *key = store_find(call->store, call->word[1]);
@@ -175,7 +175,7 @@ static void run_pexpire(struct call *call)
     }
 }
 
-/* ---- strings ---- */
+/* ---- commands on strings ---- */
 
 static void run_get(struct call *call)
 {
@@ -269,7 +269,10 @@ static void run_incr(struct call *call)
     reply_int(call, number + 1);
 }
 
-/* The part of n elements from `first` to `last`, which count from the end where negative. */
+/*
+ * Returns how many of n elements are between the indexes `first` and `last`, and sets *from to the
+ * first of these. A negative index counts from the end: -1 is the last element.
+ */
 static size_t range(int64_t n, int64_t first, int64_t last, size_t *from)
 {
     first = first < 0 ? first + n : first;
@@ -309,7 +312,7 @@ static void run_strlen(struct call *call)
         reply_int(call, key == NULL ? 0 : (int64_t)key->string.n);
 }
 
-/* ---- hashes ---- */
+/* ---- commands on hashes ---- */
 
 static void run_hset(struct call *call)
 {
@@ -389,7 +392,7 @@ static void run_hdel(struct call *call)
     remove_items(call, STORE_HASH);
 }
 
-/* ---- lists ---- */
+/* ---- commands on lists ---- */
 
 static void run_rpush(struct call *call)
 {
@@ -405,7 +408,7 @@ static void run_rpush(struct call *call)
     changed(call, key);
 }
 
-/* ---- sorted sets ---- */
+/* ---- commands on sorted sets ---- */
 
 static void run_zadd(struct call *call)
 {
@@ -453,7 +456,7 @@ static void run_zcard(struct call *call)
         reply_int(call, key == NULL ? 0 : (int64_t)key->n);
 }
 
-/* The index of the member that word 2 names. -1: there is none, and the reply was written. */
+/* Returns the index of the member that word 2 names. -1: no such member; the reply is written. */
 static int64_t find_member(struct call *call, struct store_key **key)
 {
     int64_t at;
@@ -530,7 +533,7 @@ static bool to_bound(struct text text, struct bound *bound)
     return to_double(text, &bound->score);
 }
 
-/* The members from `from` on whose scores lie between the two bounds; returns how many. */
+/* Returns how many members have scores between the bounds; *from is the index of the first. */
 static size_t between(const struct store_key *key, struct bound low, struct bound high,
                       size_t *from)
 {
@@ -609,7 +612,7 @@ static void run_zrangebyscore(struct call *call)
     reply_members(call, key, from, n, with_scores);
 }
 
-/* ---- the table of commands ---- */
+/* ---- finding the function that executes a command ---- */
 
 static const struct {
     const char *name;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * commands: those commands of Redis that the scripts call, over a store.
+ * commands: executes the Redis commands that rlock's scripts call, on a struct store.
  *
- * Replies are bytes of RESP2, as a server sends them; also to a script, for which script.c turns
- * them into values of Lua. replay.c compares each command with a real server's.
+ * Replies are bytes of RESP2, as a server sends them. When a script calls a command, script.c turns
+ * these bytes into values of Lua. replay.c compares each command with that of a real server.
  */
 #ifndef COMMANDS_H
 #define COMMANDS_H

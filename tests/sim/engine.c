@@ -43,7 +43,7 @@ static struct {
     size_t n_free_stacks;
 } engine;
 
-/* ---- events ---- */
+/* ---- the queue of events, and virtual time ---- */
 
 int64_t engine_now(void)
 {
@@ -120,7 +120,7 @@ void engine_stop(void)
     engine.is_stopping = true;
 }
 
-/* ---- coroutines ---- */
+/* ---- running coroutines ---- */
 
 static void *take_stack(void)
 {
@@ -153,7 +153,7 @@ static void run_body(void)
     swapcontext(&task->context, &engine.context);
 }
 
-/* An event: the wait number `tag` of a task is over. */
+/* Lets a task run on when its wait with the number `tag` has ended, unless it has begun another. */
 static void resume(void *arg, uint64_t tag)
 {
     struct task *task = arg;
@@ -224,7 +224,7 @@ void task_wake(struct task *task)
         engine_at(engine.now_us, resume, task, task->n_waits);
 }
 
-/* ---- the trace ---- */
+/* ---- printing the trace ---- */
 
 bool trace_is_on;
 

@@ -23,7 +23,8 @@
 /* engine_now: the true time, in microseconds since the world began. No client's clock shows it. */
 int64_t engine_now(void);
 
-/* engine_at: call run(arg, tag) at `at_us`; for equal times in the order of these calls. */
+/* engine_at: call run(arg, tag) at `at_us`. Actions for the same time run in the order of the
+ * calls of engine_at(). */
 typedef void engine_action(void *arg, uint64_t tag);
 void engine_at(int64_t at_us, engine_action *run, void *arg, uint64_t tag);
 
@@ -31,15 +32,15 @@ void engine_at(int64_t at_us, engine_action *run, void *arg, uint64_t tag);
 void engine_run(int64_t end_us);
 void engine_stop(void);
 
-/* ---- coroutines ---- */
+/* ---- running coroutines ---- */
 
 struct process;
 struct task;
 
-/* task_start: a coroutine of a process (process.h) that begins with body(arg), now. */
+/* task_start: start a coroutine of the process (process.h), which calls body(arg) now. */
 struct task *task_start(struct process *process, void *(*body)(void *), void *arg);
 
-/* task_current: the coroutine that runs; NULL: none does, an event is carried out. */
+/* task_current: the coroutine that runs; NULL: the engine carries out an event. */
 struct task *task_current(void);
 struct process *task_process(const struct task *task);
 bool task_has_ended(const struct task *task);
@@ -52,7 +53,7 @@ bool task_has_ended(const struct task *task);
 void task_wait(int64_t until_us);
 void task_wake(struct task *task);
 
-/* ---- the trace ---- */
+/* ---- printing the trace ---- */
 
 /* trace: if `trace_is_on`, print a line that begins with the virtual time. */
 extern bool trace_is_on;

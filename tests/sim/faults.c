@@ -27,11 +27,13 @@ enum fault {
     STOPPED_CLIENTS = 1 << 10,
     KILLED_CLIENTS = 1 << 11,
     BREAKS = 1 << 12,
-    CROWD = 1 << 13 /* many clients */
+    CROWD = 1 << 13,          /* many clients */
+    FLUSHED_SCRIPTS = 1 << 14 /* SCRIPT FLUSH: the server doesn't know the scripts any more */
 };
 
-#define SERVER_FAULTS \
-    (STOPPED_SERVER | RESTARTED_SERVER | EMPTIED_SERVER | FAILED_OVER | CLOCK_BACK | CLOCK_FORWARD)
+#define SERVER_FAULTS                                                                \
+    (STOPPED_SERVER | RESTARTED_SERVER | EMPTIED_SERVER | FAILED_OVER | CLOCK_BACK | \
+     CLOCK_FORWARD | FLUSHED_SCRIPTS)
 
 static const struct family {
     const char *name;
@@ -62,6 +64,10 @@ static const struct family {
     {"quorum, all at once", 3,
      LOSSY_NETWORK | PARTED_NETWORK | STOPPED_SERVER | EMPTIED_SERVER | RESTARTED_SERVER |
          STOPPED_CLIENTS | KILLED_CLIENTS | LATE_MESSAGES},
+    {"flushed scripts", 1, FLUSHED_SCRIPTS},
+    {"flushed scripts, lossy network", 1,
+     FLUSHED_SCRIPTS | LATE_MESSAGES | LOSSY_NETWORK | SLOW_SCRIPTS | STOPPED_CLIENTS},
+    {"quorum, flushed scripts", 3, FLUSHED_SCRIPTS | LATE_MESSAGES},
 };
 
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
@@ -69,7 +75,7 @@ static const struct family {
 static struct {
     const struct family *family;
     int64_t ttl_us;     /* the longest TTL */
-    int64_t between_us; /* the time from one fault of a server to the next, about */
+    int64_t between_us; /* about this time passes from one fault of a server to the next */
 } world;
 
 int faults_family_of(uint64_t seed)
@@ -87,9 +93,9 @@ static bool has(unsigned fault)
     return (world.family->faults & fault) != 0;
 }
 
-/* ---- faults of servers ---- */
+/* ---- faults that hit a server ---- */
 
-/* Another program's keys, which lie where rlock could run into them. */
+/* Creates keys of another program, with names that a faulty rlock could take for its own. */
 static void plant_foreign_keys(struct server *server)
 {
     static const char *const names[] = {"lock99", "{lock0}:rlock:other", "lock0:rlock:fence",
@@ -106,8 +112,9 @@ static void plant_foreign_keys(struct server *server)
 }
 
 /*
- * If the only server has lost keys, other clients may be granted the locks while the old leases
- * last, and the oracle must accept that. In a quorum the other members still have the keys.
+ * Tells the oracle that a server has lost keys. The only server of a world may then grant the locks
+ * to other clients although the old leases last, and the oracle must accept that. In a quorum it
+ * must not, as the other members still have the keys.
  */
 static void note_loss(void)
 {
@@ -142,6 +149,9 @@ static void hit(struct server *server, unsigned fault)
         server_restart(server, for_us, SERVER_LOSES_LATEST, is_silent);
         note_loss();
         break;
+    case FLUSHED_SCRIPTS:
+        server_flush_scripts(server);
+        break;
     case CLOCK_BACK:
         server_step_clock(server, -random_log(MS, 3600 * SECOND));
         break;
@@ -164,13 +174,13 @@ static void hit_a_server(void *unused, uint64_t tag)
               NULL, tag);
 }
 
-/* ---- the network ---- */
+/* ---- drawing what the network does ---- */
 
-static void draw_weather(int64_t latest_us)
+static void draw_conditions(int64_t latest_us)
 {
     bool is_lossy = has(LOSSY_NETWORK);
 
-    net_weather = (struct net_weather){
+    net_conditions = (struct net_conditions){
         .delay_us = random_log(20, 5 * MS),
         .jitter_us = random_log(1, 10 * MS),
         .loss_one_in = is_lossy ? random_log(20, 1000) : 0,
@@ -183,13 +193,13 @@ static void draw_weather(int64_t latest_us)
     };
 }
 
-/* ---- a world ---- */
+/* ---- drawing and running a world ---- */
 
 static void draw_servers(void)
 {
     /*
-     * how far a server's clock may be from the true time. A server that has lost its last fence
-     * makes the next one from its clock, so fences only rise if the clocks are close together
+     * A server's clock differs from the true time by at most this. A server that has lost its last
+     * fence makes the next one from its clock, so fences only rise if the clocks nearly agree.
      */
     int64_t apart_us = has(EMPTIED_SERVER) ? 200 * MS : 20 * SECOND;
     int i;
@@ -237,12 +247,13 @@ void faults_run_world(uint64_t seed, int family)
     world.between_us = random_log(2 * SECOND, 60 * SECOND);
     oracle = (struct oracle_world){
         .is_quorum = clients.n_servers > 1,
-        .is_reliable = (world.family->faults & ~(unsigned)(LATE_MESSAGES | BREAKS)) == 0,
+        .is_reliable =
+            (world.family->faults & ~(unsigned)(LATE_MESSAGES | BREAKS | FLUSHED_SCRIPTS)) == 0,
         .latest_us = clients.latest_us,
         .ttl_ms = clients.ttl_most_ms,
         .n_keys = clients.n_keys,
         .has_sets = clients.has_sets};
-    draw_weather(clients.latest_us);
+    draw_conditions(clients.latest_us);
     draw_servers();
     oracle_start(&oracle);
     n = draw_count();

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * faults: the families of worlds: what can go wrong in each, and how often.
+ * faults: the families of simulated worlds: which faults the worlds of each family have.
  *
- * A world is drawn by its seed: how many clients, which TTLs, how bad the network is. Faults of
- * servers come at random times; those of clients at random calls, see process.h.
+ * A world is one simulated run: servers, clients, and the network between them. Its seed decides
+ * the rest: how many clients, which TTLs, how bad the network is, and when faults come. A fault
+ * hits a server at a random time, and a client just before one of its system calls (process.h).
  */
 #ifndef FAULTS_H
 #define FAULTS_H
 
 #include <stdint.h>
 
-/* faults_family_of: the family of a seed. faults_family_name: NULL: no family has this number. */
+/* faults_family_of: the family of a seed. faults_family_name: the name of a family, or NULL. */
 int faults_family_of(uint64_t seed);
 const char *faults_family_name(int family);
 
-/* faults_run_world: a world from begin to end, once in a process: it frees nothing. */
+/*
+ * faults_run_world: draw a world of this family from the seed, and run it to its end. Call it only
+ * once in a process: it frees nothing.
+ */
 void faults_run_world(uint64_t seed, int family);
 
 #endif

@@ -49,7 +49,7 @@ int __real_close(int fd);
 ssize_t __real_read(int fd, void *bytes, size_t n);
 ssize_t __real_write(int fd, const void *bytes, size_t n);
 
-/* ---- descriptors ---- */
+/* ---- opening and closing descriptors ---- */
 
 static int open_file(enum file_kind kind)
 {
@@ -106,7 +106,7 @@ int __wrap_close(int fd)
     return 0;
 }
 
-/* ---- clocks and chance ---- */
+/* ---- replacing clocks and random numbers ---- */
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *at);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *at)
@@ -136,7 +136,7 @@ ssize_t __wrap_getrandom(void *bytes, size_t n, unsigned flags)
     return (ssize_t)n;
 }
 
-/* ---- waiting ---- */
+/* ---- replacing poll(2) and epoll ---- */
 
 static short ready_events(const struct pollfd *asked)
 {
@@ -200,7 +200,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
     return n_ready;
 }
 
-/* Fails, as without free descriptors: the library must then connect without epoll, see socket.c. */
+/* Fails with EMFILE: the simulation has no epoll, and socket.c then connects by poll(2) alone. */
 int __wrap_epoll_create1(int flags);
 int __wrap_epoll_create1(int flags)
 {
@@ -209,7 +209,7 @@ int __wrap_epoll_create1(int flags)
     return -1;
 }
 
-/* ---- sockets ---- */
+/* ---- replacing calls on sockets ---- */
 
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_socket(int domain, int type, int protocol)
@@ -268,7 +268,8 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
         errno = EPIPE;
         return -1;
     }
-    if (n > 1 && net_weather.is_crowded && random_one_in(64)) /* the send buffer is nearly full */
+    if (n > 1 && net_conditions.is_crowded &&
+        random_one_in(64)) /* the send buffer is nearly full */
         n = (size_t)random_range(1, (int64_t)n - 1);
     net_send(link, NET_TO_SERVER, bytes, n, 0);
     return (ssize_t)n;
@@ -293,7 +294,7 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags)
     return (ssize_t)n;
 }
 
-/* ---- pipes ---- */
+/* ---- replacing calls on pipes ---- */
 
 int __wrap_pipe2(int fd[2], int flags);
 int __wrap_pipe2(int fd[2], int flags)
@@ -347,9 +348,9 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t n)
     return (ssize_t)n;
 }
 
-/* ---- threads ---- */
+/* ---- replacing pthreads(7) ---- */
 
-/* What a pthread_t stands for here. */
+/* A simulated thread; the library's pthread_t is a pointer to it. */
 struct thread {
     void *(*body)(void *);
     void *arg;
@@ -404,9 +405,9 @@ int __wrap_pthread_detach(pthread_t id)
     return 0;
 }
 
-/* ---- names ---- */
+/* ---- looking host names up ---- */
 
-/* A name server answers after a while, sometimes a long one, and knows each server by its port. */
+/* Resolves each name to 127.0.0.1, after up to 2 ms or, once in 100 times, up to 3 s. */
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                        struct addrinfo **list);
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,

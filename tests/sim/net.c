@@ -12,7 +12,7 @@
 #define TROUBLE_US (50 * MS) /* a packet that takes longer counts as a fault that hits the client */
 #define PARTS_MAX 64
 
-struct net_weather net_weather;
+struct net_conditions net_conditions;
 
 /* Bytes that are on their way. */
 struct segment {
@@ -51,17 +51,17 @@ static int64_t parted_until(const struct link *link)
     return until;
 }
 
-/* Draws when a packet arrives that is sent at `sent_us`. A lost packet arrives when sent again. */
+/* Draws when a packet sent at `sent_us` arrives. A lost packet arrives when TCP sends it again. */
 static int64_t arrival(struct link *link, enum net_way way, int64_t sent_us)
 {
-    int64_t at = sent_us + net_weather.delay_us + random_below(net_weather.jitter_us + 1);
+    int64_t at = sent_us + net_conditions.delay_us + random_below(net_conditions.jitter_us + 1);
     int64_t parted = parted_until(link);
 
-    if (net_weather.loss_one_in > 0 && random_one_in(net_weather.loss_one_in))
+    if (net_conditions.loss_one_in > 0 && random_one_in(net_conditions.loss_one_in))
         at += RETRANSMIT_US << random_below(4);
-    if (net_weather.late_one_in > 0 && random_one_in(net_weather.late_one_in))
-        at += random_log(10 * MS, net_weather.late_us);
-    /* TCP doubles its pauses: at most as late after `parted` as `parted` is after `sent_us` */
+    if (net_conditions.late_one_in > 0 && random_one_in(net_conditions.late_one_in))
+        at += random_log(10 * MS, net_conditions.late_us);
+    /* TCP doubles its pauses, so it sends again within twice the time that the parting lasts */
     if (parted > at)
         at = parted + random_below(parted - sent_us + 1);
     if (at > sent_us + TROUBLE_US)
@@ -76,9 +76,9 @@ static void plan_end(struct link *link)
 {
     enum net_way way = (enum net_way)random_below(NET_WAYS);
 
-    if (net_weather.reset_one_in > 0 && random_one_in(net_weather.reset_one_in))
+    if (net_conditions.reset_one_in > 0 && random_one_in(net_conditions.reset_one_in))
         link->bytes_to_reset[way] = random_log(1, way == NET_TO_SERVER ? 40000 : 2000);
-    if (net_weather.cut_one_in > 0 && random_one_in(net_weather.cut_one_in))
+    if (net_conditions.cut_one_in > 0 && random_one_in(net_conditions.cut_one_in))
         link->bytes_to_cut[way] = random_log(1, way == NET_TO_SERVER ? 40000 : 2000);
 }
 
@@ -133,7 +133,7 @@ struct link *net_connect(struct process *process, struct server *server)
     return link;
 }
 
-/* A box on the way (a firewall) has forgotten the connection, and resets it for both ends. */
+/* Resets the connection for both ends, as a firewall does that has forgotten the connection. */
 static void reset_on_the_way(struct link *link)
 {
     trace("client %d: connection to server %d reset", link->process->id,
@@ -142,7 +142,7 @@ static void reset_on_the_way(struct link *link)
     engine_at(engine_now() + random_below(5 * MS), end_for_server, link, 0);
 }
 
-/* How many of n bytes get through, before the connection is reset or cut. */
+/* Returns how many of n bytes arrive. Resets or cuts the connection where that is planned. */
 static size_t pass(struct link *link, enum net_way way, size_t n)
 {
     if (link->bytes_to_cut[way] < 0)
@@ -201,7 +201,7 @@ void net_send(struct link *link, enum net_way way, const char *bytes, size_t n, 
 
 void net_reset_by_client(struct link *link)
 {
-    bool overtakes = net_weather.drops_at_reset && random_one_in(2);
+    bool overtakes = net_conditions.drops_at_reset && random_one_in(2);
 
     link->is_closed_by_client = true;
     link->waiter = NULL;

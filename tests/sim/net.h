@@ -2,9 +2,10 @@
 /*
  * net: connections between the simulated clients and servers, and what goes wrong on the way.
  *
- * The bytes of one direction arrive in their order, but those of two connections in any order. A
- * lost packet is one that comes a time-out of TCP later. A connection can be reset behind any byte,
- * or be cut, so that nothing arrives and neither end hears of it.
+ * The bytes of one direction of a connection arrive in their order; bytes of different connections
+ * arrive in any order. A lost packet arrives one or more retransmission time-outs of TCP later. A
+ * connection can be reset behind any byte, or be cut: then nothing arrives any more, and neither
+ * end learns of it.
  */
 #ifndef NET_H
 #define NET_H
@@ -15,19 +16,19 @@
 struct server;
 
 /* What the network does to packets. faults.c draws it for each world. Times in microseconds. */
-struct net_weather {
+struct net_conditions {
     int64_t delay_us;    /* least time for one way */
-    int64_t jitter_us;   /* at most so much is added to delay_us */
-    int64_t loss_one_in; /* one packet in so many is lost; 0: none */
-    int64_t late_one_in; /* one packet in so many is late, by up to late_us; 0: none */
+    int64_t jitter_us;   /* each packet takes up to this much longer than delay_us */
+    int64_t loss_one_in; /* one packet in N is lost; 0: none */
+    int64_t late_one_in; /* one packet in N is late, by up to late_us; 0: none */
     int64_t late_us;
-    int64_t reset_one_in; /* one connection in so many is reset behind some byte; 0: none */
-    int64_t cut_one_in;   /* one connection in so many is cut behind some byte; 0: none */
+    int64_t reset_one_in; /* one connection in N is reset behind some byte; 0: none */
+    int64_t cut_one_in;   /* one connection in N is cut behind some byte; 0: none */
     bool is_crowded;      /* send(2) of a client may accept only a part of the bytes */
     bool drops_at_reset;  /* when one end resets, the bytes on their way may be lost */
 };
 
-extern struct net_weather net_weather;
+extern struct net_conditions net_conditions;
 
 enum net_way { NET_TO_SERVER, NET_TO_CLIENT, NET_WAYS };
 
@@ -41,9 +42,9 @@ struct link {
     bool is_closed_by_server;
     struct buffer received;           /* bytes that the client has yet to read */
     struct task *waiter;              /* the client's coroutine that polls the link; NULL: none */
-    int64_t arrives_us[NET_WAYS];     /* when the last byte that was sent arrives */
-    int64_t bytes_to_reset[NET_WAYS]; /* after so many more bytes the link is reset; 0: never */
-    int64_t bytes_to_cut[NET_WAYS];   /* after so many more bytes it is cut; 0: never; -1: it was */
+    int64_t arrives_us[NET_WAYS];     /* when the byte that was sent last arrives */
+    int64_t bytes_to_reset[NET_WAYS]; /* the link is reset after N more bytes; 0: never */
+    int64_t bytes_to_cut[NET_WAYS];   /* the link is cut after N more; 0: never; -1: it was cut */
     void *session;                    /* struct session of server.c; NULL: not accepted */
 };
 
@@ -54,8 +55,8 @@ struct link *net_connect(struct process *process, struct server *server);
 void net_send(struct link *link, enum net_way way, const char *bytes, size_t n, int64_t not_before);
 
 /*
- * net_reset_by_client, net_reset_by_server: this end has closed the link. The other end gets the
- * reset later, or never if `is_silent`.
+ * net_reset_by_client, net_reset_by_server: this end has closed the link. The peer gets the reset
+ * later, or never if `is_silent`.
  */
 void net_reset_by_client(struct link *link);
 void net_reset_by_server(struct link *link, bool is_silent);

@@ -16,10 +16,10 @@
 #define WAITERS_MAX 8192
 #define GIVEN_UP_MAX 64
 #define CHANGES_MAX 512
-#define FORGET_US (25 * SECOND) /* so long after a fault a waiter is left out of the checks */
-#define STUCK_US (10 * SECOND)  /* so long 20 dead waiters in a row may keep a lock ungranted */
+#define FORGET_US (25 * SECOND) /* the oracle ignores a waiter for this long after a fault hit it */
+#define STUCK_US (10 * SECOND)  /* 20 dead waiters in a row delay the next grant for this long */
 #define TICK_US (SECOND / 2)
-#define KEYS_PER_LOCK 6
+#define KEYS_PER_LOCK 3
 
 /* A lease that a client believes to hold. */
 struct claim {
@@ -61,9 +61,9 @@ static struct {
     struct waiter waiter[WAITERS_MAX];
     size_t n_waiters; /* entries from this index on were never used */
     struct fences fences[ORACLE_KEYS_MAX];
-    int64_t void_until_us[ORACLE_KEYS_MAX];
+    int64_t void_until_us[ORACLE_KEYS_MAX]; /* leases last confirmed before this may be lost */
     int n_breaks[ORACLE_KEYS_MAX];          /* how many clients are about to break the lock */
-    int64_t busy_until_us[ORACLE_KEYS_MAX]; /* until then a waiter may go without the lock */
+    int64_t busy_until_us[ORACLE_KEYS_MAX]; /* until this time the lock may be held */
     struct {
         char token[RLOCK_TOKEN_BYTES + 1];
         int64_t at_us;
@@ -108,7 +108,7 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* ---- leases ---- */
+/* ---- checking leases and fences ---- */
 
 static bool is_live(const struct claim *claim)
 {
@@ -211,7 +211,7 @@ void oracle_renewed(struct claim *claim, int64_t sent_us, int64_t expires_us)
     claim->sent_us = sent_us;
     claim->expires_us = expires_us;
     for (key = 0; key < oracle.world.n_keys; key++)
-        if ((claim->keys >> key & 1) && is_live(claim)) { /* the client may read this late */
+        if ((claim->keys >> key & 1) && is_live(claim)) { /* not if the reply was read too late */
             check_overlap(claim, key);
             oracle.busy_until_us[key] = later(oracle.busy_until_us[key], expires_us);
         }
@@ -271,7 +271,7 @@ void oracle_asked(struct process *process, int64_t n_requests, int64_t waited_us
                     (double)waited_us / 1e6);
 }
 
-/* ---- the queue ---- */
+/* ---- checking the order of the queue ---- */
 
 static bool is_untroubled(const struct waiter *waiter)
 {
@@ -320,14 +320,18 @@ static void forget_waiter(const char *token)
             oracle.waiter[i].token[0] = '\0';
 }
 
-void oracle_left(struct process *process, bool is_sure)
+void oracle_left(struct process *process, enum rlock_status st)
 {
+    bool must_hold_none = st != RLOCK_OK && (st < RLOCK_E_USAGE || oracle.world.is_reliable);
     size_t i;
 
     for (i = 0; i < oracle.n_waiters; i++)
         if (oracle.waiter[i].process == process)
             oracle.waiter[i].token[0] = '\0';
-    if (is_sure && process->token[0] != '\0')
+    if (process->token[0] != '\0')
+        memcpy(process->left[process->n_left++ % PROCESS_LEFT_MAX], process->token,
+               sizeof process->token);
+    if (must_hold_none && process->token[0] != '\0')
         oracle_gave_up(process->token);
 }
 
@@ -346,9 +350,9 @@ static void check_order(const struct server *server, const struct process *proce
     }
 }
 
-/* ---- commands ---- */
+/* ---- watching commands of clients ---- */
 
-/* The number of a key by its name: 3 for "lock3". */
+/* Returns the number in a key's name: 3 for "lock3". */
 static int key_number(struct text name)
 {
     return text_starts(name, "lock") ? atoi(name.at + 4) : 0;
@@ -365,36 +369,53 @@ static int64_t ticket_of(const struct buffer *reply)
     return strtoll(at, NULL, 10);
 }
 
-static void watch_acquire(struct server *server, struct process *client, const struct text *word,
-                          const struct buffer *reply)
+/*
+ * True if the call of rlock_acquire() with this token has returned: then the request comes late,
+ * and the client waits no more by this token.
+ */
+static bool has_left(const struct process *client, const char *token)
 {
-    int code = atoi(strchr(reply->at, ':') + 1);
+    size_t i;
 
-    bool is_fifo = text_is(word[KEYS_PER_LOCK + 8], "fifo");
-    bool is_newest = text_is(word[KEYS_PER_LOCK + 8], "newest");
+    for (i = 0; i < PROCESS_LEFT_MAX && i < client->n_left; i++)
+        if (strcmp(client->left[i], token) == 0)
+            return true;
+    return false;
+}
+
+static void watch_acquire(struct server *server, struct process *client, const struct text *word,
+                          size_t n, const struct buffer *reply)
+{
+    bool is_usual_grant = reply->at[0] == '$'; /* the reply is the fence alone */
+    int code = is_usual_grant ? REPLY_OK : atoi(strchr(reply->at, ':') + 1);
+    bool is_fifo = text_is(word[KEYS_PER_LOCK + 5], "fifo");
+    bool is_newest = text_is(word[KEYS_PER_LOCK + 5], "newest");
     char token[RLOCK_TOKEN_BYTES + 1] = "";
-    bool has_ticket = word[KEYS_PER_LOCK + 9].n > 0;
-    int64_t ticket = has_ticket ? strtoll(word[KEYS_PER_LOCK + 9].at, NULL, 10) : INT64_MAX;
+    bool has_ticket = n > KEYS_PER_LOCK + 8 && word[KEYS_PER_LOCK + 8].n > 0;
+    int64_t ticket = has_ticket ? strtoll(word[KEYS_PER_LOCK + 8].at, NULL, 10) : INT64_MAX;
     const struct waiter *waiter;
     int key = key_number(word[3]);
+    bool is_waiting;
 
     memcpy(token, word[KEYS_PER_LOCK + 3].at, RLOCK_TOKEN_BYTES);
-    memcpy(client->token, token, sizeof token);
-    if (code == REPLY_HELD && is_fifo)
+    is_waiting = !has_left(client, token);
+    if (is_waiting)
+        memcpy(client->token, token, sizeof token);
+    if (code == REPLY_HELD && is_fifo && is_waiting)
         add_waiter(token, server, client, key, has_ticket ? ticket : ticket_of(reply));
     if (code != REPLY_OK)
         return;
-    waiter = find_waiter(token, server); /* the reply with the client's ticket may have been lost */
+    waiter = find_waiter(token, server); /* has the ticket even if the client's reply was lost */
     if (waiter != NULL && waiter->ticket < ticket)
         ticket = waiter->ticket;
-    /* the same token again: a repeated attempt, whose first grant was checked already */
+    /* If the token was granted before, the client repeats an attempt that is checked already. */
     if ((is_fifo || is_newest) && strcmp(client->granted, token) != 0)
         check_order(server, client, key, ticket);
     memcpy(client->granted, token, sizeof token);
     forget_waiter(token);
 }
 
-/* May a script with the keys `key` write `name`? Only its own keys, and their wake-up lists. */
+/* A script may write all keys of the locks whose n keys it was called with; is this one of them? */
 static bool may_write(const struct text *key, size_t n, const char *name)
 {
     size_t i;
@@ -402,8 +423,7 @@ static bool may_write(const struct text *key, size_t n, const char *name)
     for (i = 0; i < n; i++) {
         if (text_is(key[i], name))
             return true;
-        if (i % KEYS_PER_LOCK == 2 && strncmp(name, key[i].at, key[i].n - 5) == 0 &&
-            strncmp(name + key[i].n - 5, "wake:", 5) == 0)
+        if (i % KEYS_PER_LOCK == 2 && strncmp(name, key[i].at, key[i].n - strlen("queue")) == 0)
             return true;
     }
     return false;
@@ -426,7 +446,7 @@ static void check_changes(const struct text *key, size_t n)
     oracle.n_changes = 0;
 }
 
-/* Traces a command and its reply, cut short; of a script only the name and the arguments. */
+/* Traces the beginning of a command and of its reply; of a script only the arguments. */
 static void trace_command(const struct server *server, const struct process *client,
                           const struct text *word, size_t n, const struct buffer *reply)
 {
@@ -434,7 +454,7 @@ static void trace_command(const struct server *server, const struct process *cli
     size_t used = 0;
     size_t i;
 
-    for (i = n > 3 ? 9 : 0; i < n && used < 200; i++)
+    for (i = n > 3 ? 3 + KEYS_PER_LOCK : 0; i < n && used < 200; i++)
         used += (size_t)snprintf(line + used, 100, " %.*s", (int)(word[i].n < 90 ? word[i].n : 90),
                                  word[i].at);
     used += (size_t)snprintf(line + used, 100, " -> %.*s", (int)(reply->n < 90 ? reply->n : 90),
@@ -459,14 +479,14 @@ static void watch_command(struct server *server, struct process *client, const s
         return;
     check_changes(word + 3, n_keys);
     script = text_is(word[0], "EVAL") ? script_number(word[1]) : script_number_of_sha1(word[1]);
-    if (n_keys == KEYS_PER_LOCK && reply->at[0] == '*' &&
+    if (n_keys == KEYS_PER_LOCK && reply->at[0] != '-' &&
         script == script_number_of_sha1(text_of(sha1_acquire)))
-        watch_acquire(server, client, word, reply);
+        watch_acquire(server, client, word, n, reply);
     if (n_keys == KEYS_PER_LOCK && script == script_number_of_sha1(text_of(sha1_release)) &&
-        word[KEYS_PER_LOCK + 5].n == RLOCK_TOKEN_BYTES) {
+        n > KEYS_PER_LOCK + 6 && word[KEYS_PER_LOCK + 6].n == RLOCK_TOKEN_BYTES) {
         char token[RLOCK_TOKEN_BYTES + 1] = "";
 
-        memcpy(token, word[KEYS_PER_LOCK + 5].at, RLOCK_TOKEN_BYTES);
+        memcpy(token, word[KEYS_PER_LOCK + 6].at, RLOCK_TOKEN_BYTES);
         forget_waiter(token);
     }
 }
@@ -515,7 +535,7 @@ static bool is_held_by(struct store *store, int key, const char *token)
            lock->item[store_index(lock, text_of(token))].score > (double)store->now_ms;
 }
 
-/* Does the token hold the key on a majority of the servers? A minority is no lock. */
+/* True if the token holds the key on a majority of the servers. */
 static bool is_had_by(int key, const char *token)
 {
     int n_servers = oracle.world.is_quorum ? 3 : 1;

@@ -4,9 +4,10 @@
  *
  *     replay SHIM COMMANDS SEED
  *
- * Starts redis-server under SHIM (clockshim.so), so that its clock stands still unless it is set
- * here. Both are sent the same COMMANDS random commands, and scripts of rlock with random
- * arguments, on a few keys. Each reply must be the same, and every so often each key. TAP.
+ * Starts redis-server under SHIM (clockshim.so), whose clock moves only when replay sets it. replay
+ * sends the same COMMANDS random commands to the model and to the server; some of them are scripts
+ * of rlock with random arguments. Both must give the same replies, and after every COMPARE_EVERY
+ * commands they must have the same keys. TAP.
  */
 #include "chance.h"
 #include "commands.h"
@@ -27,12 +28,12 @@
 #define WORDS_MAX 64
 #define START_US INT64_C(1795277769000000)
 #define KEYS_PER_LOCK 6
+#define KEYS_SENT 3             /* the scripts make the names of the others themselves */
 #define SECOND INT64_C(1000000) /* in microseconds */
 #define N_LOCKS 3
 #define N_TOKENS 5
 #define COMPARE_EVERY 500
 
-/* A command with its words. */
 struct command {
     char text[WORDS_MAX][32768];
     struct text word[WORDS_MAX];
@@ -47,7 +48,7 @@ static int64_t clock_us = START_US;
 static char last_fence[32] = "1";
 static char last_name[64] = "x";
 
-/* ---- the real server ---- */
+/* ---- asking the real server ---- */
 
 static pid_t start_server(const char *shim, const char *folder)
 {
@@ -126,7 +127,7 @@ static void cut(struct buffer *reply)
         reply->n--;
 }
 
-/* ---- random commands ---- */
+/* ---- making random commands ---- */
 
 static void add(struct command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -175,14 +176,13 @@ static const char *token(int64_t i)
 
 static void add_keys(struct command *command, int64_t first, int64_t n)
 {
-    static const char *const order[KEYS_PER_LOCK] = {"",        "fence",   "queue",
-                                                     "waiters", "holders", "holder-info"};
+    static const char *const order[KEYS_SENT] = {"", "fence", "queue"};
     int64_t i;
     size_t j;
 
-    add(command, "%d", (int)(n * KEYS_PER_LOCK));
+    add(command, "%d", (int)(n * KEYS_SENT));
     for (i = 0; i < n; i++)
-        for (j = 0; j < KEYS_PER_LOCK; j++)
+        for (j = 0; j < KEYS_SENT; j++)
             add(command, "%s", helper((first + i) % N_LOCKS, order[j]));
 }
 
@@ -207,15 +207,18 @@ static const char *mode(void)
 static void make_acquire(struct command *command)
 {
     int64_t n = random_one_in(4) ? 2 : 1;
+    int ttl_ms = (int)random_range(1, 30) * 500;
 
     add_script(command, script_acquire);
     add_keys(command, random_below(N_LOCKS), n);
-    add(command, "%s", token(random_below(N_TOKENS)));
-    add(command, "%d", (int)random_range(1, 4));
-    add(command, "%s", info());
-    add(command, "%d", (int)random_range(1, 30) * 500);
-    add(command, "%s", ONE_OF("0", "0", "1"));
+    add(command, "%s v1 try=%d ttl=%d %s", token(random_below(N_TOKENS)), (int)random_range(1, 4),
+        ttl_ms, info());
+    add(command, "%d", ttl_ms);
     add(command, "%s", ONE_OF("fifo", "fifo", "fifo", "none", "try", "newest", "parents"));
+    if (random_one_in(4))
+        return;
+    add(command, "%s", "");
+    add(command, "%s", ONE_OF("0", "0", "1"));
     if (random_one_in(2))
         add(command, "%s", "");
     else
@@ -238,6 +241,9 @@ static void make_release(struct command *command)
     else
         add(command, "%s ", token(whose));
     add(command, "%s", ONE_OF("", "0", last_fence));
+    if (random_one_in(4))
+        return;
+    add(command, "%s", "");
     add(command, "%s", random_one_in(2) ? token(whose) : "");
     add(command, "%s", stays ? ONE_OF("rest", "done") : "");
     add(command, "%d", (int)random_range(1, 3000));
@@ -288,7 +294,7 @@ static void make_break_or_inspect(struct command *command)
     }
 }
 
-/* A command of Redis itself, on a key that rlock uses, and maybe of another type. */
+/* Makes a command of Redis itself on a key that rlock uses; the key may have another type. */
 static void make_plain(struct command *command)
 {
     static const char *const names[] = {
@@ -368,7 +374,7 @@ static void make(struct command *command)
     }
 }
 
-/* ---- the model and the real server ---- */
+/* ---- comparing the model with the real server ---- */
 
 static void ask_model(const struct command *command, struct buffer *reply)
 {
@@ -395,7 +401,8 @@ static bool ask_real(const struct command *command, struct buffer *out)
     if (reply == NULL)
         return false;
     append_reply(reply, out);
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 3) { /* keep a fence or name */
+    /* keep a fence or a lock's name of the reply: further commands have them as arguments */
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 3) {
         const redisReply *third = reply->element[2];
 
         if (third->type == REDIS_REPLY_STRING && third->len < sizeof last_fence &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* script: runs the Lua scripts that clients send, in a real Lua 5.1, over a store. */
+/* script: runs the Lua scripts that clients send, in a real Lua 5.1, on a struct store. */
 #include "script.h"
 
 #include "commands.h"
@@ -26,7 +26,7 @@ static struct {
     int64_t now_us;
 } scripts;
 
-/* ---- replies to Lua ---- */
+/* ---- turning replies of commands into Lua values ---- */
 
 static void push_field(lua_State *lua, const char *name, struct text value)
 {
@@ -68,7 +68,7 @@ static const char *push_reply(lua_State *lua, const char *at)
     }
 }
 
-/* ---- replies from Lua ---- */
+/* ---- turning Lua values into replies of scripts ---- */
 
 static bool append_field(lua_State *lua, int at, const char *name, char sign, struct buffer *reply)
 {
@@ -133,7 +133,7 @@ static void append_value(lua_State *lua, int at, struct buffer *reply)
     }
 }
 
-/* ---- the table redis ---- */
+/* ---- the functions in Lua's table `redis` ---- */
 
 static bool append_time(const struct text *word, size_t n, struct buffer *reply)
 {
@@ -259,7 +259,7 @@ static void open_lua(void)
     protect_globals(scripts.lua);
 }
 
-/* ---- scripts ---- */
+/* ---- compiling and running scripts ---- */
 
 int script_number_of_sha1(struct text sha1)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * script: runs the Lua scripts that clients send, in a real Lua 5.1, over a store.
+ * script: runs the Lua scripts that clients send, in a real Lua 5.1, on a struct store.
  *
- * Redis has Lua 5.1 built in, with a table `redis`, of which the parts are here that the scripts of
- * rlock use. Source: redis/src/script_lua.c, release 7.0.
+ * Redis has Lua 5.1 built in, with a table `redis`. script.c makes those functions of this table
+ * that rlock's scripts call. Source: redis/src/script_lua.c, release 7.0.
  */
 #ifndef SCRIPT_H
 #define SCRIPT_H

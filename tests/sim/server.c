@@ -23,7 +23,7 @@ struct session {
     struct buffer blocked_on[BLOCK_KEYS_MAX];
     size_t n_blocked_on;
     uint64_t n_blocks; /* number of the present BLPOP; a time-out of an earlier one does nothing */
-    uint64_t order;    /* of clients that block, the one with the lowest is served first */
+    uint64_t order;    /* of clients that block, the server serves the lowest order first */
     struct session *next;
 };
 
@@ -34,9 +34,9 @@ struct server {
     int64_t clock_at_us; /* the true time at which the clock showed clock_us */
     int64_t clock_us;
     int64_t rate_ppm;
-    int64_t frozen_until_us; /* it is stopped, or runs a slow script */
-    int64_t down_until_us;   /* it restarts; until then it accepts no connection */
-    bool is_off;             /* while it is down its machine is off, and sends no resets */
+    int64_t frozen_until_us; /* until this time the server is stopped, or runs a slow script */
+    int64_t down_until_us;   /* until this time the server restarts, and accepts no connection */
+    bool is_off;             /* during the restart the machine is off, and sends no resets */
     int64_t troubled_us;
     int64_t started_us;
     int n_starts;
@@ -53,7 +53,7 @@ static int n_servers;
 server_observer *server_on_command;
 int64_t server_n_commands;
 
-/* ---- its clock ---- */
+/* ---- the server's clock ---- */
 
 int64_t server_now_us(const struct server *s)
 {
@@ -86,7 +86,7 @@ void server_set_rate(struct server *s, int64_t rate_ppm)
     s->rate_ppm = rate_ppm;
 }
 
-/* ---- its life ---- */
+/* ---- start, stop and restart ---- */
 
 struct server *server_start(int64_t rate_ppm, int64_t wall_offset_us)
 {
@@ -155,6 +155,12 @@ static void free_session(struct session *session)
     free(session);
 }
 
+void server_flush_scripts(struct server *s)
+{
+    trace("server %d: forgets its scripts", s->number);
+    memset(s->knows_script, 0, sizeof s->knows_script);
+}
+
 void server_restart(struct server *s, int64_t for_us, enum server_data data, bool is_silent)
 {
     static const char *const left[] = {
@@ -182,7 +188,7 @@ void server_restart(struct server *s, int64_t for_us, enum server_data data, boo
     note_trouble(s, s->down_until_us);
 }
 
-/* ---- connections ---- */
+/* ---- accepting and losing connections ---- */
 
 bool server_is_reachable(const struct server *s)
 {
@@ -211,7 +217,7 @@ void server_lose_link(struct link *link)
     free_session(link->session);
 }
 
-/* ---- requests ---- */
+/* ---- parsing and executing requests ---- */
 
 /* Reads "*N\r\n" and then N of "$BYTES\r\n...\r\n". Returns the bytes read; 0: it isn't whole. */
 static size_t parse(const struct buffer *input, struct text word[WORDS_MAX], size_t *n)
@@ -272,7 +278,7 @@ static bool run_script(struct server *s, const struct text *word, size_t n, stru
     return true;
 }
 
-/* Carries out a command other than EVAL, EVALSHA and BLPOP; replies with an error to others. */
+/* Carries out a command, but not EVAL, EVALSHA and BLPOP. Replies to unknown ones with an error. */
 static void run_command(struct server *s, const struct text *word, size_t n, struct buffer *reply)
 {
     if (commands_run(server_store(s), word, n, reply))
@@ -296,7 +302,7 @@ static void send_reply(struct session *session, struct buffer *reply)
     buffer_free(reply);
 }
 
-/* ---- BLPOP ---- */
+/* ---- clients that block in BLPOP ---- */
 
 static void unblock(struct session *session)
 {
@@ -366,7 +372,7 @@ static void block(struct session *session, const struct text *word, size_t n)
     session->order = ++s->n_blocked;
     for (i = 1; i + 1 < n && i <= BLOCK_KEYS_MAX; i++)
         buffer_add(&session->blocked_on[session->n_blocked_on++], word[i].at, word[i].n);
-    if (seconds > 0) /* an idle server looks at time-outs ten times a second */
+    if (seconds > 0) /* a real server checks time-outs only ten times a second */
         engine_at(engine_now() + llround(seconds * 1e6) + random_below(100 * MS), end_block,
                   session->link, session->n_blocks);
 }
@@ -405,7 +411,7 @@ static void serve_blocked(struct server *s)
     } while (first != NULL);
 }
 
-/* ---- one command after the other ---- */
+/* ---- reading and carrying out commands ---- */
 
 static void carry_out(struct session *session, const struct text *word, size_t n)
 {

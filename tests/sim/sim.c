@@ -4,7 +4,7 @@
  *
  *     sim [--seconds N] [--seed N] [--from N] [--family N] [--seeds FILE] [--jobs N] [--first]
  *
- *   --seconds  run worlds of new seeds for so long; by default 60 s
+ *   --seconds  run worlds of new seeds for N seconds; by default 60
  *   --from     the first of these seeds; by default it comes from the clock, and is printed
  *   --seed     run only the world of this seed, and print its trace
  *   --family   run only worlds of this family (its number)
@@ -13,7 +13,7 @@
  *   --first    end after the first broken promise
  *
  * Each world runs in a process of its own. TAP: a line for each family of worlds, and for each kept
- * seed. The status is 1 if a promise was broken. Of a failing seed's trace the end is printed.
+ * seed. If a promise was broken, sim prints the end of that world's trace, and exits with status 1.
  */
 #include "engine.h"
 #include "faults.h"
@@ -76,7 +76,7 @@ static pid_t start_world(uint64_t seed, int family)
     return pid;
 }
 
-/* Runs a world again, in which a promise was broken, and prints the end of its trace. */
+/* Runs once more a world in which a promise was broken, and prints the end of the world's trace. */
 static void show_trace(const char *program, uint64_t seed, int family)
 {
     char command[600];

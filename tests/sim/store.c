@@ -60,8 +60,10 @@ struct store_key *store_find(struct store *store, struct text name)
 {
     struct store_key **place = place_of(store, name);
 
-    if (*place != NULL && (*place)->expires_ms != 0 && (*place)->expires_ms < store->now_ms)
-        remove_at(place);
+    if (*place != NULL && (*place)->expires_ms != 0 && (*place)->expires_ms < store->now_ms) {
+        remove_at(place); /* now *place is the next key of the bucket, not the key `name` */
+        return NULL;
+    }
     return *place;
 }
 
@@ -130,7 +132,7 @@ void store_copy(struct store *to, const struct store *from)
         }
 }
 
-/* ---- items ---- */
+/* ---- the items of a list, hash or sorted set ---- */
 
 int64_t store_index(const struct store_key *key, struct text name)
 {

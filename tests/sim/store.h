@@ -2,8 +2,8 @@
 /*
  * store: the keys of a simulated server, with the types of value that the scripts use.
  *
- * Lists of values are arrays in the order in which Redis shows them. That is slow for long ones,
- * and simple: the model is to be right before all else.
+ * The elements of a list, hash or sorted set are an array, in the order in which Redis shows them.
+ * Long arrays are slow, but the code is simple enough to be checked against Redis by reading.
  */
 #ifndef STORE_H
 #define STORE_H
@@ -33,20 +33,21 @@ struct store_key {
     struct store_key *next;
 };
 
-#define STORE_BUCKETS 1024
+#define STORE_BUCKETS 8 /* so few that keys share buckets in tests: replay.c has 18 keys */
 
 struct store {
     struct store_key *bucket[STORE_BUCKETS];
     int64_t now_ms; /* the server's clock, set before each command; decides what has expired */
-    /* called after a change of a key (`key` NULL: its deletion). NULL: not called */
+    /* The store calls on_change after each change of a key, with NULL for `key` after a deletion.
+     * If on_change is NULL, the store calls nothing. */
     void (*on_change)(void *context, struct text name, const struct store_key *key);
     void *context;
 };
 
-/* store_find: NULL: there is no such key, or it has expired and is deleted. */
+/* store_find: NULL: no such key. Deletes a key that has expired, and returns NULL for it. */
 struct store_key *store_find(struct store *store, struct text name);
 
-/* store_find_or_add: a new key has no value, no items and no expiry. */
+/* store_find_or_add: find the key, or add it: without a value, items and an expiry. */
 struct store_key *store_find_or_add(struct store *store, struct text name, enum store_type type);
 
 /* store_drop: delete a key as store_delete() does, but don't call on_change. */
@@ -56,15 +57,15 @@ void store_note_change(struct store *store, const struct store_key *key);
 void store_clear(struct store *store);
 void store_copy(struct store *to, const struct store *from); /* keys only; `to` is empty */
 
-/* ---- items ---- */
+/* ---- the items of a list, hash or sorted set ---- */
 
-/* The place of an item by its name, or -1. */
+/* store_index: the index of the item with this name, or -1. */
 int64_t store_index(const struct store_key *key, struct text name);
 struct store_item *store_insert(struct store_key *key, size_t at, struct text name,
                                 struct text value, double score);
 void store_remove(struct store_key *key, size_t at);
 
-/* store_place_by_score: where a member with this score belongs in a sorted set. */
+/* store_place_by_score: the index at which to insert a member with this score and name. */
 size_t store_place_by_score(const struct store_key *key, double score, struct text name);
 
 struct text store_text(const struct buffer *buffer);

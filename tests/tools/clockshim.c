@@ -47,8 +47,8 @@ static void add(struct timespec *t)
 
     if (is_still)
         *t = (struct timespec){.tv_sec = 0};
-    t->tv_sec += us / 1000000;
-    t->tv_nsec += us % 1000000 * 1000;
+    t->tv_sec += (time_t)(us / 1000000);
+    t->tv_nsec += (long)(us % 1000000 * 1000);
     if (t->tv_nsec < 0) {
         t->tv_nsec += 1000000000;
         t->tv_sec--;

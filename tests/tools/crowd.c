@@ -14,8 +14,9 @@
  * these processes.
  *
  * `states` prints a line "PROCESSES STATE" for each state of proc(5): how many processes of FILE
- * are in this state. It leaves out dead processes. `terms` prints lines "PROCESSES TERMS": so many
- * processes have received so many TERMs. `end` kills the processes.
+ * are in this state. `states` leaves out dead processes. `terms` prints a line "PROCESSES TERMS"
+ * for each number of TERMs: how many processes of FILE have received that number of TERMs. `end`
+ * kills the processes.
  */
 #include <err.h>
 #include <errno.h>
@@ -27,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { PLACES = 20000, LIFE_S = 120, TERMS_SHOWN = 10 };
@@ -35,6 +37,7 @@ enum { FORK_TRIES = 1000, FORK_PAUSE_MS = 20 };
 struct place {
     pid_t pid;
     atomic_int terms;
+    unsigned long started; /* in ticks since boot, see proc_pid_stat(5) */
 };
 
 static struct {
@@ -65,6 +68,37 @@ static void map(const char *path, int flags)
     crowd = shared;
 }
 
+/*
+ * Returns the state of a process, as in proc(5), and the time at which it was started. Returns 0 if
+ * there is no such process.
+ */
+static char read_state(pid_t pid, unsigned long *started)
+{
+    char path[64];
+    char text[512];
+    const char *name_end;
+    char state = 0;
+    ssize_t n;
+    int fd;
+
+    *started = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    name_end = strrchr(text, ')');
+    /* after the name: the state, 18 fields that crowd doesn't need, the start time */
+    if (name_end == NULL || sscanf(name_end + 1,
+                                   " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+                                   " %*s %*s %*s %*s %lu",
+                                   &state, started) != 2)
+        return 0;
+    return state;
+}
+
 static void take_place(void)
 {
     struct sigaction action = {.sa_handler = count, .sa_flags = SA_RESTART};
@@ -74,6 +108,8 @@ static void take_place(void)
         errx(2, "more than %d", PLACES);
     mine = &crowd->place[at];
     mine->pid = getpid();
+    if (read_state(mine->pid, &mine->started) == 0)
+        errx(2, "/proc/%d/stat can't be read", (int)mine->pid);
     alarm(LIFE_S); /* the process ends even if the test is killed */
     sigaction(SIGTERM, &action, NULL);
     atomic_fetch_add(&crowd->here, 1);
@@ -87,8 +123,8 @@ static _Noreturn void stay(void)
 
 /*
  * Forks. Other tests start thousands of processes as well: if the system has no process number
- * left, start() tries again for 20 s. If it fails, crowd->failed tells the process that waits until
- * all have started.
+ * left, start() tries again for 20 s. If no process can be started, crowd->failed tells the process
+ * that waits until all have started.
  */
 static pid_t start(void)
 {
@@ -160,28 +196,17 @@ static void say_ready(const char *file)
 }
 
 /*
- * Returns the state of a process, as in proc(5). Returns 0 if the process has ended, also if
- * another program runs under its pid.
+ * Returns the state of the process that has taken this place, as in proc(5). Returns 0 if the
+ * process has ended. Its pid may then belong to any other process, also to this one, and a walk
+ * through FILE would count this process, or kill it. A process that began at another time is not
+ * the one that took the place.
  */
-static char state_of(pid_t pid)
+static char state_of(const struct place *place)
 {
-    char path[64];
-    char text[256];
-    const char *name_end;
-    ssize_t n;
-    int fd;
+    unsigned long started;
+    char state = read_state(place->pid, &started);
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    if (strstr(text, "(crowd)") == NULL && strstr(text, "(exe)") == NULL)
-        return 0;
-    name_end = strrchr(text, ')');
-    return strchr("ZX", name_end[2]) != NULL ? 0 : name_end[2];
+    return started != place->started || state == 'Z' || state == 'X' ? 0 : state;
 }
 
 static void show_states(void)
@@ -190,19 +215,26 @@ static void show_states(void)
     int i;
 
     for (i = 0; i < crowd->taken; i++)
-        in_state[state_of(crowd->place[i].pid) & 127]++;
+        in_state[state_of(&crowd->place[i]) & 127]++;
     for (i = 'A'; i <= 'z'; i++)
         if (in_state[i] > 0)
             printf("%d %c\n", in_state[i], i);
 }
 
+/* Kills by pidfd: the process may end, and another one get its pid, before kill(2) is called. */
 static void end_all(void)
 {
     int i;
 
-    for (i = 0; i < crowd->taken; i++)
-        if (state_of(crowd->place[i].pid) != 0)
-            kill(crowd->place[i].pid, SIGKILL);
+    for (i = 0; i < crowd->taken; i++) {
+        int fd = (int)syscall(SYS_pidfd_open, crowd->place[i].pid, 0);
+
+        if (fd < 0)
+            continue;
+        if (state_of(&crowd->place[i]) != 0)
+            syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+        close(fd);
+    }
 }
 
 static void show_terms(void)

@@ -4,9 +4,9 @@
  *
  * usage: cutline [-t SECONDS] UPSTREAM_PORT
  *
- * cutline listens on two free ports of 127.0.0.1, and prints `READY PORT CONTROL`. It passes each
- * connection to PORT on to UPSTREAM_PORT. A connection to CONTROL sends a command, one line, and
- * receives `OK` when cutline has carried out the command, or `BAD`:
+ * cutline listens on two free ports of 127.0.0.1, and prints `READY PORT CONTROL`. cutline passes
+ * each connection to PORT on to UPSTREAM_PORT. A connection to CONTROL sends a command, one line,
+ * and receives `OK` when cutline has carried out the command, or `BAD`:
  *
  *   delay MS               pass on the bytes that are read from now on MS later
  *   trickle MS             pass on one byte each MS; 0: at full speed
@@ -42,7 +42,7 @@ enum { PAIRS_MAX = 500, QUEUED_MAX = 1 << 20, CHUNK_BYTES = 16384, LIMIT_SECONDS
 
 enum direction { UP, DOWN }; /* to the server, to the client */
 
-enum kind { BYTES, END, GONE }; /* END: the source ended its stream; GONE: it reset the stream */
+enum kind { BYTES, END, GONE }; /* END: the source ended its stream; GONE: the source reset it */
 
 struct chunk {
     struct chunk *next;
@@ -93,7 +93,7 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* ---- sockets ---- */
+/* ---- opening sockets ---- */
 
 static struct sockaddr_in loopback(uint16_t port)
 {
@@ -127,7 +127,7 @@ static void set_reset(int fd)
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
-/* ---- flows ---- */
+/* ---- one direction of a connection ---- */
 
 static void flow_start(struct flow *f, int from, int to)
 {
@@ -178,7 +178,7 @@ static bool flow_is_due(const struct flow *f)
     return f->first != NULL && flow_due_ms(f) <= now_ms();
 }
 
-/* ---- pairs ---- */
+/* ---- one client and its connection to the server ---- */
 
 static void pair_accept(void)
 {
@@ -296,7 +296,7 @@ static void pair_write(struct pair *p, enum direction d)
     flow_drop_first(f);
 }
 
-/* ---- commands ---- */
+/* ---- carrying out commands of the test ---- */
 
 static bool command_number(const char *text, int64_t *to)
 {
@@ -376,12 +376,12 @@ static void serve_control(void)
     text[n > 0 ? n : 0] = '\0';
     sscanf(text, "%31s %31s %31s", word[0], word[1], word[2]);
     is_done = carry_out(word[0], word[1], word[2]);
-    pairs_sweep(); /* before OK is sent, close the connections that the command cut */
+    pairs_sweep(); /* closes the connections that the command cut, before OK is sent */
     dprintf(fd, is_done ? "OK\n" : "BAD\n");
     close(fd);
 }
 
-/* ---- the loop ---- */
+/* ---- the loop over all connections ---- */
 
 static void look_sooner(int *timeout_ms, const struct flow *f)
 {

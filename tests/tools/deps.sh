@@ -1,11 +1,16 @@
 #!/bin/sh
 # deps: installs the packages that are missing to build, demonstrate or test rlock.
 #
-#     tests/tools/deps.sh build|demo|test|ci|bench|distros
+#     tests/tools/deps.sh GROUP
+#
+# GROUP is build, demo, test, ci, bench, distros, deb, rpm, abi, arch, mutants, piuparts,
+# publish or reproducible.
 #
 # Each of the first four groups includes those before it. `bench` has the programs that rlock is
 # compared with; a program that can't be installed is reported and left out. `distros` has what
-# distros.sh needs.
+# distros.sh needs, `deb` and `rpm` what building packages needs, `abi` and `arch` what abi.sh and
+# arch.sh need, `reproducible` what reproducible.sh needs, `publish` what `make publish` needs,
+# `piuparts` what `make test-piuparts` needs, `mutants` what `make mutants` needs beside the tests.
 #
 # The system's package manager installs the packages. The script installs nothing for a command,
 # header or module that is there already, whatever its version. If nothing is missing, it prints
@@ -17,7 +22,7 @@ set -eu
 # table: prints a row for each package, with these columns:
 # 1. the group;
 # 2. the sign that the package is installed: a command, a list of commands of which one is enough, a
-#    header, a Python module or a file;
+#    header, a Python module, a file, or an option that clang can link a program with;
 # 3. the package for apt-get;
 # 4. the package for other package managers;
 # 5. exceptions, as MANAGER=PACKAGE.
@@ -32,8 +37,11 @@ build  <openssl/ssl.h>             libssl-dev      openssl-devel apk=openssl-dev
 demo   redis-server,valkey-server  redis-server    valkey
 test   redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
 test   bash                        bash            bash
+test   c++                         g++             gcc-c++       apk=g++ pacman=gcc
+test   pkg-config                  pkgconf         pkgconf-pkg-config apk=pkgconf pacman=pkgconf
 test   bats                        bats            bats          pacman=bash-bats
 test   mandoc                      mandoc          mandoc
+test   groff                       groff-base      groff
 test   shellcheck                  shellcheck      ShellCheck    apk=shellcheck pacman=shellcheck
 test   ps                          procps          procps-ng     zypper=procps
 test   ip                          iproute2        iproute2      dnf=iproute
@@ -44,6 +52,8 @@ test   python3                     python3         python3       zypper=python3-
 test   sqlite3                     sqlite3         sqlite        zypper=sqlite3
 test   perl                        perl-base       perl
 test   python:redis                python3-redis   python3-redis apk=py3-redis pacman=python-redis
+test   python:pyte                 python3-pyte    python3-pyte  apk=- pacman=- zypper=-
+test   python:yaml python3-yaml python3-pyyaml apk=py3-yaml pacman=python-yaml zypper=python3-PyYAML
 test   node                        nodejs          nodejs
 test   npm                         npm             npm           dnf=nodejs-npm
 test   zsh                         zsh             zsh
@@ -51,6 +61,8 @@ test   fish                        fish            fish
 test   spin                        spin            -
 test   <lua5.1/lua.h>              liblua5.1-0-dev -
 test   haproxy                     haproxy         haproxy
+test   git                         git             git
+test   abidiff                     abigail-tools   -
 bench  redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
 bench  flock                       util-linux      util-linux    apk=flock
 bench  etcd                        etcd-server     etcd
@@ -60,8 +72,34 @@ bench  node                        nodejs          nodejs
 bench  npm                         npm             npm           dnf=nodejs-npm
 distros debootstrap                debootstrap     debootstrap
 distros /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring -
+deb    dh                          debhelper       -
+deb    /usr/share/build-essential/essential-packages-list build-essential -
+deb    pkg-config                  pkgconf         -
+deb    lintian                     lintian         -
+deb    faketime                    faketime        -
+mutants python:clang               python3-clang   python3-clang
+rpm    rpmbuild                    rpm             rpm-build
+rpm    rpmlint                     rpmlint         rpmlint
+abi    git                         git             git
+abi    abidiff                     abigail-tools   -
+arch   python3                     python3         -
+arch   redis-server                redis-server    -
+arch   redis-cli                   redis-tools     -
+arch   qemu-s390x-static,qemu-s390x qemu-user-static -
+arch   aarch64-linux-gnu-gcc       gcc-aarch64-linux-gnu -
+arch   arm-linux-gnueabihf-gcc     gcc-arm-linux-gnueabihf -
+arch   i686-linux-gnu-gcc          gcc-i686-linux-gnu -
+arch   riscv64-linux-gnu-gcc       gcc-riscv64-linux-gnu -
+arch   s390x-linux-gnu-gcc         gcc-s390x-linux-gnu -
+arch   /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring -
+reproducible faketime              faketime        libfaketime
+piuparts piuparts                  piuparts        -
+piuparts debootstrap               debootstrap     -
+publish gh                         gh              gh            apk=github-cli
 ci     clang                       clang           clang
+ci     clang:-fsanitize=address    libclang-rt-dev compiler-rt   pacman=- zypper=-
 ci     clang-format                clang-format    clang         dnf=clang-tools-extra
+ci     promtool                    prometheus      -
 END
 }
 
@@ -77,8 +115,13 @@ case ${1:-} in
     test) groups='build demo test' ;;
     ci) groups='build demo test ci' ;;
     bench) groups='build demo bench' ;;
-    distros) groups=distros ;;
-    *) die 'usage: deps.sh build|demo|test|ci|bench|distros' ;;
+    deb) groups='build deb' ;;
+    rpm) groups='build rpm' ;;
+    abi) groups='build abi' ;;
+    reproducible) groups='build reproducible' ;;
+    mutants) groups='build demo test mutants' ;;
+    distros | arch | piuparts | publish) groups=$1 ;;
+    *) die 'usage: deps.sh GROUP; its first lines name the groups' ;;
 esac
 
 find_manager() {
@@ -92,6 +135,8 @@ is_there() {
     case $1 in
         /*) [ -r "$1" ] ;;
         '<'*) echo "#include $1" | ${CC:-cc} -E - >/dev/null 2>&1 ;;
+        clang:*) echo 'int main(void) { return 0; }' |
+            clang "${1#*:}" -x c -o /dev/null - >/dev/null 2>&1 ;;
         python:*) /usr/bin/python3 -c "import ${1#*:}" 2>/dev/null ;;
         *)
             for name in $(echo "$1" | tr , ' '); do
@@ -127,7 +172,8 @@ missing() {
 signs() { echo "$1" | cut -d ' ' -f 1 | tr '\n' ' '; }
 
 # Debian starts the service of a package (redis-server, haproxy) as soon as it is installed, unless
-# policy-rc.d exists and exits with 101. This script creates one, and removes it when it ends.
+# policy-rc.d exists and exits with 101. This script creates such a policy-rc.d, and removes it when
+# the script ends.
 policy=/usr/sbin/policy-rc.d
 apt_install() {
     if [ ! -e "$policy" ]; then

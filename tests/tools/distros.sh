@@ -9,9 +9,9 @@
 # Each root directory gets what the README asks for: git, make and a C compiler. `make demo` and
 # `make test` install the rest. The commit that is checked out here is cloned into the root, so
 # changes that are not committed are not tested. Results are TAP. build/distros keeps the output of
-# each command. It also keeps a copy of each root directory from before the tests: making a root
-# directory takes a minute. Each command runs in new mount and process namespaces, so the kernel
-# kills all its processes when it ends.
+# each command. build/distros also keeps a copy of each root directory from before the tests: making
+# a root directory takes a minute. Each command runs in new mount and process namespaces, so the
+# kernel kills all processes that the command leaves behind.
 #
 # debootstrap checks the packages with the keys of Debian's archive, so the mirror may be http.
 #
@@ -61,7 +61,9 @@ inside() {
     unshare --mount --pid --fork --kill-child bash -c '
         set -e
         mount --make-rprivate /
-        mount --bind "$0" "$0" # unshare(1) in the root works only if / is a mount point there
+        # After the chroot $0 is /. Tests call unshare(1) there, which changes the propagation of
+        # mounts in /, and fails if / is not a mount point.
+        mount --bind "$0" "$0"
         mount -t proc proc "$0/proc"
         mount -t sysfs sysfs "$0/sys"
         mount --rbind /dev "$0/dev"
@@ -107,7 +109,8 @@ test_in() {
     status=0
     inside "$root" "${DISTROS_TEST:-make test}" "$server" >"$log.test.log" 2>&1 || status=$?
     say "$(inside "$root" "${server:-redis-server} --version" 2>/dev/null | cut -c 1-60)"
-    result "$status" "$suite: make test${server:+ with $server}: $(counts "$log.test.log")"
+    result "$status" \
+        "$suite: ${DISTROS_TEST:-make test}${server:+ with $server}: $(counts "$log.test.log")"
     grep '^not ok' "$log.test.log" | sed 's/^/# /' || :
     rm -rf --one-file-system "$root"
 }

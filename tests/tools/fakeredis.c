@@ -68,7 +68,7 @@ struct command {
     } word[WORDS_MAX];
 };
 
-/* ---- numbers and escapes ---- */
+/* ---- reading numbers and escapes in the test's script of replies ---- */
 
 static long number(const char *text)
 {
@@ -125,7 +125,7 @@ static void show(const struct command *c)
     putchar('\n');
 }
 
-/* ---- the connection ---- */
+/* ---- reading from and writing to the client ---- */
 
 static void drop_peer(struct fake *f)
 {
@@ -426,7 +426,7 @@ static void follow(struct fake *f)
     free(line);
 }
 
-/* ---- start ---- */
+/* ---- listening, and main() ---- */
 
 static char **read_script(FILE *in)
 {

@@ -4,12 +4,13 @@
  * time.
  *
  *     guarded MS x:FILE|s:FILE...     use FILE alone (x) or with others (s), for MS
- *     guarded show FILE               print three numbers: how often FILE was used alone, how many
- *                                     processes used FILE at the same time at most, and overlaps
+ *     guarded show FILE               print three numbers: how often a process used FILE alone, the
+ *                                     most processes that used FILE at the same time, and how many
+ *                                     overlaps guarded has counted
  *
  * guarded never waits. If another process uses FILE although one of the two must be alone, guarded
  * counts an overlap. A process that is alone adds 1 to a number in two steps, read and write, so an
- * addition is lost if two processes do so at the same time. If TURN_NOTE is set, guarded prints its
+ * addition is lost if two processes add 1 at the same time. If TURN_NOTE is set, guarded prints its
  * value and that of RLOCK_FENCE.
  */
 #include <fcntl.h>
@@ -27,7 +28,7 @@ struct guarded {
     volatile long turns;  /* how often the file was used alone */
     atomic_long inside;   /* how many processes use the file now */
     atomic_long most;     /* the greatest value of `inside` so far */
-    atomic_long overlaps; /* how often two used it, of which one must be alone */
+    atomic_long overlaps; /* how often a process used the file though another had to be alone */
 };
 
 struct place {

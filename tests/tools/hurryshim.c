@@ -6,7 +6,7 @@
  *
  * The parent of the private server (`-u local:`) waits for a signal for up to an hour, and then
  * touches the server's files, so that no program that cleans up /tmp removes them. With hurryshim
- * it does so every 50 ms, and a test needn't wait for an hour.
+ * the parent touches the files every 50 ms, and a test needn't wait for an hour.
  */
 #include <signal.h>
 #include <sys/syscall.h>

@@ -3,8 +3,8 @@
 #
 #     run_bats.sh FILE_OR_FOLDER...
 #
-#   JOBS       how many files run at the same time; default: 3 for each processor
-#   AGAIN_MAX  how many failed tests may run a second time; default: 3
+#   JOBS       how many files run at the same time; default: 4 for each processor
+#   AGAIN_MAX  how many failed tests may run a second time; default: 5
 #   BATSFLAGS  options for each call of bats, for example `-f 'part of a test name'` or --timing
 #
 # More files run at the same time than there are processors, because tests spend most of their time
@@ -29,8 +29,8 @@
 
 set -uo pipefail
 
-jobs=${JOBS:-$((3 * $(nproc)))}
-again_max=${AGAIN_MAX:-3}
+jobs=${JOBS:-$((4 * $(nproc)))}
+again_max=${AGAIN_MAX:-5}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
@@ -61,8 +61,8 @@ slowest_first() {
     done | sort -k1,1rn -k2 | cut -d ' ' -f 2
 }
 
-# run FILE [OPTION...]: runs one bats file. Its results are in $work/NAME while it runs, and in
-# $work/NAME.done when it has ended. If bats fails without printing a failed test (no test matched
+# run FILE [OPTION...]: runs one bats file. The results are in $work/NAME while bats runs, and in
+# $work/NAME.done when bats has ended. If bats fails without printing a failed test (no test matched
 # the options, or bats was killed), a line `not ok` is added.
 run() {
     local name out from=$SECONDS
@@ -82,16 +82,19 @@ again=()        # failed tests that are to run a second time, each as `FILE<tab>
 passed_again=() # tests that failed first and passed the second time, as `FILE: TEST NAME`
 
 # may_run_again FILE OUTPUT: prints the failed tests of this output, each as `FILE<tab>TEST NAME`.
-# Prints none if a sanitizer has reported an error, which a busy machine doesn't cause.
+# Prints none if a sanitizer has reported an error, which a busy machine doesn't cause. A line that
+# says that LeakSanitizer could not look for leaks, because the system had no pid left for it, is no
+# such report.
 may_run_again() {
-    ! grep -qE 'Sanitizer|runtime error:' "$2" || return 0
+    ! grep -vE 'LeakSanitizer has encountered a fatal error|HINT: .*LeakSanitizer' "$2" |
+        grep -qE 'Sanitizer|runtime error:' || return 0
     sed -n 's/^not ok [1-9][0-9]* //p' "$2" | grep -vE '^(setup_file|teardown_file) failed' |
         sed "s|^|$1\t|"
 }
 
-# show FILE OUTPUT: prints and counts the results of one file. It numbers the tests on from those of
-# the files before, and adds the file's name. It prints a failed test that will run a second time as
-# a comment, and counts it only after that run.
+# show FILE OUTPUT: prints and counts the results of one file. show numbers the tests on from those
+# of the files before, and adds the file's name. If a failed test will run a second time, show
+# prints it as a comment; run_again counts it after that run.
 show() {
     local name new=()
     name=$(name_of "$1")

@@ -152,7 +152,7 @@ int main(int argc, char **argv)
     has_session = strstr(kind, "setsid") != NULL;
     has_group = strstr(kind, "setpgid") != NULL;
     if (heads == 0)
-        run(); /* run_vfork has started this process, with 0 for HEADS */
+        run(); /* HEADS is 0: run_vfork has exec'd this program for the next process of a chain */
     shown->end_ms = now_ms() + atoi(argv[3]) * 1000LL;
     argv[2] = (char[]){"0"};
     while (heads-- > 0)

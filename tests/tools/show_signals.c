@@ -12,7 +12,7 @@
  *   -i          end at the end of standard input
  *   -s STATUS   end with this status instead of 0
  *
- * After 120 s SIGALRM ends the command. It catches all other signals that can be caught.
+ * After 120 s SIGALRM ends the command. show_signals catches all other signals that can be caught.
  */
 #include <err.h>
 #include <poll.h>

@@ -6,8 +6,8 @@
  *
  * Reads the number in FILE, waits a moment, writes that number plus 1, and appends NAME to
  * FILE.names. Two commands at the same time would write the same number. The command holds a
- * flock(2) lock on FILE while it runs. If another process holds that lock, the command says so on
- * standard error and exits with 1.
+ * flock(2) lock on FILE while it runs. If another process holds that lock, the command reports the
+ * overlap on standard error and exits with 1.
  */
 #include <err.h>
 #include <fcntl.h>

@@ -2,7 +2,8 @@
 /*
  * peer: the server's end of a connection, which the test itself plays, step by step.
  *
- * For functions that never block. For functions that block, server.h answers from a thread.
+ * Tests of functions that never block use this file. Functions that block need server.h, which
+ * answers from a thread.
  */
 #ifndef PEER_H
 #define PEER_H

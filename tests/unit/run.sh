@@ -3,19 +3,24 @@
 #
 #     tests/unit/run.sh PROGRAM...
 #
-# A program that crashes, runs for longer than 120 s, prints no plan, or ends with a status other
-# than 0 without a failed test adds one failed test. Sanitizers write their reports to files
-# in the folder above the programs; after such a failure the reports are printed.
+# A program that crashes, runs for longer than 120 s (600 s in an emulator), prints no plan, or ends
+# with a status other than 0 without a failed test adds one failed test. Sanitizers write their
+# reports to files in the folder above the programs; after such a failure the reports are printed.
 #
-#   RLOCK_TEST_JOBS  how many programs run at the same time; default: 1
+#   RLOCK_TEST_JOBS      how many programs run at the same time; default: 1
+#   RLOCK_TEST_EMULATOR  a program that runs each test program, which is its argument; default: none
 
 set -u
+
+limit=${RLOCK_TEST_EMULATOR:+600}
+limit=${limit:-120}
 
 # run_one PROGRAM: runs the program, and prints its results without the plan, with its name added.
 run_one() {
     program=$1
     name=${program##*/}
-    output=$(timeout 120 "$program" 2>&1 </dev/null)
+    # shellcheck disable=SC2086 # unquoted: an empty RLOCK_TEST_EMULATOR must add no argument
+    output=$(timeout -k 5 "$limit" ${RLOCK_TEST_EMULATOR:-} "$program" 2>&1 </dev/null)
     status=$?
     printf '%s\n' "$output" | sed "/^1\.\.[0-9]*$/d; s/^\(not \)\{0,1\}ok [0-9]* - /&$name: /"
     failed=$(printf '%s\n' "$output" | grep -c '^not ok')
@@ -24,7 +29,8 @@ run_one() {
         echo "not ok 0 - $name: ended too early, status $status"
         cat "${program%/unit/*}"/report.* 2>/dev/null | sed 's/^/# /'
     fi
-    rm -f "${program%/unit/*}"/report.* # else they would be printed for the next program that fails
+    # The reports of this program must not be printed for the next program that fails.
+    rm -f "${program%/unit/*}"/report.*
 }
 
 # run_side_by_side PROGRAM...: runs this script once for each program, RLOCK_TEST_JOBS at the same
@@ -36,7 +42,7 @@ run_side_by_side() {
     cat "$folder"/*
 }
 
-if [ -n "${RLOCK_TEST_RESULTS:-}" ]; then # called by run_side_by_side
+if [ -n "${RLOCK_TEST_RESULTS:-}" ]; then # run_side_by_side has called this script
     run_one "$1" >"$RLOCK_TEST_RESULTS/${1##*/}"
     exit
 fi

@@ -7,9 +7,9 @@
  *     server_stop(&server);          after the client has closed its connections
  *
  * The server enters each request in `log`, with the time at which it had read all of the request.
- * It doesn't change an entry after it has increased `n_log`. It sends the answer AFTER(400, ...)
- * 400 ms after it has read the request, so a test can tell a time before the request from a time
- * after the reply.
+ * The server doesn't change an entry after it has increased `n_log`. It sends the answer AFTER(400,
+ * ...) 400 ms after it has read the request, so a test can tell a time before the request from a
+ * time after the reply.
  */
 #ifndef SERVER_H
 #define SERVER_H
@@ -61,10 +61,10 @@ enum asked_for {
 /* HELD is the reply to a client that waits, BUSY to a client that does not. */
 #define HELD "*8\r\n" HELD_BY_FOREIGN ":50\r\n$16\r\n1700000000000000\r\n:2\r\n:1\r\n"
 #define BUSY "*8\r\n" HELD_BY_FOREIGN ":2500\r\n$1\r\n0\r\n:0\r\n:1\r\n"
-#define LOST_TO "*4\r\n" HELD_BY_FOREIGN /* the reply to a renewal */
-#define SUPERSEDED "*2\r\n:-3\r\n:1700000000000\r\n"
+#define LOST_TO "*4\r\n" HELD_BY_FOREIGN /* to a renewal: another owner has the lock */
+#define SUPERSEDED "*3\r\n:-3\r\n:1700000000000\r\n$0\r\n\r\n"
 #define WOKEN "*2\r\n$1\r\nw\r\n$1\r\n1\r\n"
-#define NOT_WOKEN "*-1\r\n" /* the server sends it when the timeout of the BLPOP is over */
+#define NOT_WOKEN "*-1\r\n" /* the reply to a BLPOP whose timeout is over */
 #define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
 #define NO_CLUSTER "-ERR This instance has cluster support disabled\r\n"
 #define HELLO "*2\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
@@ -74,14 +74,14 @@ enum asked_for {
 struct server {
     const char *const *answers[ASKED_KINDS]; /* NULL: the server closes the connection */
     const char *nodes; /* the reply to CLUSTER NODES; NULL: the error of a server without Cluster */
-    const char *info;  /* the reply to INFO; NULL: says that the server has run for 1,000,000 s */
+    const char *info;  /* the reply to INFO; NULL: a reply with an uptime of 1,000,000 s */
     char url[64];
     int listener;
     pthread_t thread;
     struct {
         enum asked_for what;
         int64_t at_ms;   /* when the server had read the whole request, on rlock_clock_ms() */
-        char first[80];  /* the token; release, undo: VALUE_START of release.lua; BLPOP: the key */
+        char first[80];  /* the token; BLPOP: the key; release, undo: how the value begins */
         char second[24]; /* the word of the request after `first` */
     } log[SERVER_LOG];
     atomic_int n_log;
@@ -137,21 +137,25 @@ static inline int server_read(FILE *from, char *word[SERVER_WORDS])
 }
 
 /*
- * Returns the kind of a request, which the number of its words tells. Three kinds have 13 words:
- * only a confirm has a fence (word 10), and only a leave has the token of a waiter (word 11).
+ * Returns the kind of a request. The arguments of a script about one lock begin at word 6. The
+ * first argument of an acquire is the start of the lock's value, with the TTL; that of a confirm is
+ * a token; those of undo, leave and release begin with a token and a blank. An undo and a leave
+ * have no fence (word 7), and a leave has the token of a waiter (word 9).
  */
 static inline enum asked_for server_kind(char *const word[SERVER_WORDS], int n)
 {
-    if (n == 18)
+    size_t bytes = n > 7 && strcmp(word[2], "3") == 0 ? strlen(word[6]) : 0;
+
+    if (bytes > 32 && strstr(word[6], " ttl=") != NULL)
         return ASKED_ACQUIRE;
-    if (n == 13 && word[10][0] != '\0')
+    if (bytes == 32)
         return ASKED_CONFIRM;
-    if (n == 16)
-        return ASKED_RENEW;
-    if (n == 15)
+    if (bytes > 32 && word[7][0] != '\0')
         return ASKED_RELEASE;
-    if (n == 13)
-        return word[11][0] != '\0' ? ASKED_LEAVE : ASKED_UNDO;
+    if (bytes > 32 && n <= 10)
+        return n == 10 && word[9][0] != '\0' ? ASKED_LEAVE : ASKED_UNDO;
+    if (bytes > 0 && n == 13)
+        return ASKED_RENEW;
     return n == 3 && strcmp(word[0], "BLPOP") == 0 ? ASKED_WAKE : ASKED_OTHER;
 }
 
@@ -161,7 +165,7 @@ static inline const char *server_answer(struct server *server, char *const word[
 {
     enum asked_for what = server_kind(word, n);
     const char *const *answers = server->answers[what];
-    int first = what == ASKED_WAKE ? 1 : what == ASKED_RENEW ? 13 : 9;
+    int first = what == ASKED_WAKE ? 1 : what == ASKED_RENEW ? 10 : 6;
     int at = atomic_load(&server->n_log);
 
     if (at < SERVER_LOG) {
@@ -171,6 +175,8 @@ static inline const char *server_answer(struct server *server, char *const word[
                  n > first ? word[first] : "");
         snprintf(server->log[at].second, sizeof server->log[at].second, "%s",
                  n > first + 1 ? word[first + 1] : "");
+        if (what == ASKED_ACQUIRE) /* the argument is "TOKEN v1 try=ATTEMPT ttl=..." */
+            sscanf(word[first], "%32s v1 try=%20s", server->log[at].first, server->log[at].second);
         atomic_store(&server->n_log, at + 1);
     }
     if (answers == NULL)
@@ -209,7 +215,7 @@ static inline void server_serve(struct server *server, int fd, size_t next[ASKED
     int n;
 
     while (from != NULL && strcmp(answer, CLOSE) != 0 && (n = server_read(from, word)) > 0) {
-        if (strcmp(word[0], "CLUSTER") == 0) /* not entered in the log; HELLO and INFO neither */
+        if (strcmp(word[0], "CLUSTER") == 0) /* CLUSTER, HELLO and INFO are not logged */
             answer = server->nodes != NULL ? server->nodes : NO_CLUSTER;
         else if (strcmp(word[0], "HELLO") == 0)
             answer = HELLO;
@@ -248,8 +254,27 @@ static inline bool server_start(struct server *server)
     return server->listener >= 0 && pthread_create(&server->thread, NULL, server_body, server) == 0;
 }
 
+/*
+ * Starts the server, and opens a handle on it with this configuration, whose addresses and
+ * connect_ms the function sets. The caller closes the handle, and then stops the server.
+ */
+static inline enum rlock_status server_open(struct server *server, struct rlock_config config,
+                                            struct rlock **lock, struct rlock_error *err)
+{
+    const char *url = server->url;
+
+    *lock = NULL;
+    config.size = sizeof config;
+    config.urls = &url;
+    config.n_urls = 1;
+    config.connect_ms = 5000;
+    return server_start(server) ? rlock_open(lock, &config, err) : RLOCK_E_SYSTEM;
+}
+
 static inline void server_stop(struct server *server)
 {
+    if (server->listener < 0) /* server_start() has failed */
+        return;
     shutdown(server->listener, SHUT_RD);
     pthread_join(server->thread, NULL);
     close(server->listener);

@@ -7,8 +7,9 @@
  *     is_str(url.host, "localhost", "the host has a default");
  *     return done_testing();
  *
- * Each function returns true if the test passed, so that a test can skip steps after a failure.
- * Each test program has one source file, so this header may define the counters.
+ * ok(), okf() and the functions is_...() return true if the test passed, so that a test can skip
+ * steps after a failure. Each test program has one source file, so this header may define the
+ * counters.
  */
 #ifndef TAP_H
 #define TAP_H
@@ -50,6 +51,16 @@ static inline bool okf(bool passed, const char *format, ...)
         if (name[i] < ' ' || name[i] == '#' || name[i] == 0x7f)
             name[i] = '?';
     return ok(passed, name);
+}
+
+/*
+ * Reports a test that can't run here. The test counts as passed, and the results name the reason.
+ */
+static inline void skip(const char *name, const char *reason)
+{
+    tap_n_tests++;
+    printf("ok %d - %s # SKIP %s\n", tap_n_tests, name, reason);
+    fflush(stdout);
 }
 
 static inline bool is_int(int64_t got, int64_t wanted, const char *name)

@@ -12,12 +12,13 @@ static const char *const the_key = "k";
 
 struct seen {
     int n_shown;       /* calls of on_blocked() with an obstacle */
-    int n_again;       /* of n_shown: with the same seen_ms as the call before */
+    int n_again;       /* calls of on_blocked() with the seen_ms of the previous call */
     int n_ends;        /* calls of on_blocked(NULL) */
     int n_after_end;   /* calls of on_blocked() after on_blocked(NULL) */
     int64_t seen_ms;   /* obstacle->seen_ms of the last call */
     int n_sent;        /* calls of on_sent() */
     int n_unreachable; /* calls of on_unreachable() */
+    bool in_doubt;     /* obstacle->in_doubt at the end */
 };
 
 static void see(void *context, const struct rlock_obstacle *obstacle)
@@ -53,6 +54,7 @@ static enum rlock_status wait_for(struct server *server, int64_t ms, struct rloc
 {
     const char *url = server->url;
     struct rlock_config config = {
+        .size = sizeof(struct rlock_config),
         .urls = &url,
         .n_urls = 1,
         .keys = &the_key,
@@ -63,14 +65,16 @@ static enum rlock_status wait_for(struct server *server, int64_t ms, struct rloc
     };
     struct rlock_hooks hooks = {
         .on_sent = count_sent, .on_unreachable = count_unreachable, .context = seen};
+    struct rlock_obstacle obstacle = {.in_doubt = false};
     struct rlock_grant grant;
     struct rlock *lock = NULL;
     enum rlock_status st = RLOCK_E_SYSTEM;
 
     if (server_start(server) && rlock_open(&lock, &config, NULL) == RLOCK_OK) {
         rlock_set_hooks(lock, &hooks);
-        st = rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + ms, -1}, &grant, NULL,
-                           NULL);
+        st = rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + ms, -1}, &grant,
+                           &obstacle, NULL);
+        seen->in_doubt = obstacle.in_doubt;
     }
     rlock_close(lock);
     server_stop(server);
@@ -140,7 +144,7 @@ static void test_nothing_seen(void)
     is_int(wait_for(&server, 200, observer, &seen), RLOCK_E_UNREACHABLE,
            "a server that never replies is unreachable");
     is_int(seen.n_shown, 0, "no obstacle is shown before the first reply");
-    is_int(seen.n_ends, 1, "the observer is told that the wait is over, even so");
+    is_int(seen.n_ends, 1, "the observer is told that the wait is over, also if no reply has come");
 }
 
 static void test_unreachable(void)
@@ -154,6 +158,55 @@ static void test_unreachable(void)
     is_int(seen.n_unreachable, 1, "on_unreachable is called before the waiter connects again");
 }
 
+/*
+ * The lock is in doubt if rlock doesn't know whether an acquire was executed, and couldn't undo the
+ * acquire.
+ */
+static const struct {
+    const char *name;
+    const char *acquire[3], *leave[2];
+    int64_t within_ms;
+    enum rlock_status st;
+    bool in_doubt;
+} doubts[] = {
+    {"no reply to the acquire, none to the undo",
+     {SILENT},
+     {SILENT},
+     300,
+     RLOCK_E_UNREACHABLE,
+     true},
+    {"the server refuses the second acquire of a waiter, and closes the connection then",
+     {HELD, "-NOPERM this user has no permissions\r\n"},
+     {CLOSE},
+     20000,
+     RLOCK_E_REFUSED,
+     false},
+    {"the lock is held, and the server closes the connection then",
+     {HELD},
+     {CLOSE},
+     300,
+     RLOCK_TIMEOUT,
+     false},
+};
+
+static void test_in_doubt(void)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof doubts / sizeof doubts[0]; i++) {
+        struct server server = {.answers = {[ASKED_ACQUIRE] = doubts[i].acquire,
+                                            [ASKED_WAKE] = ANSWERS(BLOCKS),
+                                            [ASKED_UNDO] = doubts[i].leave,
+                                            [ASKED_LEAVE] = doubts[i].leave}};
+        struct seen seen = {.n_shown = 0};
+
+        is_int(wait_for(&server, doubts[i].within_ms, (struct rlock_observer){.on_blocked = NULL},
+                        &seen),
+               doubts[i].st, doubts[i].name);
+        is_int(seen.in_doubt, doubts[i].in_doubt, "obstacle->in_doubt has the value in the table");
+    }
+}
+
 int main(void)
 {
     test_nobody_observes();
@@ -161,5 +214,6 @@ int main(void)
     test_refreshes();
     test_nothing_seen();
     test_unreachable();
+    test_in_doubt();
     return done_testing();
 }

@@ -13,6 +13,7 @@ static const struct rlock_deadline once = {0, -1};
 static struct rlock_config config_for(const char *const *url)
 {
     return (struct rlock_config){
+        .size = sizeof(struct rlock_config),
         .urls = url,
         .n_urls = 1,
         .keys = &the_key,
@@ -56,6 +57,35 @@ static void close_at(struct server *server, struct rlock *lock)
 {
     rlock_close(lock);
     server_stop(server);
+}
+
+/* The caller may have been compiled with an older or a newer rlock.h than the library. */
+static void test_config_size(void)
+{
+    const char *const urls[] = {"redis://127.0.0.1:1"};
+    struct {
+        struct rlock_config config;
+        int64_t newer_member;
+    } newer = {.config = config_for(urls)};
+    struct rlock_error err = {.text = ""};
+    struct rlock *lock = NULL;
+
+    newer.config.size = 0;
+    is_int(rlock_open(&lock, &newer.config, &err), RLOCK_E_USAGE,
+           "a config without size is refused");
+    newer.config.size = offsetof(struct rlock_config, observer);
+    is_int(rlock_open(&lock, &newer.config, &err), RLOCK_E_USAGE,
+           "a config that is shorter than in the first release is refused");
+    newer.config.size = sizeof newer;
+    if (is_int(rlock_open(&lock, &newer.config, &err), RLOCK_OK,
+               "a newer caller's config is accepted if its newer members are zero"))
+        rlock_close(lock);
+    newer.newer_member = INT64_C(1) << 40;
+    lock = NULL;
+    is_int(rlock_open(&lock, &newer.config, &err), RLOCK_E_USAGE,
+           "a newer caller's config is refused if a member is set that this library lacks");
+    ok(lock == NULL && strstr(err.text, RLOCK_VERSION) != NULL,
+       "the error text names the library's version, and no handle is returned");
 }
 
 static void test_arguments(void)
@@ -122,7 +152,7 @@ static void test_whole(void)
     ok(strlen(grant.token) == 32 && grant.fence == 1700000000000000 &&
            grant.expires_ms > rlock_clock_ms() && grant.expires_ms <= rlock_clock_ms() + 1000,
        "the grant has a token, a fence and expires_ms");
-    is_str(obstacle.holder, "", "a grant leaves the obstacle empty");
+    is_str(obstacle.holder.text, "", "a grant leaves the obstacle empty");
     if (is_int(rlock_keep(lock, &events, NULL), RLOCK_OK, "the renewer starts")) {
         ok(read(events, &event, 0) == 0 &&
                poll(&(struct pollfd){.fd = events, .events = POLLIN}, 1, 5000) == 1 &&
@@ -156,14 +186,14 @@ static void test_not_had(void)
     if (lock == NULL)
         return;
     is_int(rlock_acquire(lock, once, &grant, &obstacle, NULL), RLOCK_BUSY,
-           "a deadline that has passed: busy after one request");
+           "with a deadline that has passed rlock_acquire() returns RLOCK_BUSY");
     is_int(server_count(&server, ASKED_ACQUIRE), 1,
-           "a deadline that has passed: one acquire is sent");
-    is_int(atomic_load(&server.n_log), 1, "a deadline that has passed: nothing else is sent");
+           "with a deadline that has passed rlock_acquire() sends one request");
+    is_int(atomic_load(&server.n_log), 1, "with a deadline that has passed nothing else is sent");
     is_int(obstacle.left_ms, 60000, "the obstacle has the time left");
-    ok(strstr(obstacle.holder, "foreign") != NULL, "the obstacle names the holder");
+    ok(strstr(obstacle.holder.text, "foreign") != NULL, "the obstacle names the holder");
     is_int(rlock_acquire(lock, in(400), &grant, &obstacle, NULL), RLOCK_TIMEOUT,
-           "a deadline in the future: timeout");
+           "with a deadline in the future rlock_acquire() returns RLOCK_TIMEOUT");
     ok(rlock_clock_ms() >= before + 400, "the timeout comes no sooner than the deadline");
     ok(server_count(&server, ASKED_ACQUIRE) > 2,
        "a waiter sends further attempts until the deadline");
@@ -212,20 +242,21 @@ static void test_doubt(void)
 {
     struct server server = {
         .answers = {[ASKED_ACQUIRE] = ANSWERS(CLOSE), [ASKED_LEAVE] = ANSWERS(RELEASED, CLOSE)}};
+    struct rlock_obstacle obstacle = {.in_doubt = true};
     struct rlock_error err = {.text = ""};
     struct rlock *lock = open_at(&server);
     struct rlock_grant grant;
 
     if (lock == NULL)
         return;
-    is_int(rlock_acquire(lock, once, &grant, NULL, &err), RLOCK_E_UNREACHABLE,
+    is_int(rlock_acquire(lock, once, &grant, &obstacle, &err), RLOCK_E_UNREACHABLE,
            "an acquire without a reply fails");
     is_int(server_count(&server, ASKED_LEAVE), 1, "an acquire without a reply is undone");
-    ok(strstr(err.text, "may stay taken") == NULL,
+    ok(strstr(err.text, "may stay taken") == NULL && !obstacle.in_doubt,
        "the error says nothing about the lock if the undo was confirmed");
-    is_int(rlock_acquire(lock, once, &grant, NULL, &err), RLOCK_E_UNREACHABLE,
+    is_int(rlock_acquire(lock, once, &grant, &obstacle, &err), RLOCK_E_UNREACHABLE,
            "a second acquire without a reply fails");
-    ok(strstr(err.text, "may stay taken") != NULL,
+    ok(strstr(err.text, "may stay taken") != NULL && obstacle.in_doubt,
        "the error says that the lock may stay taken if the undo has no reply either");
     close_at(&server, lock);
 }
@@ -258,13 +289,13 @@ static void test_release(void)
     }
 }
 
-/* Renewals of a lease that another process acquired: the handle has only its token. */
+/* rlock_renew() renews a lease that another process has acquired, by its token alone. */
 static void test_renew(void)
 {
     static const struct {
         const char *answer;
         enum rlock_status st;
-        int64_t left_ms; /* at most so much of the lease is left; 0: there is no lease */
+        int64_t left_ms; /* the most that may be left of the lease; 0: there is no lease */
     } rows[] = {{RENEWED, RLOCK_OK, 988},
                 {"*3\r\n:1\r\n:1700000000000\r\n:60000\r\n", RLOCK_OK, 59398},
                 {GONE, RLOCK_GONE, 0},
@@ -332,7 +363,7 @@ static void test_status_texts(void)
            "RLOCK_BUSY has its text");
 }
 
-/* Replies that look like a grant, but have no fence. */
+/* rlock_acquire() must refuse replies that look like a grant, but have no fence. */
 static void test_malformed_grants(void)
 {
     static const char *const rows[] = {RENEWED, RESTORED, "*3\r\n:1\r\n:1\r\n$1\r\n0\r\n"};
@@ -382,6 +413,7 @@ static void test_absurd_answers(void)
 
 int main(void)
 {
+    test_config_size();
     test_arguments();
     test_whole();
     test_not_had();

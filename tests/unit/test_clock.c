@@ -96,7 +96,7 @@ static void test_sleep(void)
     close(stop[0]);
 }
 
-/* main() calls it last: in a build with UBSan an overflow ends the program. */
+/* In a build with UBSan an overflow ends the program, so main() calls this test last. */
 static void test_overflow(void)
 {
     is_int(deadline_in(never, RLOCK_NEVER).at_ms, RLOCK_NEVER,

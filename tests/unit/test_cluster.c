@@ -60,8 +60,32 @@ static void locates(struct cluster *cluster, const struct url *lost, const char 
     struct url to = {.shown = ""};
 
     ok(cluster_locate(cluster, lost, &to, NULL) == RLOCK_OK, "cluster_locate() returns a node");
-    is_str(to.shown, shown, "it is the next node in turn");
+    is_str(to.shown, shown, "cluster_locate() returns the next node in turn");
     url_fini(&to);
+}
+
+/* member_visit() forgets the nodes, and uses the cluster again. */
+static void test_forgotten(const struct url *seed)
+{
+    struct rlock_error err = {.text = ""};
+    struct cluster cluster;
+    struct url to;
+
+    cluster_init(&cluster, seed);
+    cluster_set_nodes(&cluster,
+                      "a 10.0.0.1:7000@1 master - 0 1 1 connected 0-1\n"
+                      "b 10.0.0.2:7000@1 master - 0 1 2 connected 2-3\n",
+                      seed);
+    locates(&cluster, seed, "10.0.0.1:7000");
+    locates(&cluster, seed, "10.0.0.2:7000");
+    locates(&cluster, seed, "10.0.0.1:7000");
+    cluster_fini(&cluster);
+    if (ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.3:7000", seed, &to, &err) == RLOCK_OK,
+           "a cluster whose nodes are forgotten follows a redirect"))
+        url_fini(&to);
+    locates(&cluster, seed, "10.0.0.3:7000");
+    locates(&cluster, seed, "10.0.0.3:7000");
+    cluster_fini(&cluster);
 }
 
 static void test_nodes(const struct url *seed)
@@ -94,7 +118,8 @@ static void test_primaries(const struct url *seed)
         url_fini(&primary);
         n++;
     }
-    is_int((int64_t)n, 2, "it skips replicas, nodes without an address, and nodes without slots");
+    is_int((int64_t)n, 2,
+           "cluster_next_primary() skips replicas, and nodes without an address or without slots");
     rest = nodes;
     ok(cluster_next_primary(&rest, seed, CLUSTER_BY_NUMBER, &primary),
        "the first primary is found with CLUSTER_BY_NUMBER");
@@ -120,8 +145,8 @@ static void test_primaries(const struct url *seed)
 }
 
 /*
- * Redirects and CLUSTER NODES complete each other: one has the address of a node, the other its
- * name.
+ * A redirect may name a node by its IP address alone. The reply to CLUSTER NODES has both the
+ * address and the host name, so the library can add the missing one as an alias.
  */
 static void test_aliases(const struct url *seed)
 {
@@ -137,13 +162,14 @@ static void test_aliases(const struct url *seed)
     is_int((int64_t)cluster.n, 2, "CLUSTER NODES does not add the known node again");
     is_str(cluster.node[0].host, "10.0.0.2", "the known node is still named by its address");
     ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", seed, &to, NULL) == RLOCK_OK,
-       "the same redirect comes again");
-    is_str(to.alias, "two.example", "its target now has the host name as an alias");
+       "after CLUSTER NODES the same redirect is accepted again");
+    is_str(to.alias, "two.example",
+           "the target of that redirect now has the host name as an alias");
     url_fini(&to);
     ok(cluster_redirect(&cluster, "MOVED 1 two.example:6379", seed, &to, NULL) == RLOCK_OK &&
            cluster.called == CLUSTER_BY_NAME,
-       "a redirect names the node by its host name");
-    is_str(to.alias, "10.0.0.2", "its target has the address as an alias");
+       "a redirect that names the node by its host name is accepted");
+    is_str(to.alias, "10.0.0.2", "the target of that redirect has the address as an alias");
     url_fini(&to);
     ok(cluster_redirect(&cluster, "MOVED 1 two.example:1", seed, &to, NULL) == RLOCK_OK &&
            to.alias == NULL,
@@ -190,7 +216,8 @@ static void test_endpoints(void)
 
         if (resp_reader_feed(resp, rows[i].slots, strlen(rows[i].slots), NULL) == RLOCK_OK &&
             resp_reader_next(resp, &reply, NULL) == RLOCK_OK)
-            okf(cluster_endpoint(reply) == rows[i].endpoint, "cluster_endpoint() of row %zu", i);
+            okf(cluster_endpoint(reply) == rows[i].endpoint,
+                "cluster_endpoint() returns the kind of endpoint in row %zu", i);
         else
             okf(false, "row %zu is a whole reply", i);
         resp_reader_free(resp);
@@ -211,6 +238,9 @@ static const struct {
     {"a h:1@2 master,fail - 0 1 1 connected 0-5\nb h:2@3 master,fail? - 0 1 1 connected 6-7\n"
      "c h:3@4 slave,fail b 0 1 1 connected\nd h:3@5 slave b 0 1 1 connected",
      2, 1, 0},
+    /* slots that two primaries name, a range from high to low, and slots that don't exist */
+    {"a h:1@2 master - 0 1 1 connected 0-5 3\nb h:2@3 master - 0 1 1 connected 4-7 9-2 16383-99999",
+     9, 2, 2},
 };
 
 static void test_health(void)
@@ -257,6 +287,7 @@ int main(void)
         return done_testing();
     test_redirects(&seed);
     test_nodes(&seed);
+    test_forgotten(&seed);
     test_primaries(&seed);
     test_aliases(&seed);
     test_endpoints();

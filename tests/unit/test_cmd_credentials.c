@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static const struct {
-    const char *url, *password; /* NULL: none */
+    const char *url, *password; /* password NULL: the URL has none */
 } urls[] = {
     {"redis://h", NULL},
     {"redis://u@h", NULL},
@@ -46,11 +46,11 @@ static void test_in_url(void)
         snprintf(url, sizeof url, "%s", urls[i].url);
         found = url_find_password(url, &n);
         if (urls[i].password == NULL)
-            okf(found == NULL, "no password in %s", url);
+            okf(found == NULL, "url_find_password() finds no password in %s", url);
         else
             okf(found != NULL && n == strlen(urls[i].password) &&
                     strncmp(found, urls[i].password, n) == 0,
-                "a password in %s", url);
+                "url_find_password() finds the password in %s", url);
     }
 }
 
@@ -65,7 +65,7 @@ static const struct {
     enum source url_from;
     enum source file_from; /* NEVER: no --password-file */
     const char *rlock_password, *rediscli_auth, *redis_url;
-    const char *wanted_url, *wanted; /* wanted NULL: no password but that of the URL */
+    const char *wanted_url, *wanted; /* wanted NULL: only the URL has a password */
 } rows[] = {
     {NULL, NEVER, NEVER, NULL, NULL, NULL, "redis://127.0.0.1:6379", NULL},
     {NULL, NEVER, NEVER, NULL, NULL, "", "redis://127.0.0.1:6379", NULL},
@@ -122,7 +122,7 @@ static bool same(const char *got, const char *wanted)
     return got == NULL || wanted == NULL ? got == wanted : strcmp(got, wanted) == 0;
 }
 
-/* Returns the password; "in-file" if the password file has it, which is not read yet. */
+/* Returns the password that rlock has found; "in-file": it will read the password file later. */
 static const char *password_of(const struct credentials *found)
 {
     return same(found->place.file, file) && found->place.file != NULL ? "in-file" : found->password;
@@ -157,6 +157,40 @@ static void test_nearest(void)
     }
     set("RLOCK_PASSWORD", NULL);
     set("REDISCLI_AUTH", NULL);
+    set("REDIS_URL", NULL);
+}
+
+static void test_valkey(void)
+{
+    const char *one[] = {PLAIN};
+    struct options options = {.urls = one, .n_urls = 1, .url_from = FROM_COMMAND_LINE};
+    struct credentials found;
+    struct rlock_error err;
+
+    set("REDISCLI_AUTH", "redis");
+    set("VALKEYCLI_AUTH", "valkey");
+    ok(credentials_read(&found, &options, &err) == RLOCK_OK && same(found.password, "valkey"),
+       "VALKEYCLI_AUTH outranks REDISCLI_AUTH");
+    credentials_fini(&found);
+    set("VALKEYCLI_AUTH", NULL);
+    set("REDISCLI_AUTH", NULL);
+}
+
+static void test_redis_url(void)
+{
+    struct options options = {.url_from = FROM_DEFAULT};
+    struct credentials found;
+    struct rlock_error err = {.text = ""};
+
+    set("REDIS_URL", "u:s3cret@h:7");
+    okf(credentials_read(&found, &options, &err) == RLOCK_E_CONFIG &&
+            strncmp(err.text, "REDIS_URL: bad URL: \"u:******@h:7\": ", 36) == 0 &&
+            strstr(err.text, "; did you mean redis://u:******@h:7?") != NULL,
+        "a bad REDIS_URL is named without its password: %s", err.text);
+    set("REDIS_URL", "LOCAL:");
+    ok(credentials_read(&found, &options, &err) == RLOCK_OK && same(found.url[0], "local:"),
+       "local: is accepted in REDIS_URL, in any case of letters");
+    credentials_fini(&found);
     set("REDIS_URL", NULL);
 }
 
@@ -223,7 +257,7 @@ static void test_file(void)
                 "the password is the first line of \"%s\"", texts[i].text);
         } else {
             okf(look_up(&place, PATIENCE_MS, found, &err) == RLOCK_E_CONFIG &&
-                    err.reason == RLOCK_REASON_LOGIN && strstr(err.text, file) != NULL,
+                    err.reason == RLOCK_REASON_PASSWORD_LOOKUP && strstr(err.text, file) != NULL,
                 "a file with an empty first line is refused: \"%s\"", texts[i].text);
         }
     }
@@ -247,12 +281,12 @@ static void test_command(void)
         {"echo pw; echo other; head -c 300000 /dev/zero", "pw", NULL},
         {"head -c 16384 /dev/zero | tr '\\0' x", "", NULL},
         {"head -c 16385 /dev/zero | tr '\\0' x", NULL, "longer than a password"},
-        {":", NULL, "its first line is empty"},
-        {"echo; echo pw", NULL, "its first line is empty"},
-        {"echo pw; exit 3", NULL, "it exited with status 3"},
-        {"echo pw; kill -9 $$", NULL, "signal 9 ended it"},
+        {":", NULL, "the first line is empty"},
+        {"echo; echo pw", NULL, "the first line is empty"},
+        {"echo pw; exit 3", NULL, "the command exited with status 3"},
+        {"echo pw; kill -9 $$", NULL, "signal 9 ended the command"},
         {"echo pw; sleep 100", NULL, "did not end within"},
-        {"nowhere/at/all 2>/dev/null", NULL, "it exited with status 127"},
+        {"nowhere/at/all 2>/dev/null", NULL, "the command exited with status 127"},
     };
     struct password_place place = {.name = "password command"};
     char found[RLOCK_PASSWORD_MAX + 1];
@@ -271,7 +305,7 @@ static void test_command(void)
                                                   : same(found, rows_of[i].wanted)),
                 "the password is the first line that the command prints: %s", rows_of[i].command);
         else
-            okf(st == RLOCK_E_CONFIG && err.reason == RLOCK_REASON_LOGIN &&
+            okf(st == RLOCK_E_CONFIG && err.reason == RLOCK_REASON_PASSWORD_LOOKUP &&
                     strstr(err.text, rows_of[i].why) != NULL,
                 "the command gives no password: %s: %s", rows_of[i].command, err.text);
     }
@@ -287,6 +321,8 @@ int main(void)
     write_file("in-file\n");
     test_in_url();
     test_nearest();
+    test_valkey();
+    test_redis_url();
     test_several();
     test_file();
     test_command();

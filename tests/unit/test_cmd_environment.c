@@ -4,13 +4,15 @@
 #include "session/environment.h"
 #include "tap.h"
 
+#include <stdlib.h>
+
 static const struct rlock_grant grant = {
     .token = "0123456789abcdef0123456789abcdef", .fence = UINT64_MAX, .timing = {.ttl_ms = 30000}};
 
-/* Inherited variables; does the command get them, without and with --pass-credentials? */
+/* Variables that rlock inherits, and whether rlock passes them on to its command. */
 static const struct {
     const char *entry;
-    bool stays, stays_if_passed;
+    bool stays, stays_if_passed; /* without and with --pass-credentials */
 } rows[] = {
     {"PATH=/bin", true, true},
     {"HOME=", true, true},
@@ -54,7 +56,7 @@ static const struct {
 
 #define ROWS (sizeof rows / sizeof rows[0])
 
-/* Returns how many entries begin with the `n` bytes of `start`, among which its NUL may be. */
+/* Returns how many variables begin with the first `n` bytes of `start`. */
 static int count_bytes(const struct environment *environment, const char *start, size_t n)
 {
     int count = 0;
@@ -70,11 +72,19 @@ static int count(const struct environment *environment, const char *start)
     return count_bytes(environment, start, strlen(start));
 }
 
+static char *const no_entries[] = {NULL};
+
 static bool make(struct environment *environment, const char *const *inherited, bool keeps_secrets,
                  bool has_slot)
 {
-    return environment_make(environment, (char *const *)inherited, "a=b\nc", keeps_secrets) &&
-           environment_grant(environment, &grant, has_slot);
+    static char variables[ENVIRONMENT_GRANT_BYTES];
+
+    if (!environment_make(environment, (char *const *)inherited, "a=b\nc", no_entries,
+                          keeps_secrets))
+        return false;
+    environment_put_grant(variables, (char *const *)inherited, &grant, has_slot);
+    environment_add_grant(environment, variables);
+    return true;
 }
 
 static void test_passed(bool keeps_secrets)
@@ -174,11 +184,56 @@ static void test_parent(void)
     parent_fini(&parent);
 }
 
+/* environment_put_grant() has room for the tokens of all parents that rlock takes into account. */
+static void test_most_parents(void)
+{
+    char nearest[] = "RLOCK_TOKEN=00000000000000000000000000000000";
+    char others[32 + RLOCK_PARENTS_MAX * (RLOCK_TOKEN_BYTES + 1)] = "RLOCK_PARENT_TOKENS=";
+    const char *inherited[] = {nearest, others, NULL};
+    struct environment environment;
+    int i;
+
+    for (i = 1; i < RLOCK_PARENTS_MAX; i++)
+        sprintf(others + strlen(others), "%s%032d", i > 1 ? " " : "", i);
+    ok(make(&environment, inherited, false, true), "environment_make() succeeds");
+    is_int(count(&environment, "RLOCK_PARENT_TOKENS=00000000000000000000000000000000 "), 1,
+           "the list begins with the token of the parent rlock");
+    for (i = 0; environment.all[i + 1] != NULL; i++)
+        continue;
+    is_int((int64_t)strlen(environment.all[i]),
+           (int64_t)strlen("RLOCK_PARENT_TOKENS=") + RLOCK_PARENTS_MAX * (RLOCK_TOKEN_BYTES + 1) -
+               1,
+           "the list has the tokens of all parents");
+    environment_fini(&environment);
+}
+
+/* execve(2) takes any strings as an environment, so an entry may lack the equals sign. */
+static void test_hidden(void)
+{
+    char password[] = "RLOCK_PASSWORD=pw";
+    char without_value[] = "RLOCK_PASSWORD";
+    char url[] = "REDIS_URL=redis://u:p@h";
+    char *inherited[] = {without_value, password, url, NULL};
+
+    environment_hide(inherited);
+    is_str(password, "RLOCK_PASSWORD=**", "asterisks replace the password that rlock inherited");
+    is_str(url, "REDIS_URL=redis://u:*@h", "asterisks replace the password in a URL");
+    is_str(inherited[1], "RLOCK_PASSWORD=pw", "rlock itself still finds the password");
+    ok(inherited[0] == without_value && strcmp(without_value, "RLOCK_PASSWORD") == 0,
+       "a variable without a value stays as it is");
+    environment_forget(inherited);
+    is_str(inherited[1], "RLOCK_PASSWORD=**", "asterisks replace the copy of the password, too");
+    free(inherited[1]);
+    free(inherited[2]);
+}
+
 int main(void)
 {
     test_passed(false);
     test_passed(true);
     test_nested();
     test_parent();
+    test_most_parents();
+    test_hidden();
     return done_testing();
 }

@@ -64,7 +64,7 @@ int main(void)
             if (strcmp(row->name, exit_reason_row(statuses[j].reason)->name) == 0)
                 okf(false, "%s is the name of one reason only", row->name);
     }
-    /* The statuses are 0 and from 2 on: rlock.h has no status 1. */
+    /* The statuses are 0 and 2 to RLOCK_E_SYSTEM, as rlock.h has no status 1. */
     is_int(sizeof meanings / sizeof meanings[0], RLOCK_E_SYSTEM,
            "the test knows every status of the library");
     for (i = 0; i < sizeof meanings / sizeof meanings[0]; i++)

@@ -13,11 +13,13 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define PATIENCE_MS 20000 /* how long a test waits at most: a busy machine runs processes late */
-#define WATCH_MS 100      /* a counter that doesn't move for so long belongs to no running thread */
+#define WATCH_MS 100      /* a counter that doesn't move for this long: its thread doesn't run */
 #define COUNTERS 8
 #define ALL_FROZEN 9 /* n_started gets this value when freeze_and_stay() has frozen all processes */
 #define CROWD 600    /* children, so many that proctree.c reads the list of their pids in pieces */
@@ -171,9 +173,11 @@ static void test_threads(void)
     signal_all(SIGCONT);
     is_int(moving_counters(), 0, "SIGCONT makes no frozen thread run");
     ok(freeze_all(), "after SIGCONT all threads are still frozen");
-    freeze_release(&tree, rlock_clock_ms());
+    ok(!freeze_release(&tree, rlock_clock_ms()),
+       "freeze_release() after not_after_ms says that threads may be left stopped");
     is_int(moving_counters(), 0, "freeze_release() after not_after_ms lets no thread run");
-    release_all();
+    ok(freeze_release(&tree, RLOCK_NEVER), "freeze_release() in time says that no thread is left");
+    release_late_stops();
     ok(all_have_moved(all), "freeze_release() in time lets all six threads run again");
     ok(freeze_all() && moving_counters() == 0, "threads that were released can be frozen again");
     end_all();
@@ -264,8 +268,8 @@ static void test_signals(void)
         int refused;
 
         sent += sigqueue(pid, SIGRTMIN, none) == 0;
-        freeze_tree(&tree,
-                    &refused); /* the process may stop to take the signal, or by our request */
+        /* The process stops either because of the signal or because of freeze_tree(). */
+        freeze_tree(&tree, &refused);
         sent += sigqueue(pid, SIGRTMIN, none) == 0;
         if (i % 2 == 0)
             freeze_tree(&tree, &refused);
@@ -342,7 +346,8 @@ static bool tracer_has_frozen_all(void)
 
 /*
  * A second rlock inside the command has frozen a process in vfork(2) and its child. The first rlock
- * can't trace them, because a thread has one tracer. It freezes that tracer, and so they can't run.
+ * can't trace these processes, because a thread has one tracer. The first rlock freezes that
+ * tracer, and so the processes can't run.
  */
 static void test_vfork_inside(void)
 {
@@ -369,8 +374,9 @@ static void test_vfork_inside(void)
 }
 
 /*
- * 1. The guard seizes a process in order to stop it. 2. The process is killed before it stops. 3.
- * It is a zombie until somebody reaps it: freeze_tree() must not wait for it to stop.
+ * 1. The guard seizes a process in order to stop it.
+ * 2. The process is killed before it stops.
+ * 3. It is a zombie until somebody reaps it: freeze_tree() must not wait for it to stop.
  */
 static void test_ends_before_stop(void)
 {
@@ -425,6 +431,55 @@ static void test_freeze_end(void)
     end_all();
 }
 
+/* ---- without descriptors ---- */
+
+static struct rlimit usual_limit;
+
+/* From now on open(2) fails with EMFILE when `n` further descriptors are open. */
+static void allow_descriptors(int n)
+{
+    struct rlimit limit = usual_limit;
+    int lowest = dup(0);
+
+    close(lowest);
+    limit.rlim_cur = (rlim_t)(lowest + n);
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void allow_all_descriptors(int number)
+{
+    (void)number;
+    setrlimit(RLIMIT_NOFILE, &usual_limit);
+}
+
+/* With one descriptor a walk lists the threads of a process, but can't read their children. */
+static void test_no_descriptors(void)
+{
+    const struct itimerval soon = {.it_value = {.tv_usec = 20000}};
+    int refused = 0;
+    bool is_frozen;
+
+    if (fork() == 0)
+        run_threads(0, 2);
+    await_started(2);
+    getrlimit(RLIMIT_NOFILE, &usual_limit);
+    allow_descriptors(1);
+    is_frozen = freeze_tree(&tree, &refused);
+    allow_all_descriptors(0);
+    ok(!is_frozen, "freeze_tree() without descriptors does not say that all threads are stopped");
+    is_int(refused, ENOMEM, "freeze_tree() without descriptors returns an errno");
+    ok(freeze_all(), "freeze_tree() with descriptors freezes both threads");
+    while (waitpid(-1, NULL, WNOHANG | __WALL) > 0)
+        continue; /* as the guard does: so release_late_stops() will release nothing */
+    signal(SIGALRM, allow_all_descriptors);
+    allow_descriptors(1);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    release_all();
+    ok(all_have_moved(0x3),
+       "freeze_release() lets all threads run as soon as it has descriptors again");
+    end_all();
+}
+
 int main(void)
 {
     void *memory =
@@ -446,5 +501,6 @@ int main(void)
     test_ends_before_stop();
     test_tracer_dies();
     test_freeze_end();
+    test_no_descriptors();
     return done_testing();
 }

@@ -12,9 +12,9 @@
 #include <time.h>
 
 #define STEPS 1000000
-#define TERM_MS 1000 /* when TERM is due under the lease that reach() sets; it begins at 0 */
-#define KILL_MS 2000 /* when KILL is due under the lease that reach() sets; it begins at 0 */
-#define COUNT_MS 667 /* when two thirds of the time until TERM_MS are over */
+#define TERM_MS 1000 /* when TERM is due: reach() sets a lease that begins at 0 */
+#define KILL_MS 2000 /* when KILL is due under that lease */
+#define COUNT_MS 667 /* when the guard counts the tree: two thirds of the time to TERM are over */
 #define GRACE_MS 300
 
 static const char *const state_names[GUARD_STATES] = {
@@ -40,6 +40,7 @@ static const char *const event_names[GUARD_EVENTS] = {
     [GUARD_EVENT_COMMAND_KILLED] = "COMMAND_KILLED",
     [GUARD_EVENT_TREE_EMPTY] = "TREE_EMPTY",
     [GUARD_EVENT_TREE_STOPPED] = "TREE_STOPPED",
+    [GUARD_EVENT_STILL_FROZEN] = "STILL_FROZEN",
     [GUARD_EVENT_TREE_COUNTED] = "TREE_COUNTED",
     [GUARD_EVENT_COUNT_DUE] = "COUNT_DUE",
     [GUARD_EVENT_TERM_DUE] = "TERM_DUE",
@@ -47,15 +48,15 @@ static const char *const event_names[GUARD_EVENTS] = {
     [GUARD_EVENT_END_DUE] = "END_DUE",
 };
 
-/* ---- each cell of the table ---- */
+/* ---- tests of each cell of the table ---- */
 
-/* By which events and rules reach() brings the guard into a state. */
+/* The events and rules by which reach() brings the guard into a state. */
 enum path {
     PLAIN,     /* without any of the following */
     WAIT_ALL,  /* with --wait-all */
     BY_LEASE,  /* the lease's TERM or KILL was due */
     PAUSES,    /* with --on-lost pause */
-    WAS_FROZEN /* state KILLING_FROZEN: was FROZEN before, as all threads stopped in time */
+    WAS_FROZEN /* KILLING_FROZEN is reached from FROZEN: all threads had stopped in time */
 };
 
 static const char *const path_names[] = {
@@ -71,14 +72,14 @@ struct row {
     struct deadlines lease; /* LEASE_EXTENDED: the new one; END_ASKED: only kill_ms is used */
     size_t n_processes;     /* TREE_COUNTED: how many were counted */
     enum guard_state to;
-    unsigned actions; /* that the guard has to do at once, or at each turn in `to` */
+    unsigned actions; /* what the guard has to do: at once, or at each turn in the state `to` */
 };
 
 #define NEW_LEASE  \
     {              \
         5000, 6000 \
     }
-/* The program offers this lease at 1010 or 3000, when its TERM is due already. */
+/* The rows offer this lease at 1010 or 3000 ms, when the TERM of this lease is overdue. */
 #define OLD_LEASE \
     {             \
         900, 1900 \
@@ -131,6 +132,7 @@ static const struct row rows[] = {
     ROW(RUNNING, PLAIN, TERM_DUE, TERM_MS, TERMINATING, TERM),
     ROW(RUNNING, PLAIN, TERM_DUE, KILL_MS, KILLING, KILL),
     ROW(RUNNING, PAUSES, TERM_DUE, TERM_MS, FREEZING, FREEZE),
+    ROW(RUNNING, PAUSES, STILL_FROZEN, TERM_MS, FREEZING, FREEZE),
 
     ROW_WITH(NEW_LEASE, DRAINING, WAIT_ALL, LEASE_EXTENDED, 100, DRAINING, AGREED),
     ROW_WITH(KILL_AT(400), DRAINING, WAIT_ALL, END_ASKED, 100, TERMINATING, TERM),
@@ -142,6 +144,7 @@ static const struct row rows[] = {
     ROW(DRAINING, WAIT_ALL, COUNT_DUE, 700, DRAINING, COUNT),
     ROW_COUNTED(1500, DRAINING, WAIT_ALL, 700, DRAINING, AGREED),
     ROW(DRAINING, WAIT_ALL, TERM_DUE, TERM_MS, TERMINATING, TERM),
+    ROW(DRAINING, WAIT_ALL, STILL_FROZEN, TERM_MS, FREEZING, FREEZE),
 
     ROW_WITH(NEW_LEASE, TERMINATING, PLAIN, LEASE_EXTENDED, 200, TERMINATING, AGREED),
     ROW_WITH(NEW_LEASE, TERMINATING, BY_LEASE, LEASE_EXTENDED, 1100, TERMINATING, 0),
@@ -153,6 +156,7 @@ static const struct row rows[] = {
     ROW(TERMINATING, PLAIN, COMMAND_EXITED, 200, TERMINATING, 0),
     ROW(TERMINATING, PLAIN, COMMAND_KILLED, 200, TERMINATING, 0),
     ROW(TERMINATING, PLAIN, TREE_EMPTY, 200, DONE, 0),
+    ROW(TERMINATING, PLAIN, STILL_FROZEN, 200, TERMINATING, 0),
     ROW_COUNTED(1500, TERMINATING, PLAIN, 700, TERMINATING, 0),
     ROW(TERMINATING, PLAIN, TERM_DUE, TERM_MS, TERMINATING, 0),
     ROW(TERMINATING, BY_LEASE, KILL_DUE, KILL_MS, KILLING, KILL),
@@ -205,6 +209,7 @@ static const struct row rows[] = {
     ROW(KILLING, PLAIN, COMMAND_EXITED, 500, KILLING, KILL),
     ROW(KILLING, PLAIN, COMMAND_KILLED, 500, KILLING, KILL),
     ROW(KILLING, PLAIN, TREE_EMPTY, 500, DONE, 0),
+    ROW(KILLING, PLAIN, STILL_FROZEN, 500, KILLING, KILL),
     ROW(KILLING, PLAIN, TERM_DUE, TERM_MS, KILLING, KILL),
 
     ROW_WITH(NEW_LEASE, KILLING_FROZEN, PLAIN, LEASE_EXTENDED, 1100, KILLING_FROZEN,
@@ -334,7 +339,7 @@ static void test_impossible_events(void)
         }
 }
 
-/* ---- deadlines ---- */
+/* ---- tests of deadlines ---- */
 
 static void test_deadlines(void)
 {
@@ -422,7 +427,7 @@ static void test_deadlines(void)
     is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER, "--on-lost ignore: there is no deadline");
 }
 
-/* Brings the guard into RUNNING and counts the tree, early enough to move TERM and KILL. */
+/* Brings the guard into RUNNING, and reports n_processes to it when the count is due. */
 static void reach_counted(struct guard_machine *m, enum path path, size_t n_processes)
 {
     reach(m, GUARD_STATE_RUNNING, path);
@@ -483,11 +488,11 @@ static void test_many_processes(void)
            "FREEZING, 1000 processes: KILL is due earlier, too");
 }
 
-/* ---- a random walk ---- */
+/* ---- a random walk over states and events ---- */
 
 static uint64_t random_state;
 
-/* splitmix64, by Sebastiano Vigna */
+/* The pseudo-random number generator splitmix64, by Sebastiano Vigna. */
 static uint64_t random_bits(void)
 {
     uint64_t z = (random_state += 0x9e3779b97f4a7c15U);
@@ -518,22 +523,22 @@ static struct world {
     int64_t now_ms;
     int64_t turn_ms; /* now_ms when the guard looked for due events at this turn */
     enum command command;
-    int n_running; /* processes of the tree that run, without the command */
-    int n_stopped; /* processes of the tree that are stopped, without the command */
+    int n_running; /* running processes of the tree; the command isn't counted */
+    int n_stopped; /* stopped processes of the tree; the command isn't counted */
     bool program_lives;
     bool has_zombie;        /* a process has ended, and the guard has not reaped it */
     bool command_is_zombie; /* the command has ended, and the guard has not reaped it */
     struct guard_rules rules;
     struct deadlines lease;   /* the last that the guard has agreed to */
     struct deadlines offered; /* the lease of the event that the guard handles now */
-    bool is_offer;            /* the guard handles LEASE_EXTENDED now */
+    bool is_offer;            /* the event that the guard handles now is LEASE_EXTENDED */
     bool told_paused;         /* the guard has told the program that nothing runs */
     bool is_ending;           /* the guard has sent TERM or KILL */
-    int64_t asked_kill_ms;    /* the earliest of all END_ASKED; RLOCK_NEVER: there was none */
+    int64_t asked_kill_ms;    /* the earliest KILL that an END_ASKED has set; or RLOCK_NEVER */
     enum guard_event event;   /* the event that the guard handles now */
     size_t n_counted;         /* the result of the last count, see count_tree() */
     int64_t counted_ms;       /* when the last count was */
-    int64_t told_term_ms;     /* the guard has told the program that no TERM comes before */
+    int64_t told_term_ms;     /* the guard has told rlock that it sends no TERM before then */
     bool has_sent_kill;       /* at this turn */
     bool has_stopped_threads; /* at this turn */
 } w;
@@ -657,6 +662,19 @@ static void note_told_deadlines(void)
     w.told_term_ms = w.machine.due.term_ms;
 }
 
+/* Most times all threads run again; else the guard was stopped, and TERM became due meanwhile. */
+static void thaw_tree(void)
+{
+    if (one_in(4)) {
+        dispatch(GUARD_EVENT_STILL_FROZEN, (struct deadlines){0, 0});
+        return;
+    }
+    w.n_running += w.n_stopped;
+    w.n_stopped = 0;
+    if (w.command == COMMAND_STOPPED)
+        w.command = COMMAND_RUNS;
+}
+
 static void act(unsigned actions)
 {
     if (actions & GUARD_ACTION_TELL_DEADLINES)
@@ -671,10 +689,7 @@ static void act(unsigned actions)
         must(w.is_offer && w.now_ms < w.offered.term_ms && !w.is_ending,
              "the guard lets a frozen tree run without a confirmed renewal");
         w.told_paused = false;
-        w.n_running += w.n_stopped;
-        w.n_stopped = 0;
-        if (w.command == COMMAND_STOPPED)
-            w.command = COMMAND_RUNS;
+        thaw_tree();
     }
     if (actions & GUARD_ACTION_LET_GO)
         must(w.machine.state == GUARD_STATE_DONE && w.command == COMMAND_EXITED &&
@@ -702,8 +717,8 @@ static void act(unsigned actions)
 }
 
 /*
- * Moves the clock to the guard's next turn. That is often sooner than the guard has asked for, as a
- * message comes, and seldom up to 3 s later, as if somebody had stopped the guard.
+ * Moves the clock to the guard's next turn. This turn often comes sooner than the guard has asked
+ * for, as if a message had woken it, and seldom up to 3 s later, as if somebody had stopped it.
  */
 static void let_time_pass(void)
 {
@@ -735,11 +750,18 @@ static void change_tree(void)
     if (w.n_stopped > 0 && one_in(30)) {
         w.n_stopped--;
         w.has_zombie = true;
-        if (w.n_stopped > 0 && one_in(2)) { /* it ended, and had traced another, which runs now */
+        if (w.n_stopped > 0 && one_in(2)) { /* a dead tracer's tracee runs again */
             w.n_stopped--;
             w.n_running++;
         }
     }
+}
+
+/* A thread that was told to stop before the tree was let run stops only now. */
+static void stop_late(void)
+{
+    if (w.rules.pauses && !guard_state_is_held(&w.machine) && one_in(60))
+        dispatch(GUARD_EVENT_STILL_FROZEN, (struct deadlines){0, 0});
 }
 
 static void send_program_events(void)
@@ -880,6 +902,7 @@ static void test_random_walk(uint64_t seed)
         let_time_pass();
         change_tree();
         send_program_events();
+        stop_late();
         reap_tree();
         handle_clock();
         check_invariants();

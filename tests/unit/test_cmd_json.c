@@ -135,7 +135,7 @@ static void test_members(void)
 
     json_begin(&json, text, sizeof text);
     json_end(&json);
-    is_str(text, "{}\n", "an object without members");
+    is_str(text, "{}\n", "an object without members is {}");
     json_begin(&json, text, sizeof text);
     json_string(&json, "a", "b");
     json_number(&json, "least", INT64_MIN);

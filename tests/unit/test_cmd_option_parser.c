@@ -41,7 +41,7 @@ static enum rlock_status read_line(struct options *options, const char *line,
     return option_parser_read(options, argv, err);
 }
 
-/* ---- which source wins ---- */
+/* ---- tests of which source wins ---- */
 
 /* For each kind of option: its value as written in each source, and the number parsed from that. */
 static const struct source_words {
@@ -49,7 +49,7 @@ static const struct source_words {
     int64_t by_file, by_environment, by_line;
 } words_of[] = {
     [OPTION_TEXT] = {"/f", "/e", "/c", 0, 0, 0},
-    [OPTION_TEXTS] = {"/f", "/e", "/c", 0, 0, 0},
+    [OPTION_TEXTS] = {"redis://f", "redis://e", "redis://c", 0, 0, 0},
     [OPTION_DURATION] = {"3", "2s", "1000ms", 3000, 2000, 1000},
     [OPTION_DURATION_OR_ZERO] = {"3", "0", "1", 3000, 0, 1000},
     [OPTION_STATUS] = {"3", "0", "255", 3, 0, 255},
@@ -60,12 +60,13 @@ static const struct source_words {
     [OPTION_FLAG] = {"yes", "no", NULL, 1, 0, 1},
 };
 
-/* words_of[OPTION_CHOICE] is for --on-lost; other options with a choice have other values. */
+/* words_of[OPTION_CHOICE] has the words of --on-lost. Other options of this kind have others: */
 static const struct source_words queue_words = {
     "none", "newest", "none", RLOCK_QUEUE_NONE, RLOCK_QUEUE_NEWEST, RLOCK_QUEUE_NONE};
 
 static const struct source_words protocol_words = {"timestamp", "token", "timestamp", 1, 0, 1};
 static const struct source_words unit_words = {"ms", "s", "ms", 1, 0, 1};
+static const struct source_words scripts_words = {"no", "yes", "no", 1, 0, 1};
 
 static const struct source_words *words_for(const struct option *option)
 {
@@ -75,6 +76,8 @@ static const struct source_words *words_for(const struct option *option)
         return &protocol_words;
     if (strcmp(option->name, "timestamp-unit") == 0)
         return &unit_words;
+    if (strcmp(option->name, "scripts") == 0)
+        return &scripts_words;
     return &words_of[option->kind];
 }
 
@@ -105,6 +108,14 @@ static const char *line_of(const struct option *option, const char *words)
     return line[0] == ' ' ? line + 1 : line;
 }
 
+static void says_origin(const struct options *options, const char *name, const char *wanted)
+{
+    char text[256];
+
+    options_name_origin(options, name, text, sizeof text);
+    okf(strcmp(text, wanted) == 0, "the origin of %s is %s: %s", name, wanted, text);
+}
+
 static void test_precedence_of(const struct option *option)
 {
     const struct source_words *words = words_for(option);
@@ -124,16 +135,21 @@ static void test_precedence_of(const struct option *option)
     okf(read_line(&options, line_of(option, given), &err) == RLOCK_OK &&
             has(&options, option, words->by_line, words->in_line),
         "%s: the command line wins over the environment: %s", name, err.text);
+    snprintf(text, sizeof text, "--%s", name);
+    says_origin(&options, name, text);
     options_fini(&options);
     okf(read_line(&options, line_of(option, ""), &err) == RLOCK_OK &&
             has(&options, option, words->by_environment, words->in_environment),
         "%s: the environment wins over the file: %s", name, err.text);
+    says_origin(&options, name, variable);
     options_fini(&options);
     setenv(variable, "", 1);
     okf(read_line(&options, line_of(option, ""), &err) == RLOCK_OK &&
             has(&options, option, words->by_file, words->in_file),
         "%s: an empty variable counts as unset, and the file wins over the default: %s", name,
         err.text);
+    snprintf(text, sizeof text, "%s:3", file);
+    says_origin(&options, name, text);
     options_fini(&options);
     unsetenv(variable);
     write_file(file, "");
@@ -141,6 +157,7 @@ static void test_precedence_of(const struct option *option)
             memcmp((const char *)&options + option->offset,
                    (const char *)&options_by_default + option->offset, sizeof(int64_t)) == 0,
         "%s: without a source the default counts: %s", name, err.text);
+    says_origin(&options, name, "the default");
     options_fini(&options);
 }
 
@@ -178,7 +195,7 @@ static void test_precedence(void)
             test_precedence_of(&option_table[i]);
 }
 
-/* ---- the command line ---- */
+/* ---- tests of the command line ---- */
 
 static const struct {
     const char *line;
@@ -194,6 +211,8 @@ static const struct {
     {"-k K -c exit", NULL},
     {"-k K -c exit --", NULL},
     {"-k K --url= x", "url: must not be empty"},
+    {"-k K -u LOCAL: x", NULL},
+    {"-k K -u VALKEY://h?db=1 x", NULL},
     {"-k K -k A x", NULL},
     {"-k A -k K --slots 2 x", "slots: possible with one key only"},
     {"-k A -k K --once 5 x", "once: possible with one key only"},
@@ -245,15 +264,28 @@ static const struct {
     {"-k -- x", "key: \"--\" begins with \"-\""},
     {"-nk -- x", "key: \"--\" begins with \"-\""},
     {"-k-n x", "key: \"-n\" begins with \"-\""},
-    {"--key -- x", "; if it is meant: --key=--"},
+    {"--key -- x", "; if you mean this key: --key=--"},
     {"-k=a x", "key: \"=a\" begins with \"=\""},
-    {"-k K -k=\x1b x", "; if it is meant: -k =\\x1b"},
+    {"-k K -k=\x1b x", "; if you mean the first key: -k =\\x1b"},
     {"release -k --token-file f", "key: \"--token-file\" begins with \"-\""},
     {"--key=K x", NULL},
     {"acquire -k K", NULL},
     {"acquire -k K --bind-pid 1", NULL},
-    {"acquire -k K x", "takes no arguments"},
+    {"acquire -k K x", "given twice, by -k and behind the verb"},
     {"acquire", "no key"},
+    {"acquire K", NULL},
+    {"-qv acquire K -t 5", NULL},
+    {"-t 5 acquire -- K", NULL},
+    {"acquire K L", "only one key may be given as a word"},
+    {"acquire K --", NULL},
+    {"-t 5 status", "unknown option of status: -t"},
+    {"relase -k K", "no such verb: relase"},
+    {"K x", "no key"},
+    {"-e -k K --nb --nonblocking --timeout 3 x", NULL},
+    {"-k K --close x", "unknown option: --close"},
+    {"help frobnicate", "no such verb: frobnicate"},
+    {"help status list", "only one verb may be given"},
+    {"version x", "the verb takes no arguments but options"},
     {"acquire -k K --bind-pid 0", "bind-pid: not a process ID"},
     {"acquire -k K --bind-pid 2147483648", "bind-pid: not a process ID"},
     {"acquire -k K --bind-pid $$", "bind-pid: not a process ID"},
@@ -299,8 +331,8 @@ static void test_command(void)
     struct options options;
     struct rlock_error err;
 
-    is_int(read_line(&options, "-k K -n -w 4 -w 5 -u a -u b -- -t 5 --", &err), RLOCK_OK,
-           "the line is accepted");
+    is_int(read_line(&options, "-k K -n -w 4 -w 5 -u redis://a -u redis://b -- -t 5 --", &err),
+           RLOCK_OK, "the line is accepted");
     is_int(options.wait_ms, 5000, "if -n and several -w are given, the last one counts");
     is_int((int)options.n_urls, 2, "both URLs are kept");
     is_int(options.url_from, FROM_COMMAND_LINE, "the source of the URLs is the command line");
@@ -336,6 +368,92 @@ static void test_command(void)
     unsetenv("RLOCK_WAIT");
 }
 
+/* Which verb a command line has, and which words are left for it. */
+static const struct {
+    const char *line;
+    enum verb verb;
+    const char *words; /* each word with a blank behind it */
+} verbs[] = {
+    {"list", VERB_LIST, ""},
+    {"list a", VERB_LIST, "a "},
+    {"-q list a", VERB_LIST, "a "},
+    {"list a --json b", VERB_LIST, "a b "},
+    {"-u local: list -q a -- -q", VERB_LIST, "a -q "},
+    {"-ulocal: list", VERB_LIST, ""},
+    {"--url=local: --json list list", VERB_LIST, "list "},
+    {"-k K list", VERB_RUN, "list "},
+    {"-nkK list -q", VERB_RUN, "list -q "},
+    {"--key=K -- list", VERB_RUN, "list "},
+    {"-k list status", VERB_RUN, "status "},
+    {"--tls-ca list status", VERB_STATUS, ""}, /* "list" is the argument of --tls-ca */
+    {"version", VERB_VERSION, ""},
+};
+
+static void test_verbs(void)
+{
+    struct options options;
+    struct rlock_error err;
+    size_t i;
+
+    for (i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        char words[64] = "";
+        size_t used = 0;
+        size_t j;
+
+        is_int(read_line(&options, verbs[i].line, &err), RLOCK_OK, "the line is accepted");
+        for (j = 0; options.argv != NULL && options.argv[j] != NULL; j++)
+            used += (size_t)snprintf(words + used, sizeof words - used, "%s ", options.argv[j]);
+        okf(options.verb == verbs[i].verb && strcmp(words, verbs[i].words) == 0,
+            "the verb and the words of \"%s\"", verbs[i].line);
+        options_fini(&options);
+    }
+    ok(read_line(&options, "-q help status", &err) == RLOCK_E_USAGE &&
+           strstr(err.text, "unknown option of help: -q") != NULL,
+       "help takes no options of other verbs");
+    options_fini(&options);
+    ok(read_line(&options, "help status", &err) == RLOCK_OK && options.asked == ASKED_HELP &&
+           options.about == VERB_STATUS,
+       "\"help status\" asks for the help of status");
+    options_fini(&options);
+    ok(read_line(&options, "-h status", &err) == RLOCK_OK && options.asked == ASKED_HELP &&
+           options.about == VERB_STATUS,
+       "\"-h status\" asks for the help of status");
+    options_fini(&options);
+}
+
+/* The message about a bad URL names the URL, its source and a URL that the user may have meant. */
+static void test_urls(void)
+{
+    struct options options;
+    struct rlock_error err;
+
+    ok(read_line(&options, "-k K -u h:1 x", &err) == RLOCK_E_CONFIG &&
+           strncmp(err.text, "--url: bad URL: \"h:1\": ", 22) == 0 &&
+           strcmp(options.hint, "did you mean redis://h:1?") == 0,
+       "the message about a bad URL on the command line has --url, the URL and a suggestion");
+    options_fini(&options);
+    setenv("RLOCK_URL", "redis://h h:1", 1);
+    ok(read_line(&options, "-k K x", &err) == RLOCK_E_CONFIG &&
+           strncmp(err.text, "RLOCK_URL: bad URL: \"h:1\": ", 26) == 0 &&
+           strcmp(options.hint, "did you mean redis://h:1?") == 0,
+       "the message about a bad URL in RLOCK_URL has the variable, the URL and a suggestion");
+    options_fini(&options);
+    ok(read_line(&options, "-k K -u redis://h x", &err) == RLOCK_OK,
+       "a bad URL in RLOCK_URL is ignored if -u is given");
+    options_fini(&options);
+    unsetenv("RLOCK_URL");
+    ok(read_line(&options, "-k K -u Local: x", &err) == RLOCK_OK &&
+           strcmp(options.urls[0], "local:") == 0,
+       "local: is accepted in any case of letters");
+    options_fini(&options);
+    write_file(file, "nonblok = yes\n");
+    ok(read_line(&options, "-k K x", &err) == RLOCK_E_CONFIG &&
+           strcmp(options.hint, "did you mean nonblock?") == 0,
+       "a mistyped name in a file: the name that was meant is suggested");
+    options_fini(&options);
+    write_file(file, "");
+}
+
 /* Every user can read the arguments of a process, so passwords of URLs are overwritten there. */
 static void test_hiding(void)
 {
@@ -362,7 +480,7 @@ static void test_hiding(void)
     options_fini(&options);
 }
 
-/* ---- the environment and files ---- */
+/* ---- tests of the environment and files ---- */
 
 static void test_environment(void)
 {
@@ -412,7 +530,7 @@ static const struct {
     {"ttl=5", NULL},
     {"ttl = 5\r\n\r\n", NULL},
     {"\t \n# ttl = x\n   # url\nttl = 5\n", NULL},
-    {"url = redis://h/1?a=b\n", NULL},
+    {"url = redis://h?db=1\n", NULL},
     {"ttl = 5\nttl = 6\nwait-all = yes\n", NULL},
     {"ttl\n", ":1: not of the form"},
     {"\nttl 5\n", ":2: not of the form"},
@@ -424,6 +542,9 @@ static const struct {
     {"ttl = 5 # seconds\n", ":1: ttl: not a duration"},
     {"url = redis://h\nttl = \"5\"\n", ":2: ttl: not a duration"},
     {"url =\n", ":1: url: must not be empty"},
+    {"ttl = 5\nurl = redis://h unix:/x\n", ":2: bad URL: \"unix:/x\": "},
+    {"url = redis://u:" SECRET "@h/x\n", ":1: bad URL: \"redis://u:******@h/*\": "},
+    {"tll = 5\n", ":1: unknown name \"tll\""},
     {"redis://u:" SECRET "@h\n", ":1: not of the form"},
     {"url redis://u:" SECRET "@h/0?a=b\n", ":1: unknown name"},
     {"redis://u:" SECRET "@h?a = b\n", ":1: unknown name"},
@@ -459,6 +580,7 @@ static void test_places(void)
     struct options options;
     struct rlock_error err;
     char path[128];
+    char text[128];
 
     snprintf(path, sizeof path, "%s/.config", folder);
     mkdir(path, 0700);
@@ -490,6 +612,18 @@ static void test_places(void)
         ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.ttl_ms == 30000,
            "without any file the defaults count");
     options_fini(&options);
+    setenv("XDG_CONFIG_HOME", ".config", 1);
+    setenv("HOME", folder, 1);
+    ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.ttl_ms == 8000,
+       "a relative XDG_CONFIG_HOME is ignored, and ~/.config is used");
+    options_fini(&options);
+    snprintf(text, sizeof text, "%s/.config", folder);
+    setenv("XDG_CONFIG_HOME", text, 1);
+    setenv("HOME", "/nowhere/at/all", 1);
+    ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.ttl_ms == 8000,
+       "the user's file is looked up in XDG_CONFIG_HOME");
+    options_fini(&options);
+    unsetenv("XDG_CONFIG_HOME");
     unlink(path);
     snprintf(path, sizeof path, "%s/.config/rlock", folder);
     rmdir(path);
@@ -497,7 +631,7 @@ static void test_places(void)
     rmdir(path);
 }
 
-/* Without this, "-k" would be an unknown option of a verb that needs a key. */
+/* If -k weren't allowed for a verb that needs a key, nobody could give the verb its key. */
 static void test_keys_of_verbs(void)
 {
     unsigned accepted = 0;
@@ -508,7 +642,7 @@ static void test_keys_of_verbs(void)
             accepted = option_table[i].verbs;
     for (i = 0; i < VERB_COUNT; i++)
         if (verb_table[i].needs_key || verb_table[i].takes_one_key)
-            okf((accepted & IN(i)) != 0, "%s: its keys are given by -k (IN_KEYED in options.c)",
+            okf((accepted & IN(i)) != 0, "%s needs a key, so it accepts -k (IN_KEYED in options.c)",
                 verb_table[i].name != NULL ? verb_table[i].name : "run");
 }
 
@@ -522,6 +656,8 @@ int main(void)
     test_precedence();
     test_lines();
     test_command();
+    test_verbs();
+    test_urls();
     test_hiding();
     test_environment();
     test_files();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_proctree: proctree finds and ends every descendant, also daemons and orphans. */
-#undef _FORTIFY_SOURCE /* with it fcntl.h defines open(), and so does this file */
+#undef _FORTIFY_SOURCE /* it makes fcntl.h define open(), which this file defines itself */
 #include "supervise/proctree.h"
 #include "tap.h"
 
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 40000 /* a loaded machine starts processes slowly */
-#define PROCESSES 1100    /* as many processes as a test may start */
+#define PROCESSES 1100    /* the most processes that a test starts */
 #define CHAIN_LENGTH 300
 #define CROWD 1000 /* children, so many that proctree.c reads the list of their pids in pieces */
 
@@ -31,9 +31,9 @@ static struct {
     atomic_int n_ready;        /* processes that have started, and entered their pid */
     atomic_int n_terms;        /* TERMs that on_term() has counted */
     bool forks_at_term;        /* on_term() forks a helper */
-    atomic_int wanted_pid;     /* a stranger, outside the tree, must get this pid; 0: none yet */
-    atomic_int stranger_state; /* 1: it has wanted_pid; -1: the kernel refuses that; 0: not yet */
-    pid_t pid[PROCESSES];      /* each process enters its own; 0: this process has reaped it */
+    atomic_int wanted_pid;     /* the pid that a process outside the tree must get; 0: none yet */
+    atomic_int stranger_state; /* 1: stranger has wanted_pid; -1: the kernel refused; 0: not yet */
+    pid_t pid[PROCESSES];      /* the pids that the processes entered; 0: the process is reaped */
 } * shm;
 
 static struct proctree tree;
@@ -43,8 +43,8 @@ static bool hides_children_files;
 
 /*
  * When proctree opens reuse_file for the reuse_opens_left-th time, open() ends the process
- * reuse_pid and gives that pid to a process outside of the tree. open() does so once, and sets
- * reuse_pid to 0.
+ * reuse_pid and gives that pid to a process outside of the tree. open() gives away only one pid,
+ * and then sets reuse_pid to 0.
  */
 static char reuse_file[64];
 static pid_t reuse_pid;
@@ -70,9 +70,9 @@ int open(const char *path, int flags, ...)
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
-/* ---- processes ---- */
+/* ---- starting and ending processes of the tests ---- */
 
-/* Enters the pid of this process, and waits for a signal that ends it. */
+/* Enters the pid of this process in `shm`, and waits for a signal that ends the process. */
 static void stay(void)
 {
     alarm(100); /* ends this process if the test leaves it behind */
@@ -165,7 +165,7 @@ static void end_all(void)
     atomic_store(&shm->n_taken, 0);
 }
 
-/* ---- which processes are found ---- */
+/* ---- tests of which processes are found ---- */
 
 static int compare(const void *a, const void *b)
 {
@@ -196,6 +196,30 @@ static void *fork_in_thread(void *arg)
     return arg;
 }
 
+static void *stay_in_thread(void *arg)
+{
+    stay();
+    return arg;
+}
+
+/* Ends the main thread: /proc/PID/stat says Z, as of a zombie, but a second thread runs. */
+static void without_main_thread(void)
+{
+    pthread_t id;
+
+    if (pthread_create(&id, NULL, stay_in_thread, NULL) == 0)
+        syscall(SYS_exit, 0);
+}
+
+static bool await_state(pid_t pid, char state)
+{
+    int i;
+
+    for (i = 0; i < PATIENCE_MS && proctree_state(pid) != state; i++)
+        poll(NULL, 0, 1);
+    return proctree_state(pid) == state;
+}
+
 static void test_found(const char *how)
 {
     pthread_t id;
@@ -203,6 +227,10 @@ static void test_found(const char *how)
     pid_t dead;
 
     okf(are_found(0), "no process is found where there is none (%s)", how);
+    ok(await_state(start(without_main_thread), 'Z') && await_ready(1),
+       "the main thread of a child has ended, and another thread runs");
+    okf(are_found(1), "a process without its main thread is found (%s)", how);
+    end_all();
     start(with_child);
     start(with_odd_name);
     if (pipe(thread_may_end) != 0 || pthread_create(&id, NULL, fork_in_thread, NULL) != 0)
@@ -213,17 +241,17 @@ static void test_found(const char *how)
     if (dead == 0)
         _exit(0);
     waitid(P_PID, (id_t)dead, &info, WEXITED | WNOWAIT);
-    okf(are_found(4), "all four are found, and a zombie is not (%s)", how);
-    okf(are_found(4), "a second walk finds the same four (%s)", how);
+    okf(are_found(4), "all four descendants are found, and a zombie is not (%s)", how);
+    okf(are_found(4), "a second walk finds the same four descendants (%s)", how);
     ok(write(thread_may_end[1], "", 1) == 1 && pthread_join(id, NULL) == 0,
        "the thread that forked has ended");
     close(thread_may_end[0]);
     close(thread_may_end[1]);
     end_all();
-    okf(are_found(0), "after they have ended, none is found (%s)", how);
+    okf(are_found(0), "after the processes have ended, none is found (%s)", how);
 }
 
-/* ---- KILL ---- */
+/* ---- tests of KILL ---- */
 
 static bool kill_all(void)
 {
@@ -253,7 +281,7 @@ static void test_kill(const char *how)
     start(with_daemon);
     ok(await_ready(8), "two more children have started, with a child and a daemon below them");
     if (!hides_children_files)
-        kill(spared[0], SIGKILL); /* its orphan becomes our child, and is still spared */
+        kill(spared[0], SIGKILL); /* the killed process's child becomes ours, and stays spared */
     okf(kill_all(), "KILL ends all descendants that are not spared, in all sessions (%s)", how);
     for (i = 0; i < 8; i++)
         alive += proctree_state(shm->pid[i]) == 'S';
@@ -262,7 +290,7 @@ static void test_kill(const char *how)
        "the pids of both spared children still exist, so neither was reaped");
     close(tree.children);
     proctree_set_root(&tree, getpid());
-    okf(kill_all(), "KILL ends these as well when none is spared any more (%s)", how);
+    okf(kill_all(), "KILL ends the spared processes when none is spared any more (%s)", how);
     ok(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD,
        "proctree_kill() has reaped all children");
     reset();
@@ -275,8 +303,8 @@ static void test_many(void)
     chain_left = CHAIN_LENGTH;
     start(with_chain);
     ok(await_ready(CHAIN_LENGTH), "300 processes have started, each the child of the one before");
-    ok(are_found(CHAIN_LENGTH), "one walk finds all 300");
-    ok(kill_all(), "KILL ends all 300");
+    ok(are_found(CHAIN_LENGTH), "one walk finds all 300 processes");
+    ok(kill_all(), "KILL ends all 300 processes");
     reset();
     for (i = 0; i < CROWD; i++) /* zombies: the kernel lists them before the living children */
         if (fork() == 0)
@@ -285,11 +313,11 @@ static void test_many(void)
         start(NULL);
     ok(await_ready(CROWD), "1000 children have started after 1000 that are zombies");
     ok(are_found(CROWD), "all 1000 living children are found");
-    ok(kill_all(), "KILL ends all 1000");
+    ok(kill_all(), "KILL ends all 1000 children");
     reset();
 }
 
-/* ---- TERM ---- */
+/* ---- tests of TERM ---- */
 
 static void on_term(int number)
 {
@@ -337,7 +365,7 @@ static void test_term(void)
     poll(NULL, 0, 50);
     is_int(atomic_load(&shm->n_terms), 3,
            "two more calls send no TERM, neither to the three nor to their helpers");
-    ok(kill_all(), "KILL ends all six");
+    ok(kill_all(), "KILL ends all six processes");
     shm->forks_at_term = false;
     reset();
 }
@@ -352,8 +380,9 @@ static void with_reaped_child(void)
 }
 
 /*
- * A process outside of the tree. It waits for wanted_pid, and starts a stranger with that pid, also
- * outside of the tree. The kernel allows that only with CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN.
+ * The body of a process outside of the tree, which waits for wanted_pid, and starts a stranger with
+ * that pid, also outside of the tree. The kernel allows that only with CAP_CHECKPOINT_RESTORE or
+ * CAP_SYS_ADMIN.
  */
 static void provide_stranger(void)
 {
@@ -376,8 +405,11 @@ static void provide_stranger(void)
 }
 
 /*
- * Steps 2 and 3 of a race: 1. proctree finds a process. 2. The process ends and is reaped. 3. A
- * stranger gets its pid. 4. proctree signals that pid, and must not hit the stranger.
+ * Takes steps 2 and 3 of a race:
+ * 1. proctree finds a process.
+ * 2. The process ends and is reaped.
+ * 3. A stranger gets its pid.
+ * 4. proctree signals that pid, and must not hit the stranger.
  */
 static void give_pid_away(pid_t pid)
 {
@@ -387,7 +419,12 @@ static void give_pid_away(pid_t pid)
         poll(NULL, 0, 1);
 }
 
-static void test_reused(const char *file, int n_opens)
+/*
+ * When proctree opens `file` of a process for the n_opens-th time, a stranger gets the pid of that
+ * process. With `root_is_other` the root of the tree is a child of this process, as with
+ * --bind-pid, and an earlier walk has found the pid.
+ */
+static void test_reused(const char *file, int n_opens, bool root_is_other)
 {
     pid_t provider = fork();
     pid_t parent;
@@ -401,13 +438,22 @@ static void test_reused(const char *file, int n_opens)
     parent = start(with_reaped_child);
     ok(await_ready(2), "a child and its child have started");
     pid = shm->pid[0] == parent ? shm->pid[1] : shm->pid[0];
+    if (root_is_other) {
+        /*
+         * The walk notes start times, which the kernel gives in ticks of 10 ms. The stranger that
+         * gets the child's child's pid must start in a later tick than the child's child did.
+         */
+        poll(NULL, 0, 20);
+        proctree_set_root(&tree, parent);
+        is_int((int64_t)proctree_look(&tree), 1, "the first walk finds the child's child");
+    }
     snprintf(reuse_file, sizeof reuse_file, file, (int)pid, (int)pid);
     reuse_pid = pid;
     reuse_opens_left = n_opens;
     proctree_signal(&tree, SIGUSR1);
     is_int(reuse_pid, 0, "proctree opens the file, and the pid of the grandchild is given away");
     if (atomic_load(&shm->stranger_state) < 0) {
-        okf(true, "# SKIP this user may not choose a pid");
+        skip("the stranger gets no signal", "the kernel allows this user to choose no pid");
     } else {
         poll(NULL, 0, 20);
         okf(proctree_state(pid) == 'S', "the stranger gets no signal (%s, opened %d times)", file,
@@ -455,9 +501,11 @@ int main(void)
     test_kill("by /proc/PID/task/TID/children");
     test_many();
     test_term();
-    test_reused("/proc/%d/task/%d/children", 1); /* given away after the process was found */
-    test_reused("/proc/%d/stat", 1);             /* given away after the pid was listed */
-    test_reused("/proc/%d/stat", 2);             /* given away after proctree opened the pidfd */
+    test_reused("/proc/%d/task/%d/children", 1, false); /* reused after the process was found */
+    test_reused("/proc/%d/stat", 1, false);             /* reused after the pid was listed */
+    test_reused("/proc/%d/stat", 2, false);             /* reused after the pidfd was opened */
+    test_reused("/proc/%d/stat", 1, true);              /* reused before the second walk's check */
+    test_reused("/proc/%d/stat", 2, true);              /* reused after that check */
     hides_children_files = true;
     reset();
     test_found("by a search of /proc");

@@ -1,41 +1,100 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_progress: the line and the messages that are shown while rlock waits. */
+#include "output/printable.h"
 #include "output/progress.h"
 #include "tap.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define START_MS 1000000
-#define HOLDER "backup.sh of root@db1, pid 4711 (label)"
-
 static const struct report report = {
     .level = REPORT_NOTICE, .key = "job:nightly", .start_ms = START_MS};
+
+#define BACKUP                                                                                 \
+    {                                                                                          \
+        .command = "backup.sh", .user = "root", .host = "db1", .pid = "4711", .label = "label" \
+    }
+#define FOREIGN                                                       \
+    {                                                                 \
+        .text = "another program (\"2026-11-21T02:15:03 on host 7\")" \
+    }
 
 /* The line that is shown 12 s after the start. The last reply came 7 s after the start. */
 static const struct {
     int64_t left_ms, place;
-    size_t room;
-    const char *holder, *wanted;
+    size_t columns;
+    struct rlock_party holder;
+    const char *wanted;
 } lines[] = {
-    {23000, 3, 200, HOLDER, "rlock: job:nightly: waiting 12s for " HOLDER ", 18s left, place 3"},
-    {23000, 0, 200, HOLDER, "rlock: job:nightly: waiting 12s for " HOLDER ", 18s left"},
-    {-1, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, never expires, place 1"},
-    {5000, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, 0s left, place 1"},
-    {0, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, 0s left, place 1"},
-    {5001, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, 1s left, place 1"},
-    {3605000, 1, 200, "x", "rlock: job:nightly: waiting 12s for x, 1h00m left, place 1"},
-    /* the terminal is too narrow for the whole line, by one column, then by more */
-    {23000, 3, 95, HOLDER, "rlock: job:nightly: waiting 12s for " HOLDER ", 18s left, place 3"},
-    {23000, 3, 94, HOLDER,
-     "rlock: job:nightly: waiting 12s for backup.sh of root@db1, pid 4711 (la..., 18s left, place "
+    {23000, 0, 199, BACKUP,
+     "rlock: job:nightly: waiting 12s for backup.sh of root@db1, pid 4711 (label), 18s left"},
+    {-1,
+     1,
+     199,
+     {.command = "x"},
+     "rlock: job:nightly: waiting 12s for x of ?@?, never expires, place 1"},
+    {5000, 1, 199, {.text = "x"}, "rlock: job:nightly: waiting 12s for x, 0s left, place 1"},
+    {0, 1, 199, {.text = "x"}, "rlock: job:nightly: waiting 12s for x, 0s left, place 1"},
+    {5001, 1, 199, {.text = "x"}, "rlock: job:nightly: waiting 12s for x, 1s left, place 1"},
+    {3605000, 1, 199, {.text = "x"}, "rlock: job:nightly: waiting 12s for x, 1h00m left, place 1"},
+    {23000, 3, 199, {.text = ""}, "rlock: job:nightly: waiting 12s, 18s left, place 3"},
+    {-1,
+     1,
+     199,
+     {.user = "ann",
+      .host = "build1",
+      .label = "incident",
+      .hold_ms = 90000,
+      .hold_left_ms = 65000},
+     "rlock: job:nightly: waiting 12s for ann on build1 (incident), 1m00s left, place 1"},
+    /*
+     * Each pair of rows: the fewest columns into which the line still fits, and one column less,
+     * for which the line leaves out a part.
+     */
+    {23000, 3, 199, BACKUP,
+     "rlock: job:nightly: waiting 12s for backup.sh of root@db1, pid 4711 (label), 18s left, place "
      "3"},
-    {23000, 3, 80, HOLDER,
-     "rlock: job:nightly: waiting 12s for backup.sh of root@db1..., 18s left, place 3"},
-    {23000, 3, 68, HOLDER, "rlock: job:nightly: waiting 12s for backup.sh..., 18s left, place 3"},
-    {23000, 3, 67, HOLDER, "rlock: job:nightly: waiting 12s, 18s left, place 3"},
-    {23000, 3, 30, HOLDER, "rlock: job:nigh...: waiting 1"},
-    {23000, 3, 1, HOLDER, ""},
+    {23000, 3, 94, BACKUP,
+     "rlock: job:nightly: waiting 12s for backup.sh of root@db1, pid 4711 (label), 18s left, place "
+     "3"},
+    {23000, 3, 93, BACKUP,
+     "rlock: job:nightly: waiting 12s for backup.sh of root@db1 (label), 18s left, place 3"},
+    {23000, 3, 84, BACKUP,
+     "rlock: job:nightly: waiting 12s for backup.sh of root@db1 (label), 18s left, place 3"},
+    {23000, 3, 83, BACKUP,
+     "rlock: job:nightly: waiting 12s for backup.sh of root@db1, 18s left, place 3"},
+    {23000, 3, 76, BACKUP,
+     "rlock: job:nightly: waiting 12s for backup.sh of root@db1, 18s left, place 3"},
+    {23000, 3, 75, BACKUP,
+     "rlock: job:nightly: waiting 12s for backup.sh of root, 18s left, place 3"},
+    {23000, 3, 72, BACKUP,
+     "rlock: job:nightly: waiting 12s for backup.sh of root, 18s left, place 3"},
+    {23000, 3, 71, BACKUP, "rlock: job:nightly: waiting 12s for backup.sh of root, place 3"},
+    {23000, 3, 62, BACKUP, "rlock: job:nightly: waiting 12s for backup.sh of root, place 3"},
+    {23000, 3, 61, BACKUP, "rlock: job:nightly: waiting 12s, place 3"},
+    {23000, 3, 40, BACKUP, "rlock: job:nightly: waiting 12s, place 3"},
+    {23000, 3, 39, BACKUP, "job:nightly: 12s, place 3"},
+    {23000, 3, 25, BACKUP, "job:nightly: 12s, place 3"},
+    {23000, 3, 24, BACKUP, "job:nig...: 12s, place 3"},
+    {23000, 3, 22, BACKUP, "job:n...: 12s, place 3"},
+    {23000, 3, 21, BACKUP, "job:nightly: 12s"},
+    {23000, 3, 15, BACKUP, "job:nig...: 12s"},
+    {23000, 3, 12, BACKUP, "job:nightly"},
+    {23000, 3, 8, BACKUP, "job:n..."},
+    {23000, 3, 1, BACKUP, "j"},
+    {23000, 3, 0, BACKUP, ""},
+    /* the line can leave out no part of another program's value, so it cuts the value */
+    {23000, 3, 105, FOREIGN,
+     "rlock: job:nightly: waiting 12s for another program (\"2026-11-21T02:15:03 on host 7\"), "
+     "18s left, place 3"},
+    {23000, 3, 98, FOREIGN,
+     "rlock: job:nightly: waiting 12s for another program (\"2026-11-21T02:15:03..., 18s left, "
+     "place "
+     "3"},
+    {23000, 3, 79, FOREIGN,
+     "rlock: job:nightly: waiting 12s for another program (..., 18s left, place 3"},
 };
 
 static void test_lines(void)
@@ -44,17 +103,88 @@ static void test_lines(void)
     size_t i;
 
     for (i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        struct rlock_obstacle obstacle = {
-            .seen_ms = START_MS + 7000, .left_ms = lines[i].left_ms, .place = lines[i].place};
+        struct rlock_obstacle obstacle = {.seen_ms = START_MS + 7000,
+                                          .left_ms = lines[i].left_ms,
+                                          .place = lines[i].place,
+                                          .holder = lines[i].holder};
 
-        snprintf(obstacle.holder, sizeof obstacle.holder, "%s", lines[i].holder);
-        progress_text(out, lines[i].room, &report, &obstacle, START_MS + 12000);
+        progress_text(out, sizeof out, lines[i].columns, &report, &obstacle, START_MS + 12000);
         is_str(out, lines[i].wanted, "the line has the text of the table");
     }
 }
 
-/* Try every width of the terminal with the longest key, holder and numbers. */
+/* A lock may stay taken although nobody holds it: then the line must name no holder. */
+static void test_unheld(void)
+{
+    static const struct {
+        enum rlock_seen seen;
+        const char *wanted;
+    } states[] = {{RLOCK_SEEN_KEPT, "the next in the queue"},
+                  {RLOCK_SEEN_REST, "the end of --min-hold"},
+                  {RLOCK_SEEN_DONE, "the end of the --once mark"}};
+    char wanted[100];
+    char out[PROGRESS_BYTES];
+    size_t i;
+
+    for (i = 0; i < sizeof states / sizeof states[0]; i++) {
+        struct rlock_obstacle obstacle = {.seen = states[i].seen,
+                                          .seen_ms = START_MS + 7000,
+                                          .left_ms = 23000,
+                                          .place = 3,
+                                          .holder = BACKUP};
+
+        snprintf(wanted, sizeof wanted, "rlock: job:nightly: waiting 12s for %s, 18s left, place 3",
+                 states[i].wanted);
+        progress_text(out, sizeof out, 100, &report, &obstacle, START_MS + 12000);
+        is_str(out, wanted, "the line says what the lock waits for, and names no holder");
+    }
+}
+
+/* True if the line has the text, or the terminal has fewer than about `first` columns. */
+static bool has_from(size_t columns, size_t first, const char *line, const char *text)
+{
+    return columns + 1 < first || strstr(line, text) != NULL;
+}
+
+/* Whatever characters the key has, a line of 29 columns has time and place, one of 19 the key. */
 static void test_any_width(void)
+{
+    static const char *const keys[] = {
+        "k",
+        "job:nightly",
+        "job:nightly:of:a:department:with:a:very:long:name:and:more:and:more",
+        "\xe6\x97\xa5\xe6\x9c\xac:\xe6\x97\xa5\xe6\x9c\xac:\xe6\x97\xa5\xe6\x9c\xac:\xe6\x97\xa5",
+        "e\xcc\x81\xcc\x81\xcc\x81\xcc\x81:e\xcc\x81",
+        "tab\tnew\nline\x1b[2J\xff"};
+    struct rlock_obstacle obstacle = {.left_ms = 23000, .place = 12, .holder = BACKUP};
+    char out[PROGRESS_BYTES];
+    size_t columns;
+    size_t i;
+
+    setenv("LC_ALL", "C.UTF-8", 1);
+    printable_read_locale();
+    for (i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const struct report long_wait = {.level = REPORT_NOTICE, .key = keys[i], .start_ms = 0};
+        bool is_good = true;
+
+        for (columns = 0; columns <= PROGRESS_COLUMNS_MAX; columns++) {
+            progress_text(out, sizeof out, columns, &long_wait, &obstacle, 4350000);
+            is_good = is_good && printable_columns(out) <= columns &&
+                      strpbrk(out, "\t\n\x1b\xff") == NULL;
+            is_good = is_good && has_from(columns, 30, out, "1h12m") &&
+                      has_from(columns, 30, out, ", place 12") &&
+                      has_from(columns, 20, out, (char[]){keys[i][0], '\0'});
+        }
+        okf(is_good,
+            "the line fits each width, and has time, place and key as soon as they fit: %s",
+            keys[i]);
+    }
+    setenv("LC_ALL", "C", 1);
+    printable_read_locale();
+}
+
+/* With the longest key, holder and numbers progress_text() writes no byte beyond its buffer. */
+static void test_any_room(void)
 {
     static char key[70000];
     const struct report odd = {.level = REPORT_NOTICE, .key = key, .start_ms = 0};
@@ -65,20 +195,16 @@ static void test_any_width(void)
     size_t i;
 
     memset(key, '\x1b', sizeof key - 1);
-    memset(obstacle.holder, 'h', sizeof obstacle.holder - 1);
+    memset(obstacle.holder.command, '\xff', sizeof obstacle.holder.command - 1);
+    memset(obstacle.holder.label, '\xff', sizeof obstacle.holder.label - 1);
     for (room = 1; room <= sizeof out; room++) {
         memset(out, 0x01, sizeof out);
-        progress_text(out, room, &odd, &obstacle, INT64_MAX / 8);
+        progress_text(out, room, room, &odd, &obstacle, INT64_MAX / 8);
         is_good = is_good && memchr(out, '\0', room) != NULL && is_printable(out);
         for (i = room; i < sizeof out; i++)
             is_good = is_good && out[i] == 0x01;
-        /* a line of more than 80 columns has the time, one of more than 120 also the place */
-        if (is_good && room > 80)
-            is_good = strstr(out, ": waiting ") != NULL;
-        if (is_good && room > 120)
-            is_good = strstr(out, ", place ") != NULL;
     }
-    ok(is_good, "the line is printable, fits, and has the time and place");
+    ok(is_good, "the line is printable, and stays within its buffer");
 }
 
 /* Put what progress_show() writes to stderr into `text`. */
@@ -101,16 +227,48 @@ static void told(char *text, size_t room, struct progress *progress,
     text[n > 0 ? n : 0] = '\0';
 }
 
+static void told_granted(char *text, size_t room, const struct progress *progress)
+{
+    int before = dup(STDERR_FILENO);
+    int ends[2];
+    ssize_t n = 0;
+
+    if (pipe(ends) == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        progress_say_granted(progress, 7);
+        dup2(before, STDERR_FILENO);
+        close(ends[1]);
+        n = read(ends[0], text, room - 1);
+        close(ends[0]);
+    }
+    close(before);
+    text[n > 0 ? n : 0] = '\0';
+}
+
+static struct rlock_obstacle held(void)
+{
+    return (struct rlock_obstacle){.seen = RLOCK_SEEN_EXCLUSIVE,
+                                   .holder = {.text = "x",
+                                              .host = "h",
+                                              .since_ms = 1000,
+                                              .for_ms = 221000,
+                                              .renewed_ms = 4000,
+                                              .slot = -1},
+                                   .seen_ms = rlock_clock_ms(),
+                                   .left_ms = 26000,
+                                   .place = 2};
+}
+
 static bool is_shown(enum report_level level, bool json)
 {
     const struct report wanted = {
         .level = level, .json = json, .key = "k", .start_ms = rlock_clock_ms()};
     struct rlock_obstacle obstacle = {
-        .holder = "x", .seen_ms = rlock_clock_ms(), .left_ms = 3600000, .place = 2};
+        .holder = {.text = "x"}, .seen_ms = rlock_clock_ms(), .left_ms = 3600000, .place = 2};
     struct progress progress;
     char text[512];
 
-    progress_init(&progress, &wanted);
+    progress_init(&progress, &wanted, 5000, 0);
     told(text, sizeof text, &progress, &obstacle);
     return text[0] != '\0';
 }
@@ -121,7 +279,7 @@ static void test_trouble(void)
     int64_t now = rlock_clock_ms();
     const struct report quiet = {.level = REPORT_FAILURE, .key = "k", .start_ms = now};
     const struct report usual = {.level = REPORT_NOTICE, .key = "k", .start_ms = now};
-    struct rlock_obstacle obstacle = {.holder = "x",
+    struct rlock_obstacle obstacle = {.holder = {.text = "x"},
                                       .seen_ms = now,
                                       .left_ms = 3600000,
                                       .place = 2,
@@ -130,17 +288,20 @@ static void test_trouble(void)
     struct progress progress;
     char text[512];
 
-    progress_text(text, sizeof text, &usual, &obstacle, now + 5000);
-    is_str(text, "rlock: k: waiting 5s, server unreachable since 5s: h:1: refused",
+    progress_text(text, sizeof text, 100, &usual, &obstacle, now + 5000);
+    is_str(text, "rlock: k: waiting 5s, server unreachable for 5s: h:1: refused",
            "the line names the trouble");
-    progress_text(text, 40, &usual, &obstacle, now + 5000);
-    is_str(text, "rlock: k: waiting 5s, server unreach...", "a narrow line is cut at its end");
-    progress_init(&progress, &usual);
+    progress_text(text, sizeof text, 40, &usual, &obstacle, now + 5000);
+    is_str(text, "rlock: k: waiting 5s, server unreacha...", "a narrow line is cut at its end");
+    progress_text(text, sizeof text, 29, &usual, &obstacle, now + 5000);
+    is_str(text, "k: 5s, server unreachable ...",
+           "a narrower line leaves out the words rlock and waiting");
+    progress_init(&progress, &usual, 5000, 0);
     told(text, sizeof text, &progress, &obstacle);
     is_str(text, "", "trouble of less than a second isn't reported");
     obstacle.trouble_ms = now - 5000;
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: server-unreachable: since 5s: h:1: refused; still trying\n",
+    is_str(text, "rlock: k: server-unreachable: for 5s: h:1: refused; still trying\n",
            "trouble of 5 s is reported");
     told(text, sizeof text, &progress, &obstacle);
     is_str(text, "", "the same trouble is not reported again");
@@ -151,27 +312,58 @@ static void test_trouble(void)
     is_str(text, "", "the end is not reported again");
     obstacle.trouble.status = RLOCK_E_REPLICAS;
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: too-few-replicas: since 5s: h:1: refused; still trying\n",
+    is_str(text, "rlock: k: too-few-replicas: for 5s: h:1: refused; still trying\n",
            "trouble of another kind has another event");
-    progress_init(&progress, &quiet);
+    progress_init(&progress, &quiet, 5000, 0);
     told(text, sizeof text, &progress, &obstacle);
     is_str(text, "", "with --quiet trouble is not reported");
 }
 
-static void test_messages(void)
+/* With --warn-wait rlock warns once, when it has waited as long as the option says. */
+static void test_long_wait(void)
 {
-    const struct report steps = {
-        .level = REPORT_STEP, .json = true, .key = "k", .start_ms = rlock_clock_ms()};
-    struct rlock_obstacle obstacle = {
-        .holder = "x", .seen_ms = rlock_clock_ms(), .left_ms = 3600000, .place = 2};
+    const struct report usual = {
+        .level = REPORT_NOTICE, .key = "k", .start_ms = rlock_clock_ms() - 5000};
+    const struct report quiet = {
+        .level = REPORT_FAILURE, .key = "k", .start_ms = rlock_clock_ms() - 5000};
+    struct rlock_obstacle obstacle = held();
     struct progress progress;
     char text[512];
 
-    progress_init(&progress, &steps);
+    progress_init(&progress, &usual, 5000, 6000000);
     told(text, sizeof text, &progress, &obstacle);
-    ok(strstr(text, "{\"event\":\"waiting\",\"key\":\"k\",\"why\":\"for x, 1h00m left, place 2\","
-                    "\"elapsed_ms\":") == text ||
-           strstr(text, "\"why\":\"for x, 59m59s left, place 2\"") != NULL,
+    is_str(text, "", "a wait shorter than --warn-wait isn't reported");
+    progress_init(&progress, &usual, 5000, 5000);
+    told(text, sizeof text, &progress, &obstacle);
+    ok(strstr(text, "rlock: k: waiting-long: for 5s, place 2: held for 3m41s by x") == text, text);
+    told(text, sizeof text, &progress, &obstacle);
+    is_str(text, "", "the same wait is not reported again");
+    progress_init(&progress, &usual, 5000, 5000);
+    obstacle.trouble = (struct rlock_error){RLOCK_E_UNREACHABLE, .text = "h:1: refused"};
+    obstacle.trouble_ms = rlock_clock_ms();
+    told(text, sizeof text, &progress, &obstacle);
+    ok(strstr(text, ": waiting-long: for 5s, place 2: server unreachable for 0s: h:1: ref") != NULL,
+       text);
+    progress_init(&progress, &quiet, 5000, 5000);
+    told(text, sizeof text, &progress, &obstacle);
+    is_str(text, "", "with --quiet a long wait is not reported");
+    ok(!progress.has_told, "with --quiet the grant is not reported either");
+}
+
+/* With -v rlock tells who holds the lock when the wait begins, and then each minute. */
+static void test_steps(void)
+{
+    const struct report steps = {
+        .level = REPORT_STEP, .json = true, .key = "k", .start_ms = rlock_clock_ms()};
+    struct rlock_obstacle obstacle = held();
+    struct progress progress;
+    char text[1024];
+
+    progress_init(&progress, &steps, 5000, 0);
+    told(text, sizeof text, &progress, &obstacle);
+    ok(strstr(text, "{\"event\":\"waiting\",") == text, "the event comes first");
+    ok(strstr(text, "\"why\":\"place 2: held for 3m41s by x; renewed 4s ago") != NULL, text);
+    ok(strstr(text, "\"place\":2,\"mode\":\"exclusive\",\"holder\":{\"host\":\"h\",") != NULL,
        text);
     told(text, sizeof text, &progress, &obstacle);
     is_str(text, "", "the message is not repeated at once");
@@ -183,7 +375,54 @@ static void test_messages(void)
     progress.next_message_at_ms = rlock_clock_ms();
     told(text, sizeof text, &progress, &obstacle);
     ok(strstr(text, "\"event\":\"waiting\"") != NULL, "after a minute the message is repeated");
-    is_int(progress_every_ms(&progress), 0, "messages need no call each second");
+}
+
+/* Puts what a cron job writes to stderr after a wait of `waited_ms` into `text`. */
+static void wait_of(char *text, size_t room, enum report_level level, int64_t waited_ms)
+{
+    const struct report report_of_job = {
+        .level = level, .key = "k", .start_ms = rlock_clock_ms() - waited_ms};
+    struct rlock_obstacle obstacle = held();
+    struct progress progress;
+
+    progress_init(&progress, &report_of_job, 5000, 0);
+    told(text, room, &progress, &obstacle);
+}
+
+/* Without a terminal rlock reports a wait after 10 s, and then every 10 minutes; -q silences it. */
+static void test_log(void)
+{
+    const struct report job = {
+        .level = REPORT_NOTICE, .key = "k", .start_ms = rlock_clock_ms() - 1872000};
+    struct rlock_obstacle obstacle = held();
+    struct progress progress;
+    char text[1024];
+
+    wait_of(text, sizeof text, REPORT_NOTICE, 9000);
+    is_str(text, "", "a wait of less than 10 s is not reported");
+    wait_of(text, sizeof text, REPORT_NOTICE, 10500);
+    is_str(text, "rlock: k: waiting: for 10s, place 2: held for 3m41s by x; renewed 4s ago\n",
+           "after 10 s the job says who holds the lock, since when, and its place");
+    wait_of(text, sizeof text, REPORT_FAILURE, 10500);
+    is_str(text, "", "with -q the job says nothing");
+    progress_init(&progress, &job, 5000, 0);
+    told(text, sizeof text, &progress, &obstacle);
+    ok(progress.next_message_at_ms > rlock_clock_ms() + 595000 &&
+           progress.next_message_at_ms <= rlock_clock_ms() + 600000,
+       "the next message is due in ten minutes");
+    told(text, sizeof text, &progress, &obstacle);
+    is_str(text, "", "the next message is not written earlier");
+    progress.next_message_at_ms = rlock_clock_ms();
+    told(text, sizeof text, &progress, &obstacle);
+    ok(strstr(text, "waiting: for 31m12s, place 2: ") != NULL,
+       "when the next message is due, it is written");
+    told_granted(text, sizeof text, &progress);
+    is_str(text, "rlock: k: granted: after 31m12s\n", "the job says after how long it was granted");
+    progress_init(&progress, &job, 5000, 0);
+    told_granted(text, sizeof text, &progress);
+    is_str(text, "", "a job that has not said that it waits doesn't say that it was granted");
+    ok(progress_every_ms(&progress) > 0 && progress_every_ms(&progress) <= 2000,
+       "progress_show() is called at least every 2 s, so that the message comes in time");
 }
 
 int main(void)
@@ -192,10 +431,14 @@ int main(void)
     int ends[2];
 
     test_lines();
+    test_unheld();
     test_any_width();
-    test_messages();
+    test_any_room();
+    test_steps();
     test_trouble();
+    test_long_wait();
     if (pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0) {
+        test_log();
         ok(!is_shown(REPORT_NOTICE, false), "without a terminal nothing is shown");
         ok(!is_shown(REPORT_NOTICE, true), "with --json nothing is shown");
         ok(!is_shown(REPORT_FAILURE, false), "with --quiet nothing is shown");

@@ -17,7 +17,8 @@ static const struct {
     {"job:nightly ~!", "job:nightly ~!"},
     {"\n\r\t\x1b[2J\x7f", "\\x0a\\x0d\\x09\\x1b[2J\\x7f"},
     {"\\x1b", "\\x5cx1b"},
-    {"\xc3\xa9\xff\x80", "\\xc3\\xa9\\xff\\x80"},
+    {"\xc3\xa9\xff\x80", "\xc3\xa9\\xff\\x80"},
+    {"\xe2\x80\xae\xc2\x9b", "\\xe2\\x80\\xae\\xc2\\x9b"},
     {"%s%n", "%s%n"},
 };
 
@@ -31,7 +32,7 @@ static void test_escape(void)
 
     for (i = 0; i < sizeof escaped / sizeof escaped[0]; i++) {
         err_escape(out, sizeof out, escaped[i].bytes);
-        is_str(out, escaped[i].wanted, "other bytes than printable ASCII are escaped");
+        is_str(out, escaped[i].wanted, "hidden characters and invalid bytes are escaped");
     }
     for (i = 0; i < 255; i++)
         all[i] = (char)(i + 1);
@@ -75,37 +76,49 @@ static void said(char *line, size_t room, const struct report *report, struct me
 
 static void test_say(void)
 {
-    const struct message lost = {.what = "lost", .why = "it is \x1b[2Jgone\n", .hint = "look"};
+    const struct message lost = {.what = EVENT_LOST, .why = "it is \x1b[2Jgone\n", .hint = "look"};
     struct report report = {.level = REPORT_NOTICE, .key = "a\nb"};
+    const struct rlock_party party = {
+        .host = "h", .pid = "42", .since_ms = 2000, .for_ms = 5, .slot = 0, .renewed_ms = -1};
     static char big[70000];
     char line[8192];
 
     said(line, sizeof line, &report, lost);
     is_str(line, "rlock: a\\x0ab: lost: it is \\x1b[2Jgone\\x0a; look\n",
            "a message is one line: key, event, reason, hint");
-    said(line, sizeof line, &report, (struct message){.what = "busy", .why = "by caf\\xc3"});
+    said(line, sizeof line, &report, (struct message){.what = EVENT_BUSY, .why = "by caf\\xc3"});
     is_str(line, "rlock: a\\x0ab: busy: by caf\\xc3\n", "an escaped reason is not escaped again");
-    said(line, sizeof line, &report, (struct message){.what = "granted"});
+    said(line, sizeof line, &report, (struct message){.what = EVENT_GRANTED});
     is_str(line, "rlock: a\\x0ab: granted\n",
-           "without reason and hint there is no punctuation for them");
+           "a message without reason and hint ends after the event");
     report.json = true;
     said(line, sizeof line, &report, lost);
-    ok(strstr(line, "{\"event\":\"lost\",\"key\":\"a\\u000ab\",\"why\":\"it is \\u001b[2Jgone"
-                    "\\u000a\",\"hint\":\"look\",\"elapsed_ms\":") == line &&
+    ok(strstr(line, "{\"event\":\"lost\",\"time\":\"20") == line &&
+           strstr(line, "\"key\":\"a\\u000ab\",\"why\":\"it is \\u001b[2Jgone"
+                        "\\u000a\",\"hint\":\"look\"}\n") != NULL &&
            strchr(line, '\n') == line + strlen(line) - 1,
-       "the same message as JSON");
+       "with json the same message is one JSON object");
+    said(line, sizeof line, &report,
+         (struct message){.what = EVENT_DONE,
+                          .facts = {fact_text("text", NULL), fact_number("left_ms", -1),
+                                    fact_time("since", 1000), fact_time("until", 0),
+                                    fact_party("holder", &party, "held_ms")}});
+    ok(strstr(line, "\"key\":\"a\\u000ab\",\"left_ms\":-1,\"since\":\"1970-01-01T00:00:01.000Z\","
+                    "\"holder\":{\"host\":\"h\",\"pid\":42,\"since\":\"1970-01-01T00:00:02.000Z\","
+                    "\"held_ms\":5,\"slot\":0}}\n") != NULL,
+       "the facts of a message are members of the object, and those not known are left out");
     report.level = REPORT_FAILURE;
     said(line, sizeof line, &report, lost);
     is_str(line, "", "a message above the level is not written");
 
     memset(big, '\n', sizeof big - 1);
     report = (struct report){.level = REPORT_STEP, .key = big};
-    said(line, sizeof line, &report, (struct message){.what = "lost", .why = big, .hint = big});
-    ok(strlen(line) < 4096 && strchr(line, '\n') == line + strlen(line) - 1,
+    said(line, sizeof line, &report, (struct message){.what = EVENT_LOST, .why = big, .hint = big});
+    ok(strlen(line) <= 4096 && strchr(line, '\n') == line + strlen(line) - 1,
        "a long message is cut, and ends with its only newline");
     report.json = true;
-    said(line, sizeof line, &report, (struct message){.what = "lost", .why = big, .hint = big});
-    ok(strlen(line) < 4096 && strchr(line, '\n') == line + strlen(line) - 1 &&
+    said(line, sizeof line, &report, (struct message){.what = EVENT_LOST, .why = big, .hint = big});
+    ok(strlen(line) <= 4096 && strchr(line, '\n') == line + strlen(line) - 1 &&
            line[strlen(line) - 2] == '}',
        "a long message as JSON is one whole object");
 }
@@ -125,13 +138,13 @@ static void test_nobody_reads(void)
     while (write(ends[1], noise, sizeof noise) > 0)
         continue;
     fcntl(ends[1], F_SETFL, 0);
-    report_say(&report, REPORT_FAILURE, (struct message){.what = "lost"});
+    report_say(&report, REPORT_FAILURE, (struct message){.what = EVENT_LOST});
     ok(true, "a full pipe doesn't block report_say");
     close(ends[0]);
-    report_say(&report, REPORT_FAILURE, (struct message){.what = "lost"});
+    report_say(&report, REPORT_FAILURE, (struct message){.what = EVENT_LOST});
     ok(true, "a pipe without a reader doesn't end the process");
     close(STDERR_FILENO);
-    report_say(&report, REPORT_FAILURE, (struct message){.what = "lost"});
+    report_say(&report, REPORT_FAILURE, (struct message){.what = EVENT_LOST});
     ok(true, "a closed stderr doesn't end the process");
     dup2(before, STDERR_FILENO);
     close(before);
@@ -176,14 +189,15 @@ static void test_file(void)
     close(before);
     unlink(path);
     is_int(report_file(&report, "/nowhere/at/all", REPORT_REPLACES, &summary), ENOENT,
-           "a path without its folder is ENOENT");
+           "a report in a folder that doesn't exist fails with ENOENT");
     is_int(report_file(&report, "/dev/full", REPORT_REPLACES, &summary), ENOSPC,
-           "a full disk is ENOSPC");
+           "a report to a full disk fails with ENOSPC");
     is_int(report_file(&report, "/dev/full", REPORT_APPENDS, &summary), ENOSPC,
-           "a full disk is ENOSPC when appending, too");
-    is_int(report_file(&report, "/tmp", REPORT_APPENDS, &summary), EISDIR, "a folder is EISDIR");
+           "appending a report to a full disk fails with ENOSPC");
+    is_int(report_file(&report, "/tmp", REPORT_APPENDS, &summary), EISDIR,
+           "a report to a folder fails with EISDIR");
     is_int(report_file(&report, "/tmp/", REPORT_APPENDS, &summary), EISDIR,
-           "a path that ends with a slash is EISDIR");
+           "a report to a path that ends with a slash fails with EISDIR");
 }
 
 int main(void)

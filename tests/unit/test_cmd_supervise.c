@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_cmd_supervise: the table of a supervised run, without processes and without real time.
+ * test_cmd_supervise: the table of states and events of a run, tested without processes or waits.
  *
  * First the test checks each cell of the table by itself. Then it makes a random walk of a million
  * steps on a fake clock: at each step a random event of the guard, the renewer, the server or the
@@ -31,7 +31,7 @@ static bool is_live(enum supervise_state state)
     return state >= SUPERVISE_STATE_RUNNING && state <= SUPERVISE_STATE_UNKILLABLE;
 }
 
-/* ---- each cell of the table ---- */
+/* ---- tests of each cell of the table ---- */
 
 static const struct guard_news usual_news = {
     .kind = GUARD_NEWS_DONE, .lease = {NOW_MS + 20000, NOW_MS + 25000}, .frozen_since_ms = NOW_MS};
@@ -341,7 +341,7 @@ static void test_renewer_times(void)
            "after a late grant the renewer is due at once");
 }
 
-/* ---- the walk ---- */
+/* ---- a random walk over states and events ---- */
 
 enum invariant {
     LOSS_TOLD_ONCE,
@@ -383,8 +383,8 @@ struct walk {
      */
     struct supervision run;
     int64_t now_ms;
-    int64_t frozen_since_ms; /* 0: the command isn't frozen */
-    int64_t paused_ms;
+    int64_t frozen_since_ms;   /* 0: the command isn't frozen */
+    int64_t paused_ms;         /* the sum of all pauses that have ended */
     int64_t answer_by_ms;      /* when the guard of a frozen command must answer; or RLOCK_NEVER */
     struct deadlines extended; /* the deadlines that were sent to the guard last */
     bool end_is_asked;         /* the guard was asked to end the command */
@@ -395,7 +395,7 @@ struct walk {
     int n_run_steps;
 };
 
-/* splitmix64, by Sebastiano Vigna: https://prng.di.unimi.it/splitmix64.c */
+/* The generator splitmix64, by Sebastiano Vigna: https://prng.di.unimi.it/splitmix64.c */
 static uint64_t draw(struct walk *w)
 {
     uint64_t z = w->random += 0x9e3779b97f4a7c15;
@@ -432,7 +432,7 @@ static void end_pause(struct walk *w)
     w->answer_by_ms = RLOCK_NEVER;
 }
 
-/* Notes what an event means by the promises of the manual, without asking the table under test. */
+/* Records what the event means by the promises of the manual, not by the table under test. */
 static void note_event(struct walk *w, enum supervise_event event,
                        const struct supervise_input *input)
 {
@@ -449,7 +449,7 @@ static void note_event(struct walk *w, enum supervise_event event,
     case SUPERVISE_EVENT_GUARD_PAUSED:
         if (w->frozen_since_ms == 0)
             w->frozen_since_ms = news->frozen_since_ms;
-        if (!w->end_is_asked) /* if it is, only the end of the command is an answer */
+        if (!w->end_is_asked) /* once asked to end the command, the guard must report its end */
             w->answer_by_ms = RLOCK_NEVER;
         else if (w->answer_by_ms == RLOCK_NEVER)
             w->answer_by_ms = w->now_ms + w->run.timing.kill_margin_ms;
@@ -505,8 +505,8 @@ static void note_actions(struct walk *w, enum supervise_event event, unsigned ac
 }
 
 /*
- * Returns until when the main process has to replace a silent guard, without asking the table under
- * test.
+ * Returns when the main process must have replaced a guard that is silent. The test computes this
+ * time from its own records, not by the table under test.
  */
 static int64_t replaced_by_ms(const struct walk *w)
 {

@@ -40,6 +40,18 @@ static const struct {
     {"3153600000", 36500 * DAY},
     {"3153600000000ms", 36500 * DAY},
     {"000000000000000000000000000000001", 1000},
+    {"1min", 60000},
+    {"90sec", 90000},
+    {"1m30s", 90000},
+    {"1h30m", 5400000},
+    {"1min30sec", 90000},
+    {"1d2h3m4s5ms", DAY + 2 * 3600000 + 3 * 60000 + 4005},
+    {"1m90s", 150000},
+    {"1h0m0s", 3600000},
+    {"0h5m", 300000},
+    {"1m0.5s", 60500},
+    {"1m0.0001s", 60001},
+    {"36499d24h", 36500 * DAY},
 };
 
 static const char *const bad[] = {
@@ -63,8 +75,27 @@ static const char *const bad[] = {
     "1w",
     "1y",
     "1us",
-    "1min",
-    "1h30m",
+    "1mins",
+    "1se",
+    "1Min",
+    "1hour",
+    "1m30",
+    "30m1h",
+    "1m1m",
+    "1m2min",
+    "1s1000ms1",
+    "1.5h30m",
+    "1h30",
+    "1h 30m",
+    "1h-30m",
+    "1hm",
+    "h1m",
+    "1h30x",
+    "1h30m ",
+    "30 1h",
+    "36500d1ms",
+    "36499d24h0.001s",
+    "36500d99999999999999999999ms",
     "1ss",
     "1e3",
     "0x10",
@@ -134,8 +165,25 @@ static const struct {
     {INT64_MAX, "106751991167d07h"},
 };
 
+static void test_tenths(void)
+{
+    char text[UNITS_TEXT_BYTES];
+
+    units_tenths(text, 0);
+    is_str(text, "0.0s", "a time of 0 is printed in tenths of seconds");
+    units_tenths(text, 299);
+    is_str(text, "0.2s", "a time below a minute has tenths, rounded down");
+    units_tenths(text, 59999);
+    is_str(text, "59.9s", "a time just below a minute isn't rounded up to a minute");
+    units_tenths(text, 60000);
+    is_str(text, "1m00s", "a longer time has two units");
+    units_tenths(text, -1);
+    is_str(text, "0s", "a negative time is printed as 0s");
+}
+
 int main(void)
 {
+    test_tenths();
     char text[UNITS_TEXT_BYTES];
     int64_t value;
     bool is_good;
@@ -144,7 +192,7 @@ int main(void)
     for (i = 0; i < sizeof good / sizeof good[0]; i++) {
         value = -7;
         is_good = units_duration(good[i].text, &value) && value == good[i].ms;
-        okf(is_good, "\"%s\" must be %lld ms, is %lld", good[i].text, (long long)good[i].ms,
+        okf(is_good, "\"%s\" is parsed as %lld ms (got %lld)", good[i].text, (long long)good[i].ms,
             (long long)value);
     }
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -156,7 +204,8 @@ int main(void)
         value = -1;
         okf(units_number(numbers[i].text, numbers[i].most, &value) == (numbers[i].value >= 0) &&
                 value == numbers[i].value,
-            "a number up to %lld from \"%s\"", (long long)numbers[i].most, numbers[i].text);
+            "units_number() with the limit %lld parses or refuses \"%s\"",
+            (long long)numbers[i].most, numbers[i].text);
     }
     for (i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         units_text(text, texts[i].ms);

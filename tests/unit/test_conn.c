@@ -14,7 +14,7 @@
 #define PING "*1\r\n$4\r\nPING\r\n"
 #define ONE ":1\r\n"
 
-/* ---- the client ---- */
+/* ---- playing the client ---- */
 
 static void open_conn(struct conn *conn, struct url *url, const char *text, const char *password)
 {
@@ -34,12 +34,12 @@ static void close_conn(struct conn *conn, struct url *url, int fd)
 
 static enum rlock_status ask(struct conn *conn, const char *word)
 {
-    struct request request = {.n = 0};
+    struct request request;
     enum rlock_status st;
     char *bytes = NULL;
     size_t n = 0;
 
-    request_add(&request, word);
+    request_begin(&request, word);
     st = request_encode(&request, &bytes, &n, NULL);
     if (st == RLOCK_OK)
         st = conn_start_request(conn, CONN_NO_PREAMBLE, bytes, n, rlock_clock_ms() + PATIENCE_MS,
@@ -83,7 +83,7 @@ static int open_and_ping(struct conn *conn, struct url *url)
     return step(conn, &reply, A_WHILE_MS) == RLOCK_PENDING && peer_hears(fd, PING) ? fd : -1;
 }
 
-/* ---- requests and replies ---- */
+/* ---- tests of requests and replies ---- */
 
 static void test_setup(void)
 {
@@ -95,18 +95,21 @@ static void test_setup(void)
 
     snprintf(text, sizeof text, "redis://us:from%%20url@%s/3", peer_address + strlen("redis://"));
     open_conn(&conn, &url, text, "from elsewhere");
-    is_int(ask(&conn, "PING"), RLOCK_PENDING, "a request begins");
+    is_int(ask(&conn, "PING"), RLOCK_PENDING,
+           "a request is started on a connection with a user, a password and a database");
     fd = peer_accept();
     is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "the connection sends the setup first");
     ok(peer_hears(fd,
                   "*3\r\n$4\r\nAUTH\r\n$2\r\nus\r\n$8\r\nfrom url\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3"
                   "\r\n"),
-       "AUTH with the user and password of the URL, and SELECT");
+       "the setup is AUTH with the user and password of the URL, and SELECT");
     peer_say(fd, "+OK\r\n+O");
-    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "it waits for each reply to the setup");
+    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING,
+           "the connection waits for each reply to the setup");
     ok(peer_hears_nothing(fd), "the request is not sent before AUTH and SELECT are answered");
     peer_say(fd, "K\r\n");
-    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "the setup is answered");
+    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING,
+           "once the server has replied to the whole setup, the request is pending");
     ok(peer_hears(fd, PING), "the request is sent");
     peer_say(fd, ONE);
     ok(reads_one(&conn), "the reply is read");
@@ -129,7 +132,8 @@ static void test_no_password(void)
 
     snprintf(text, sizeof text, "redis://us@%s", peer_address + strlen("redis://"));
     open_conn(&conn, &url, text, NULL);
-    is_int(ask(&conn, "PING"), RLOCK_PENDING, "a request begins, with a user and no password");
+    is_int(ask(&conn, "PING"), RLOCK_PENDING,
+           "a request is started on a connection with a user and no password");
     fd = peer_accept();
     is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "the connection sends the setup");
     ok(peer_hears(fd, "*3\r\n$4\r\nAUTH\r\n$2\r\nus\r\n$0\r\n\r\n") && peer_hears_nothing(fd),
@@ -149,7 +153,7 @@ static void test_bad_setup(void)
         {"$2\r\nOK\r\n", RLOCK_E_PROTOCOL},
         {"+QUEUED\r\n", RLOCK_E_PROTOCOL},
         {"HTTP/1.1 400 Bad Request\r\n\r\n", RLOCK_E_PROTOCOL},
-        {"+OK\r\n:1\r\n", RLOCK_E_PROTOCOL}, /* a second reply that answers nothing */
+        {"+OK\r\n:1\r\n", RLOCK_E_PROTOCOL}, /* two replies to one request */
     };
     const struct resp_value *reply = NULL;
     struct conn conn;
@@ -198,7 +202,7 @@ static void test_pieces(void)
     close_conn(&conn, &url, fd);
 }
 
-/* What the server does after it has got the request, and the status of the request then. */
+/* The server reads the request, sends `says`, and may close; the request must end in `st`. */
 static void test_endings(void)
 {
     static const struct {
@@ -228,15 +232,16 @@ static void test_endings(void)
         peer_say(fd, rows[i].says);
         if (rows[i].closes)
             shutdown(fd, SHUT_RDWR);
-        okf(step(&conn, &reply, PATIENCE_MS) == rows[i].st, "the server sends \"%s\"%s",
-            rows[i].says, rows[i].closes ? " and closes" : "");
+        okf(step(&conn, &reply, PATIENCE_MS) == rows[i].st,
+            "the request has the right status when the server sends \"%s\"%s", rows[i].says,
+            rows[i].closes ? " and closes" : "");
         if (rows[i].st != RLOCK_OK)
             ok(conn_fd(&conn) < 0 && peer_hears_the_end(fd), "the connection is closed");
         close_conn(&conn, &url, fd);
     }
 }
 
-/* With must_be_primary each new connection sends ROLE, and the request only to a primary. */
+/* With must_be_primary each new connection sends ROLE first, and the request only to a primary. */
 static void test_role(void)
 {
     static const struct {
@@ -256,7 +261,8 @@ static void test_role(void)
     for (i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         open_conn(&conn, &url, peer_address, NULL);
         conn_configure(&conn, &(struct conn_settings){.must_be_primary = true});
-        is_int(ask(&conn, "PING"), RLOCK_PENDING, "a request to a primary begins");
+        is_int(ask(&conn, "PING"), RLOCK_PENDING,
+               "a request that only a primary may get is started");
         fd = peer_accept();
         step(&conn, &reply, A_WHILE_MS);
         ok(peer_hears(fd, "*1\r\n$4\r\nROLE\r\n") && peer_hears_nothing(fd), "ROLE is sent alone");
@@ -270,7 +276,8 @@ static void test_role(void)
 }
 
 /*
- * If bytes came, or the connection ended, between two requests, the second makes a new connection.
+ * If bytes came, or the connection ended, between two requests, the second request must be sent by
+ * a new connection.
  */
 static void test_early_bytes(void)
 {
@@ -291,7 +298,8 @@ static void test_early_bytes(void)
         else
             shutdown(old, SHUT_RDWR);
         poll(&(struct pollfd){.fd = conn_fd(&conn), .events = POLLIN}, 1, PATIENCE_MS);
-        okf(ask(&conn, "PING") == RLOCK_PENDING, "between the requests comes: %s",
+        okf(ask(&conn, "PING") == RLOCK_PENDING,
+            "after the first reply the server sends %s, and the next request is started",
             rows[i] != NULL ? rows[i] : "the end");
         fresh = peer_accept();
         ok(step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING && peer_hears(fresh, PING),
@@ -322,16 +330,16 @@ static void test_endless(void)
         st = step(&conn, &reply, A_WHILE_MS);
     }
     is_int(st, RLOCK_E_PROTOCOL, "a reply without an end is refused");
-    ok(fed <= 17, "it is refused after 64 KiB");
+    ok(fed <= 17, "a reply without an end is refused after 64 KiB");
     close_conn(&conn, &url, fd);
 }
 
-/* ---- conn_abandon() ---- */
+/* ---- tests of conn_abandon() ---- */
 
 static void test_abandon(void)
 {
     const struct resp_value *reply = NULL;
-    struct request undo = {.n = 0};
+    struct request undo;
     char *big;
     struct conn conn;
     struct url url;
@@ -340,7 +348,7 @@ static void test_abandon(void)
     ssize_t n;
     int fd;
 
-    request_add(&undo, "UNDO");
+    request_begin(&undo, "UNDO");
     fd = open_and_ping(&conn, &url);
     conn_abandon(&conn, &undo);
     ok(peer_hears(fd, "*1\r\n$4\r\nUNDO\r\n") && peer_hears_the_end(fd),
@@ -422,12 +430,12 @@ void __wrap_free(void *block)
 static void test_secrets_are_cleared(void)
 {
     const struct resp_value *reply = NULL;
-    struct request undo = {.n = 0};
+    struct request undo;
     struct conn conn;
     struct url url;
     int fd;
 
-    request_add(&undo, "UNDO");
+    request_begin(&undo, "UNDO");
     request_add(&undo, SECRET);
     open_conn(&conn, &url, peer_address, SECRET);
     (void)!conn_start_request(&conn, CONN_CLUSTER_NODES, NULL, 0, rlock_clock_ms() + PATIENCE_MS,
@@ -446,12 +454,13 @@ static void test_secrets_are_cleared(void)
                       "\r\n"),
        "the connection sends the password, the request and its undo");
     close_conn(&conn, &url, fd);
-    is_int(n_frees_with_secret, 0, "it frees no memory that still contains one of these");
+    is_int(n_frees_with_secret, 0,
+           "the connection frees no memory that still contains the password or the token");
 
     n_frees_with_secret = 0;
     is_int(url_parse(&url, "redis://:" SECRET "%zz@host", NULL), RLOCK_E_CONFIG,
            "url_parse() refuses a password with a broken escape");
-    is_int(n_frees_with_secret, 0, "it frees no memory that still contains the password");
+    is_int(n_frees_with_secret, 0, "url_parse() frees no memory that still contains the password");
 }
 
 int main(void)

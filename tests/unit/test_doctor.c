@@ -89,17 +89,13 @@ static void examine(size_t i)
         .answers = {[ASKED_OTHER] = rows[i].answers, [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
     struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
     struct rlock_error err = {.text = ""};
-    const char *url = server.url;
-    struct rlock_config config = {.urls = &url,
-                                  .n_urls = 1,
-                                  .timing = {.ttl_ms = 30000, .reply_ms = 2000},
-                                  .connect_ms = 5000};
+    const struct rlock_config config = {.timing = {.ttl_ms = 30000, .reply_ms = 2000}};
     enum rlock_status st = RLOCK_E_SYSTEM;
     struct rlock *lock = NULL;
     char seen[1000] = "";
     struct rlock_examiner examiner = {add_finding, seen};
 
-    if (server_start(&server) && rlock_open(&lock, &config, &err) == RLOCK_OK)
+    if (server_open(&server, config, &lock, &err) == RLOCK_OK)
         st = rlock_examine(lock, NULL, deadline, &examiner, &err);
     okf(st == rows[i].st && strstr(seen, rows[i].seen) != NULL,
         "a server that %s: status %d, text \"%s\", findings %s", rows[i].what, (int)st, err.text,

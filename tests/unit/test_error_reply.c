@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_error_reply: the status, reason and text of error replies, bare and inside script errors. */
+#include "base/err.h"
+#include "base/reason.h"
 #include "server/error_reply.h"
 #include "tap.h"
 
@@ -85,31 +87,54 @@ static const struct {
     {"ASK 3999 10.0.0.1:6381", RLOCK_REASON_NONE, ERROR_REPLY_ASK},
     {"TRYAGAIN Multiple keys request during rehashing of slot", RLOCK_REASON_NONE,
      ERROR_REPLY_TRY_AGAIN},
-    {"CLUSTERDOWN Hash slot not served", RLOCK_REASON_NONE, ERROR_REPLY_TRY_AGAIN},
-    {"CLUSTERDOWN", RLOCK_REASON_NONE, ERROR_REPLY_TRY_AGAIN},
-    {"CROSSSLOT Keys in request don't hash to the same slot", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"CLUSTERDOWN Hash slot not served", RLOCK_REASON_CLUSTER_DOWN, ERROR_REPLY_TRY_AGAIN},
+    {"CLUSTERDOWN", RLOCK_REASON_CLUSTER_DOWN, ERROR_REPLY_TRY_AGAIN},
+    {"CROSSSLOT Keys in request don't hash to the same slot", RLOCK_REASON_OTHER_SLOTS,
+     ERROR_REPLY_FINAL},
     {"ERR MOVED 3999 10.0.0.1:6381", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
-    {"ERR CLUSTERDOWN", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"ERR CLUSTERDOWN", RLOCK_REASON_CLUSTER_DOWN, ERROR_REPLY_FINAL},
     {"MOVED", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"ASKING", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
     {"NOSCRIPT No matching script. Please use EVAL.", RLOCK_REASON_NONE, ERROR_REPLY_NOSCRIPT},
-    {"NOPERM User app has no permissions to run the 'evalsha' command", RLOCK_REASON_NONE,
+    {"NOPERM User app has no permissions to run the 'evalsha' command", RLOCK_REASON_NO_RIGHT,
      ERROR_REPLY_NOSCRIPT},
     {"ERR unknown command `EVALSHA`, with args beginning with: ", RLOCK_REASON_NONE,
      ERROR_REPLY_NOSCRIPT},
+    {"NOPERM User app has no permissions to run the 'eval' command", RLOCK_REASON_NO_SCRIPTS,
+     ERROR_REPLY_FINAL},
+    {"ERR unknown command 'EVAL', with args beginning with: ", RLOCK_REASON_NO_SCRIPTS,
+     ERROR_REPLY_FINAL},
+    {"ERR unknown command `EVAL`, with args beginning with: ", RLOCK_REASON_NO_SCRIPTS,
+     ERROR_REPLY_FINAL},
     {"ERR Script attempted to access a non local key in a cluster node", RLOCK_REASON_NONE,
      ERROR_REPLY_PARTLY_EXECUTED},
-    {"NOAUTH Authentication required.", RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
-    {"ERR Protocol error: unauthenticated bulk length", RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
-    {"WRONGPASS invalid username-password pair or user is disabled.", RLOCK_REASON_LOGIN,
+    {"NOAUTH Authentication required.", RLOCK_REASON_NO_PASSWORD, ERROR_REPLY_FINAL},
+    {"ERR Protocol error: unauthenticated bulk length", RLOCK_REASON_NO_PASSWORD,
      ERROR_REPLY_FINAL},
-    {"ERR Client sent AUTH, but no password is set", RLOCK_REASON_LOGIN, ERROR_REPLY_FINAL},
-    {"NOPERM No permissions to access a key", RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
+    {"WRONGPASS invalid username-password pair or user is disabled.", RLOCK_REASON_WRONG_PASSWORD,
+     ERROR_REPLY_FINAL},
+    {"ERR invalid password", RLOCK_REASON_WRONG_PASSWORD, ERROR_REPLY_FINAL},
+    {"ERR Client sent AUTH, but no password is set", RLOCK_REASON_NEEDLESS_PASSWORD,
+     ERROR_REPLY_FINAL},
+    {"ERR AUTH <password> called without any password configured for the default user.",
+     RLOCK_REASON_NEEDLESS_PASSWORD, ERROR_REPLY_FINAL},
+    {"NOPERM No permissions to access a key", RLOCK_REASON_NO_RIGHT, ERROR_REPLY_FINAL},
+    {"ERR The user executing the script can't run this command or subcommand",
+     RLOCK_REASON_NO_RIGHT, ERROR_REPLY_FINAL},
+    {"DENIED Redis is running in protected mode", RLOCK_REASON_PROTECTED, ERROR_REPLY_FINAL},
+    {"WRONGTYPE Operation against a key", RLOCK_REASON_KEY_TYPE, ERROR_REPLY_FINAL},
     {"READONLY You can't write against a read only replica.", RLOCK_REASON_NOT_PRIMARY,
      ERROR_REPLY_FINAL},
+    {"MASTERDOWN Link with MASTER is down", RLOCK_REASON_NOT_PRIMARY, ERROR_REPLY_FINAL},
     {"UNBLOCKED force unblock from blocking operation", RLOCK_REASON_NOT_PRIMARY,
      ERROR_REPLY_FINAL},
+    {"LOADING Redis is loading the dataset in memory", RLOCK_REASON_LOADING, ERROR_REPLY_FINAL},
+    {"BUSY Redis is busy running a script.", RLOCK_REASON_SCRIPT_RUNS, ERROR_REPLY_FINAL},
+    {"OOM command not allowed", RLOCK_REASON_MEMORY_FULL, ERROR_REPLY_FINAL},
+    {"MISCONF Redis is configured to save", RLOCK_REASON_DISK, ERROR_REPLY_FINAL},
+    {"NOREPLICAS Not enough good replicas to write.", RLOCK_REASON_FEW_REPLICAS, ERROR_REPLY_FINAL},
+    {"ERR max number of clients reached", RLOCK_REASON_MANY_CLIENTS, ERROR_REPLY_FINAL},
     {"ERR timeout is not an integer or out of range", RLOCK_REASON_WHOLE_SECONDS,
      ERROR_REPLY_FINAL},
 };
@@ -121,10 +146,70 @@ static void test_reasons(void)
     size_t i;
 
     for (i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
-        (void)error_reply_read(reasons[i].text, NULL, &kind, &err);
+        (void)error_reply_read(reasons[i].text, "secret", &kind, &err);
         okf(err.reason == reasons[i].reason && kind == reasons[i].kind, "reason and kind of: %s",
             reasons[i].text);
     }
+}
+
+/* The text about a reason has a sentence and advice of rlock, and then the server's own words. */
+static void test_sentences(void)
+{
+    struct rlock_error err;
+    enum error_reply kind;
+    size_t i;
+
+    for (i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        const char *sentence = reason_sentence(reasons[i].reason);
+
+        if (sentence == NULL)
+            continue;
+        (void)error_reply_read(reasons[i].text, "secret", &kind, &err);
+        okf(strncmp(err.text, sentence, strlen(sentence)) == 0 &&
+                strncmp(err.text + err.said, "the server says: ", 17) == 0 &&
+                rlock_reason_help(reasons[i].reason) != NULL,
+            "a sentence, advice, and then the server's words: %s", err.text);
+    }
+    (void)error_reply_read("WRONGPASS invalid username-password pair", NULL, &kind, &err);
+    is_int(err.reason, RLOCK_REASON_NO_PASSWORD,
+           "a refused user without a password: the reason is that no password was given");
+    err_prefix(&err, "host:1");
+    is_str(err.text + err.said, "the server says: WRONGPASS invalid username-password pair",
+           "err.said is the place of the server's words, also after a prefix was added");
+}
+
+/* Returns the server's words in the text of the error. */
+static const char *words_of(const char *reply)
+{
+    static struct rlock_error err;
+    enum error_reply kind;
+
+    (void)error_reply_read(reply, NULL, &kind, &err);
+    return err.text + err.said + strlen("the server says: ");
+}
+
+static void test_words(void)
+{
+    char reply[1024];
+    size_t j;
+
+    for (j = 0; j < sizeof wrappings / sizeof wrappings[0]; j++) {
+        snprintf(reply, sizeof reply, "%sOOM command not allowed%s", wrappings[j].before,
+                 wrappings[j].after);
+        is_str(words_of(reply), "OOM command not allowed",
+               "the script's hash and line are left out");
+    }
+    is_str(words_of("DENIED Redis is running in protected mode because protected mode is enabled "
+                    "and no password is set for the default user. In this mode connections are "
+                    "only accepted from the loopback interface. If you want to connect from "),
+           "DENIED Redis is running in protected mode because protected mode is enabled and no "
+           "password is set for the default user.",
+           "a long reply ends after a whole sentence");
+    memset(reply, 'x', 500);
+    reply[500] = '\0';
+    is_str(words_of(reply) + 156, "...", "a long reply without a sentence ends in dots");
+    is_str(words_of("ERR Error running script (call to f_"), "ERR Error running script (call to f_",
+           "a script error that is cut is shown as it is");
 }
 
 static void test_texts(void)
@@ -155,10 +240,11 @@ static void test_texts(void)
     ok(err.status == RLOCK_E_REFUSED && strncmp(err.text, "job holds a hash: another", 25) == 0,
        "FOREIGN is reported with the key, as another program uses the key");
     (void)error_reply_read("ERR Protocol error: unauthenticated bulk length", NULL, &kind, &err);
-    is_str(err.text, "the server says: NOAUTH Authentication required.",
+    is_str(err.text + err.said, "the server says: NOAUTH Authentication required.",
            "\"unauthenticated\" is reported as NOAUTH");
     (void)error_reply_read("CROSSSLOT Keys", NULL, &kind, &err);
-    ok(strstr(err.text, "braces") != NULL, "CROSSSLOT is reported with advice to use braces");
+    ok(strstr(rlock_reason_help(err.reason), "braces") != NULL,
+       "the advice for CROSSSLOT is to use braces");
 }
 
 int main(void)
@@ -176,7 +262,7 @@ int main(void)
             err.text[0] = '\0';
             okf(error_reply_read(reply, NULL, &kind, &err) == errors[i].meaning &&
                     err.status == errors[i].meaning &&
-                    strncmp(err.text, "the server says: ", 17) == 0,
+                    strncmp(err.text + err.said, "the server says: ", 17) == 0,
                 "%s", reply);
             okf(error_reply_read(reply, NULL, &kind, NULL) == errors[i].meaning,
                 "the status is the same without a struct rlock_error");
@@ -188,6 +274,8 @@ int main(void)
     (void)error_reply_read("ERR a\nb\x1b[2J\rc", NULL, &kind, &err);
     ok(is_printable(err.text), "the text has no control characters");
     test_reasons();
+    test_sentences();
+    test_words();
     test_texts();
     return done_testing();
 }

@@ -3,11 +3,13 @@
  * test_holder_info: writing and parsing holder info, also when another program wrote the value and
  * when the text contains bytes that would control a terminal.
  */
+#include "base/utf8.h"
 #include "lock/holder_info.h"
 #include "tap.h"
 
 #include <stdlib.h>
 
+#define NOBODY "00000000000000000000000000000000"
 #define TOKEN "0123456789abcdef0123456789abcdef"
 
 /*
@@ -44,40 +46,45 @@ static void test_write(void)
     char *long_text;
     size_t i;
 
-    holder_info_write(info, &holder);
+    holder_info_write(info, &holder, 0);
     is_str(info, "host=web1 pid=42 user=backup command=tar label=nightly",
            "holder_info_write() writes every field that is set");
     holder = (struct rlock_holder){.user = "", .label = "a b=c%d\x1b\xff\n"};
-    holder_info_write(info, &holder);
+    holder_info_write(info, &holder, 0);
     is_str(info, "label=a%20b=c%25d%1B%FF%0A",
            "fields that aren't set are left out; blanks, '%' and unprintable bytes become %XX");
-    holder_info_write(info, &(struct rlock_holder){.label = "x kept=1", .has_renewer = true});
+    holder_info_write(info, &(struct rlock_holder){.label = "x kept=1", .has_renewer = true}, 0);
     is_str(info, "label=x%20kept=1 kept=1",
            "has_renewer becomes the word kept=1, which a label can't forge");
-    holder_info_write(info, &(struct rlock_holder){.host = NULL});
+    holder_info_write(info, &(struct rlock_holder){.user = "ann", .hold_ms = 7200000}, 0);
+    is_str(info, "user=ann hold=7200000", "the length of a person's hold is written");
+    holder_info_write(info, &(struct rlock_holder){.host = NULL}, 0);
     is_str(info, "", "a holder without any field becomes an empty text");
 
     for (i = 0; i < 255; i++)
         all[i] = (char)(i + 1);
     all[255] = '\0';
-    holder = (struct rlock_holder){all, all, all, all, INT64_MIN, true};
-    holder_info_write(info, &holder);
+    holder = (struct rlock_holder){all, all, all, all, INT64_MIN, true, INT64_MAX};
+    holder_info_write(info, &holder, 0);
     ok(is_holder_info(info), "values of all 255 bytes become words of printable ASCII");
     long_text = malloc(100001);
     if (long_text == NULL)
         return;
     memset(long_text, '\n', 100000);
     long_text[100000] = '\0';
-    for (i = 0; i < 4; i++) { /* each round moves the cut by one byte within a %XX */
-        holder = (struct rlock_holder){long_text, long_text, long_text, long_text, -1, true};
+    for (i = 0; i < 4; i++) { /* each round moves the place of the cut by one byte */
+        holder = (struct rlock_holder){long_text, long_text, long_text, long_text, -1, true, 1};
         memset(info, 0x7f, sizeof info);
-        holder_info_write(info, &holder);
+        holder_info_write(info, &holder, 0);
         okf(is_holder_info(info) && strlen(info) < HOLDER_INFO_BYTES && strlen(info) > 4 * 150,
             "values of 100,000 bytes are cut, but no %%XX in them is (%zu)", i);
         long_text[i] = 'a';
     }
     free(long_text);
 }
+
+#define CHARACTERS_5 "\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5"
+#define CHARACTERS_10 CHARACTERS_5 CHARACTERS_5
 
 static const struct {
     const char *value, *wanted;
@@ -88,6 +95,14 @@ static const struct {
     {TOKEN " v1  since=1", "a program of ?@?, pid ?"},
     {TOKEN " v1 try=1 label=x%1B[2J", "a program of ?@?, pid ? (x\\x1b[2J)"},
     {TOKEN " v1 try=1 label=\x1b[2J\xff\\", "a program of ?@?, pid ? (\\x1b[2J\\xff\\x5c)"},
+    {TOKEN " v1 try=1 host=h\xc3\xb6st label=\xe6\x97\xa5%E2%80%AE",
+     "a program of ?@h\xc3\xb6st, pid ? (\xe6\x97\xa5\\xe2\\x80\\xae)"},
+    /* a label has room for 63 bytes, which would end within the last character of 3 bytes */
+    {TOKEN " v1 try=1 label=x" CHARACTERS_10 CHARACTERS_10 "\xe6\x97\xa5",
+     "a program of ?@?, pid ? (x" CHARACTERS_10 CHARACTERS_10 ")"},
+    {TOKEN " v1 try=1 host=build1 user=ann label=incident%2042 hold=7200000 since=1",
+     "ann on build1 (incident 42)"},
+    {TOKEN " v1 try=1 hold=7200000", "? on ?"},
     {TOKEN " v1 try=1 hosts=a xhost=b host=c", "a program of ?@c, pid ?"},
     {"", "another program (\"\")"},
     {"redsync", "another program (\"redsync\")"},
@@ -126,10 +141,18 @@ static void test_read(void)
     holder_info_parse("1700000000000 host=h pid=7", &party);
     is_str(party.host, "h", "the host of a waiter is parsed");
     is_int(party.since_ms, 0, "a text without since= gives the time 0, not known");
+    holder_info_parse(TOKEN " v1 ttl=30000 hold=7200000", &party);
+    ok(party.hold_ms == 7200000 && party.ttl_ms == 30000 && !party.has_renewer,
+       "the length of a person's hold is parsed, and the TTL of its lease");
+    holder_info_parse(TOKEN " v1 ttl=30000 kept=1 hold=7200000", &party);
+    ok(party.has_renewer, "kept=1 is parsed: a process renews the lease");
+    holder_info_parse(TOKEN " v1 hold=2592000001", &party);
+    is_int(party.hold_ms, 0, "a hold of more than 30 d, which no rlock writes, is ignored");
     holder_info_parse(TOKEN " v1 since=-5", &party);
     is_int(party.since_ms, 0, "a negative since= gives the time 0, not known");
     holder_info_parse(TOKEN " v1 since=99999999999999999999", &party);
     is_int(party.since_ms, 0, "a since= above 2^53 gives the time 0, not known");
+    is_int(party.slot, -1, "a value without slot= gives the slot -1");
     ok(holder_info_is_rlock(TOKEN " v1 ") && !holder_info_is_rlock(TOKEN " v2 ") &&
            !holder_info_is_rlock(TOKEN),
        "only \"TOKEN v1 ...\" is a value that this rlock wrote");
@@ -186,10 +209,101 @@ static void test_hostile(void)
         memset(&holder, 0x01, sizeof holder);
         holder_info_parse_lock(value, &holder);
         is_good = is_good && memchr(holder.text, '\0', sizeof holder.text) != NULL;
-        for (i = 0; is_good && holder.text[i] != '\0'; i++)
-            is_good = holder.text[i] >= ' ' && holder.text[i] <= '~';
+        for (i = 0; is_good && holder.text[i] != '\0'; i += utf8_shown_bytes(holder.text + i))
+            is_good = utf8_shown_bytes(holder.text + i) > 0;
     }
-    ok(is_good, "2,000 random values become printable ASCII that ends within holder.text");
+    ok(is_good, "2,000 random values become printable UTF-8 that ends within holder.text");
+}
+
+static const struct {
+    const char *lock;
+    enum rlock_seen seen;
+} seen_in[] = {
+    {TOKEN " v1 try=1 ttl=30000 host=h since=5", RLOCK_SEEN_EXCLUSIVE},
+    {TOKEN " v1 try=0 host=h since=5", RLOCK_SEEN_KEPT},
+    {NOBODY " v1 try=0 host=h since=5", RLOCK_SEEN_KEPT},
+    {NOBODY " v1 mode=shared since=5", RLOCK_SEEN_SHARED},
+    {NOBODY " v1 mode=slots since=5", RLOCK_SEEN_SLOTS},
+    {NOBODY " v1 mode=rest host=h since=5", RLOCK_SEEN_REST},
+    {NOBODY " v1 mode=done host=h since=5", RLOCK_SEEN_DONE},
+    {NOBODY " v1 try=3 ttl=30000 host=h since=5", RLOCK_SEEN_SHARED},
+    {NOBODY " v1 try=3 ttl=30000 slot=0 host=h since=5", RLOCK_SEEN_SLOTS},
+    {NOBODY " v1 try=3 ttl=5000 mode=rest slot=0 host=h since=5", RLOCK_SEEN_REST},
+    {"other", RLOCK_SEEN_FOREIGN},
+    {"", RLOCK_SEEN_FOREIGN},
+    {TOKEN " v2 try=1", RLOCK_SEEN_FOREIGN},
+};
+
+static void test_seen(void)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof seen_in / sizeof seen_in[0]; i++)
+        is_int(holder_info_seen(seen_in[i].lock), seen_in[i].seen, seen_in[i].lock);
+}
+
+/* The lock's times on the server, and the times that holder_info_set_times() must compute. */
+static const struct {
+    int64_t since_ms, ttl_ms, now_ms, left_ms; /* the grant, TTL, server's clock, time left */
+    int64_t for_ms, renewed_ms; /* wanted: time since the grant, time since the renewal */
+} times[] = {
+    {1000, 30000, 222000, 26000, 221000, 4000},
+    {1000, 30000, 2000, 29000, 1000, 1000},
+    {1000, 30000, 2000, 28000, 1000, 1000}, /* the clock was set: renewed before the grant */
+    {1000, 30000, 500, 30000, 0, 0},        /* the clock was set: now is before the grant */
+    {1000, 30000, 2000, -1, 1000, -1},      /* the key never expires */
+    {1000, 30000, 2000, 30001, 1000, -1},   /* another program has prolonged the expiry */
+    {1000, 0, 2000, 28000, 1000, -1},
+    {0, 30000, 2000, 28000, 0, -1},
+};
+
+/* A person's hold: its length, how long it has lasted, what is left of the lease; the result. */
+static const struct {
+    int64_t hold_ms;
+    bool has_renewer;
+    int64_t for_ms, left_ms, hold_left_ms, renewed_ms;
+} holds[] = {
+    {7200000, false, 1000, 7199000, 7199000, -1},
+    {7200000, false, 7190000, 10000, 10000, -1},  /* the lease has lasted since the grant */
+    {7200000, true, 9000, 25000, 7191000, 5000},  /* a process renews a shorter lease */
+    {7200000, true, 9000, -1, 0, -1},             /* a waiter has no lease */
+    {7200000, false, 1000, 9000000, 9000000, -1}, /* `rlock renew` has extended the lease */
+    {0, false, 9000, 25000, 0, 5000},             /* a program's hold has no length */
+};
+
+static void test_holds(void)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof holds / sizeof holds[0]; i++) {
+        struct rlock_party party = {.since_ms = 5000,
+                                    .ttl_ms = 30000,
+                                    .renewed_ms = -1,
+                                    .hold_ms = holds[i].hold_ms,
+                                    .has_renewer = holds[i].has_renewer};
+
+        holder_info_set_times(&party, 5000 + holds[i].for_ms, holds[i].left_ms);
+        is_int(party.hold_left_ms, holds[i].hold_left_ms,
+               "holder_info_set_times() computes how long a person's hold still lasts");
+        is_int(party.renewed_ms, holds[i].renewed_ms,
+               "holder_info_set_times() computes when a process has renewed a person's hold");
+    }
+}
+
+static void test_times(void)
+{
+    struct rlock_party party;
+    size_t i;
+
+    for (i = 0; i < sizeof times / sizeof times[0]; i++) {
+        party = (struct rlock_party){
+            .since_ms = times[i].since_ms, .ttl_ms = times[i].ttl_ms, .renewed_ms = -1};
+        holder_info_set_times(&party, times[i].now_ms, times[i].left_ms);
+        is_int(party.for_ms, times[i].for_ms,
+               "holder_info_set_times() computes for how long the lock has been held");
+        is_int(party.renewed_ms, times[i].renewed_ms,
+               "holder_info_set_times() computes how long ago the lease was renewed");
+    }
 }
 
 int main(void)
@@ -199,5 +313,8 @@ int main(void)
     test_read();
     test_token();
     test_hostile();
+    test_seen();
+    test_times();
+    test_holds();
     return done_testing();
 }

@@ -21,9 +21,10 @@
 struct seen {
     int n_locks;
     int n_waiters;
-    struct rlock_view view; /* the last one; its pointers are not valid any more */
+    struct rlock_view view; /* of the last lock; its pointers are not valid after the callback */
     struct rlock_party holder;
-    char text[256]; /* the keys of the locks and the hosts of the waiters shown */
+    struct rlock_party waiter; /* the last one; its host is not valid after the callback */
+    char text[256];            /* the keys of the locks and the hosts of the waiters shown */
 };
 
 static void see_lock(void *context, const struct rlock_view *view)
@@ -42,6 +43,7 @@ static void see_waiter(void *context, const struct rlock_party *waiter)
     struct seen *seen = context;
 
     seen->n_waiters++;
+    seen->waiter = *waiter;
     strcat(strcat(seen->text, waiter->host), " ");
 }
 
@@ -51,19 +53,15 @@ enum call { INSPECT, LIST, BREAK };
 static enum rlock_status run(enum call what, const char *const *answers, struct seen *seen)
 {
     struct server server = {.answers = {[ASKED_OTHER] = answers}};
-    struct rlock_visitor visitor = {see_lock, see_waiter, seen};
+    struct rlock_visitor visitor = {.on_lock = see_lock, .on_waiter = see_waiter, .context = seen};
     struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
     struct rlock_error err = {.text = ""};
-    const char *url = server.url;
-    struct rlock_config config = {
-        .urls = &url, .n_urls = 1, .timing = {.reply_ms = 10000}, .connect_ms = 5000};
+    const struct rlock_config config = {.timing = {.reply_ms = 10000}};
     enum rlock_status st = RLOCK_E_SYSTEM;
     struct rlock *lock = NULL;
 
     *seen = (struct seen){.n_locks = 0};
-    if (!server_start(&server))
-        return st;
-    if (rlock_open(&lock, &config, &err) == RLOCK_OK) {
+    if (server_open(&server, config, &lock, &err) == RLOCK_OK) {
         if (what == INSPECT)
             st = rlock_inspect(lock, "k", deadline, &visitor, &err);
         else if (what == LIST)
@@ -85,6 +83,7 @@ static void test_inspect(void)
     ok(run(INSPECT, ANSWERS(PAGE_ONE, PAGE_TWO), &seen) == RLOCK_OK,
        "a lock whose waiters come in two pages is read");
     is_str(seen.text, "k aaaa bbbb ", "the lock is shown once, then its waiters in their order");
+    is_int(seen.waiter.for_ms, 3000, "a waiter has for how long it has waited");
     is_int(seen.view.seen, RLOCK_SEEN_EXCLUSIVE, "the lock is held exclusively");
     is_int(seen.view.left_ms, 29000, "the view has the time left");
     is_int((long long)seen.view.fence, 77, "the view has the fence");
@@ -99,8 +98,8 @@ static void test_inspect(void)
 #define FIVE_SLOTS                                                                 \
     "*4\r\n" NOW "*8\r\n$46\r\n" TOKEN                                             \
     " v1 mode=slots\r\n:29000\r\n$2\r\n77\r\n:0\r\n:0\r\n:5\r\n"                   \
-    "*4\r\n:7000\r\n$25\r\nv1 try=1 host=web1 slot=4\r\n:8000\r\n$18\r\nv1 try=1 " \
-    "host=web2\r\n$0\r\n\r\n" NAME LAST
+    "*4\r\n:7000\r\n$25\r\nv1 try=1 host=web1 slot=4\r\n:8000\r\n$25\r\nv1 try=1 " \
+    "host=web2 slot=1\r\n$0\r\n\r\n" NAME LAST
 
 static void test_several_holders(void)
 {
@@ -110,9 +109,46 @@ static void test_several_holders(void)
     is_int(seen.view.seen, RLOCK_SEEN_SLOTS, "the lock is held by slots");
     is_int((long long)seen.view.n_holders, 2, "the two holders in the reply are shown");
     is_int((long long)seen.view.n_all, 5, "the view has how many holders there are in all");
-    is_str(seen.holder.host, "web1", "a holder of several has its host");
-    is_int(seen.holder.slot, 4, "a holder has its slot");
-    is_int(seen.holder.left_ms, 7000, "a holder has the time left of its own lease");
+    is_str(seen.holder.host, "web2", "a holder of several has its host");
+    is_int(seen.holder.slot, 1, "the first holder is that with the lowest slot");
+    is_int(seen.holder.left_ms, 8000, "a holder has the time left of its own lease");
+}
+
+#define MEMBERS 3
+
+/* The member whose lock is held answers last, so that both others are sure to be counted. */
+static void test_majority(void)
+{
+    static const char held[] = AFTER(30, "*4\r\n" NOW VIEW NAME LAST);
+    static const char free[] = "*4\r\n" NOW VIEW_FREE LAST LAST;
+    struct server server[MEMBERS] = {{.answers = {[ASKED_OTHER] = ANSWERS(held)}},
+                                     {.answers = {[ASKED_OTHER] = ANSWERS(free)}},
+                                     {.answers = {[ASKED_OTHER] = ANSWERS(free)}}};
+    const char *urls[MEMBERS];
+    struct rlock_config config = {.size = sizeof(struct rlock_config),
+                                  .urls = urls,
+                                  .n_urls = MEMBERS,
+                                  .timing = {.reply_ms = 10000},
+                                  .connect_ms = 5000};
+    struct seen seen = {.n_locks = 0};
+    struct rlock_visitor visitor = {.on_lock = see_lock, .on_waiter = see_waiter, .context = &seen};
+    struct rlock *lock = NULL;
+    bool good = true;
+    size_t i;
+
+    for (i = 0; i < MEMBERS; i++) {
+        good = good && server_start(&server[i]);
+        urls[i] = server[i].url;
+    }
+    ok(good && rlock_open(&lock, &config, NULL) == RLOCK_OK &&
+           rlock_inspect(lock, "k", (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &visitor,
+                         NULL) == RLOCK_OK,
+       "a lock of a quorum is read");
+    ok(seen.n_locks == 1 && seen.view.seen == RLOCK_SEEN_FREE && seen.view.n_alike == 2,
+       "of three members the two that agree are shown, also if the third has a holder");
+    rlock_close(lock);
+    for (i = 0; i < MEMBERS; i++)
+        server_stop(&server[i]);
 }
 
 static void test_list(void)
@@ -126,6 +162,60 @@ static void test_list(void)
        "locks are listed in three pages, two of which did not fit at first");
     is_str(seen.text, "a b c ", "the locks of all pages are shown");
     is_str(seen.holder.host, "web1", "a listed lock has its holder");
+}
+
+static void see_last_end(void *context, const char *key, const struct rlock_last_end *end)
+{
+    struct seen *seen = context;
+    char text[80];
+
+    snprintf(text, sizeof text, "%s:%lld:%d%s ", key, (long long)end->ended_ms, end->status,
+             end->is_lost ? ":lost" : "");
+    strcat(seen->text, text);
+}
+
+#define ENDED_ROW(key, view, end, status, lost) \
+    "*5\r\n$1\r\n" key "\r\n" view ":" end "\r\n:" status "\r\n" lost
+
+static const struct {
+    const char *page;
+    const char *wanted;
+} ends[] = {
+    {"*4\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("a", VIEW, "5", "3", ":0\r\n") ROW("b"), "a a:5:3 b "},
+    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("c", VIEW_FREE, "5", "-1", ":0\r\n"), "c:5:-1 "},
+    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("b", VIEW_FREE, "6", "0", ":1\r\n"), "b:6:0:lost "},
+    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("d", VIEW_FREE, "5", "256", ":0\r\n"), "d:5:-1 "},
+    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("e", VIEW_FREE, "0", "0", ":0\r\n"), ""},
+    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("f", VIEW_FREE, "-5", "0", ":0\r\n"), ""},
+    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("z", VIEW, "5", "0", ":0\r\n"), ""},
+    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("g", VIEW, "5", "0", "$1\r\n0\r\n"), NULL},
+    {"*3\r\n" NOW "$1\r\n0\r\n*4\r\n$1\r\nh\r\n" VIEW ":5\r\n:0\r\n", NULL},
+};
+
+/* Rows with and without a last end; the pattern leaves out the lock `z`. */
+static void test_last_ends(void)
+{
+    const struct rlock_config config = {.timing = {.reply_ms = 10000}};
+    struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
+    size_t i;
+
+    for (i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        struct server server = {.answers = {[ASKED_OTHER] = ANSWERS(ends[i].page)}};
+        struct seen seen = {.n_locks = 0};
+        struct rlock_visitor visitor = {
+            .on_lock = see_lock, .on_last_end = see_last_end, .context = &seen};
+        enum rlock_status st = RLOCK_E_SYSTEM;
+        struct rlock *lock = NULL;
+
+        if (server_open(&server, config, &lock, NULL) == RLOCK_OK)
+            st = rlock_list(lock, "[a-h]", deadline, &visitor, NULL);
+        is_int(st, ends[i].wanted != NULL ? RLOCK_OK : RLOCK_E_PROTOCOL,
+               "a last end in a row of the list is three numbers");
+        if (ends[i].wanted != NULL)
+            is_str(seen.text, ends[i].wanted, "the last end of each lock of the pattern is shown");
+        rlock_close(lock);
+        server_stop(&server);
+    }
 }
 
 static void test_break(void)
@@ -219,7 +309,9 @@ int main(void)
 {
     test_inspect();
     test_several_holders();
+    test_majority();
     test_list();
+    test_last_ends();
     test_break();
     test_values();
     test_malformed_replies();

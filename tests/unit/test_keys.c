@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* One lock's key for each form of name, and its helper key "fence". */
+/* A lock's key of each form, and the name of its helper key "fence". */
 static const struct {
     const char *key;
     const char *helper;

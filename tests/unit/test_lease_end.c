@@ -43,7 +43,7 @@ static const char *const some_keys[] = {"k", "l"};
 ssize_t __real_send(int fd, const void *bytes, size_t n, int flags);
 ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags);
 
-/* How long this thread sleeps after each send: as if it was stopped then. */
+/* How long this thread sleeps after each send(2), as if the process had been stopped. */
 static _Thread_local int stopped_ms;
 
 ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
@@ -83,6 +83,7 @@ static struct rlock_deadline in(int64_t ms)
 static struct rlock_config config_for(const char *const *urls, size_t n)
 {
     return (struct rlock_config){
+        .size = sizeof(struct rlock_config),
         .urls = urls,
         .n_urls = n,
         .keys = &the_key,
@@ -96,7 +97,7 @@ static struct rlock_config config_for(const char *const *urls, size_t n)
     };
 }
 
-/* ---- a quorum of one server ---- */
+/* ---- tests with a quorum of one server ---- */
 
 struct one {
     struct server server;
@@ -195,7 +196,7 @@ static void test_kinds(void)
 static void test_nested(void)
 {
     static const char *const parent = TOKEN;
-    struct one one = {.server = {.answers = {[ASKED_OTHER] = ANSWERS(LATE_BY(GRANT_PARENT))}}};
+    struct one one = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(LATE_BY(GRANT_PARENT))}}};
     struct rlock_config config = config_for(NULL, 1);
     int64_t before = rlock_clock_ms();
     int64_t expires_ms;
@@ -206,7 +207,7 @@ static void test_nested(void)
         return;
     is_int(acquire(&one.quorum, &one.owner, &expires_ms), RLOCK_OK,
            "a lock that a parent holds is granted");
-    is_end(expires_ms, 6000, before, server_read_ms(&one.server, ASKED_OTHER, 0),
+    is_end(expires_ms, 6000, before, server_read_ms(&one.server, ASKED_ACQUIRE, 0),
            "a lock that a parent holds");
     close_one(&one);
 }
@@ -357,7 +358,7 @@ static void test_redirected(const char *kind)
     server_stop(&there);
 }
 
-/* ---- renewals ---- */
+/* ---- tests of renewals ---- */
 
 static struct rlock_event next_event(int events)
 {
@@ -370,8 +371,8 @@ static struct rlock_event next_event(int events)
 }
 
 /*
- * With --replicas a grant and a renewal are reported only once the replicas have them. That time
- * must not move the end of the lease.
+ * With --replicas a grant and a renewal are reported only once the replicas have them. The wait for
+ * the replicas must not move the end of the lease.
  */
 static void test_replicas(void)
 {
@@ -401,7 +402,7 @@ static void test_replicas(void)
     close_lock(&server, lock);
 }
 
-/* rlock_renew() with only a token. If a reply is lost, it sends the renewal once more. */
+/* rlock_renew() renews by the token alone. If the reply is lost, it sends the renewal once more. */
 static void test_renew_by_token(void)
 {
     static const struct {
@@ -486,7 +487,7 @@ static void test_first_renewal(void)
     close_one(&one);
 }
 
-/* ---- several members ---- */
+/* ---- tests with several members ---- */
 
 struct several {
     struct server server[MEMBERS];
@@ -522,7 +523,7 @@ static void close_several(struct several *several)
         server_stop(&several->server[i]);
 }
 
-/* Returns the time at which member 1 or 2, whichever was first, had read its first such request. */
+/* Returns when the first of members 1 and 2 had read its first request of this kind. */
 static int64_t first_read_ms(struct several *several, enum asked_for what)
 {
     int64_t one = server_read_ms(&several->server[0], what, 0);
@@ -563,8 +564,8 @@ static void test_majority(void)
 }
 
 /*
- * Member `late` accepts the password late, and so it is sent its request late. The lease ends first
- * on the other member.
+ * Member `late` accepts the password late, and so gets its request late. The lease ends first on
+ * the other member.
  */
 static void test_asked_in_turn(int late)
 {
@@ -662,9 +663,9 @@ static void test_both_rounds(void)
 /* ---- the start of a member ---- */
 
 /*
- * A member's start is its reply to INFO minus its uptime. It is counted back from the time of the
- * reply: counted from before the request it would be too early, and the member would seem to
- * remember leases that it may have forgotten.
+ * A member's start is the time of its reply to INFO minus its uptime. Counted from before the
+ * request, the start would be too early, and the member would seem to remember leases that it may
+ * have forgotten.
  */
 static void test_uptime(void)
 {

@@ -27,9 +27,9 @@ static enum rlock_status read_time(const struct resp_value *reply, struct reply 
 
 static void ask_with(struct member *member, const char *word, bool may_learn_topology)
 {
-    struct request request = {.n = 0};
+    struct request request;
 
-    request_add(&request, word);
+    request_begin(&request, word);
     member_ask(member, &request, read_time,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                       .reply_ms = REPLY_MS,
@@ -153,7 +153,8 @@ static void test_answers(void)
     step_until_sent(&member);
     peer_say(fd, "-OOM no\r\n");
     step(&member, PATIENCE_MS);
-    ok(has_failed(&member, RLOCK_E_SERVER, "the server says: OOM no"),
+    ok(has_failed(&member, RLOCK_E_SERVER,
+                  "the server's memory is full, so it accepts no writes; the server says: OOM no"),
        "an error reply is a fault whose text names the server");
     is_int(member_sent_ms(&member), 0, "after an error reply the request counts as not executed");
     ask(&member, "PING");
@@ -212,7 +213,7 @@ static void test_demoted(void)
 
 static void test_abandon(void)
 {
-    struct request undo = {.n = 1, .word = {"UNDO"}, .bytes = {4}};
+    struct request undo = {.n = 1, .n_commands = 1, .word = {"UNDO"}, .bytes = {4}};
     struct member member;
     int fd = open_and_ask(&member, peer_address, NULL);
 
@@ -409,8 +410,8 @@ static void test_moved(void)
 }
 
 /*
- * Asks ON with may_learn_topology. Checks that the member sends `wanted`, with or without CLUSTER
- * NODES before the request, and no more. Then the server sends `answer`.
+ * Starts the request "ON" with may_learn_topology. Checks that the member sends `wanted` and no
+ * more: "ON" alone, or CLUSTER NODES and "ON". Then the server sends `answer`.
  */
 static void ask_may_learn(struct member *member, int fd, const char *wanted, const char *answer)
 {
@@ -420,7 +421,7 @@ static void ask_may_learn(struct member *member, int fd, const char *wanted, con
     peer_say(fd, answer);
     step(member, PATIENCE_MS);
     ok(member->state == RLOCK_OK && resp_int(member->reply) == 1,
-       "the reply to the request ends it well");
+       "the reply to the request ends the request well");
 }
 
 #define ON "*1\r\n$2\r\nON\r\n"
@@ -570,14 +571,14 @@ static void test_request_behind_topology(void)
 /* Each server redirects: the member follows until its deadline, and backs off in between. */
 static void test_moved_without_end(void)
 {
-    struct request request = {.n = 0};
+    struct request request;
     struct member member;
     int n_connections = 0;
     int fd = -1;
 
     if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "a member is opened"))
         return;
-    request_add(&request, "PING");
+    request_begin(&request, "PING");
     member_ask(&member, &request, NULL,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + 300,
                                       .reply_ms = REPLY_MS});
@@ -608,7 +609,7 @@ static void test_moved_without_end(void)
 
 static void test_ask(void)
 {
-    struct request undo = {.n = 1, .word = {"UNDO"}, .bytes = {4}};
+    struct request undo = {.n = 1, .n_commands = 1, .word = {"UNDO"}, .bytes = {4}};
     struct member member;
     int fd = open_and_ask(&member, peer_address, NULL);
     int redirected;
@@ -625,6 +626,7 @@ static void test_ask(void)
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1,
        "the second reply ends the request well");
     ask(&member, "NEXT");
+    ok(member.reply == NULL, "a new request forgets the reply to the last one");
     ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nNEXT\r\n"),
        "after ASK the member sends the next request to the primary again");
     redirect(fd, "ASK");
@@ -642,7 +644,9 @@ static void test_ask(void)
     step_until_readable(&member, redirected);
     peer_say(redirected, "-NOPERM asking\r\n-MOVED 1 127.0.0.1:1\r\n");
     step(&member, PATIENCE_MS);
-    ok(has_failed(&member, RLOCK_E_REFUSED, "the server says: NOPERM asking"),
+    ok(has_failed(&member, RLOCK_E_REFUSED,
+                  "the server's rules (ACL) deny this user a command or a key that rlock needs; "
+                  "the server says: NOPERM asking"),
        "NOPERM for ASKING is a fault: the member doesn't follow the MOVED back to the primary");
     is_int(member_sent_ms(&member), 0,
            "after NOPERM for ASKING the request counts as not executed");
@@ -668,7 +672,8 @@ static void test_try_again(void)
     peer_say(fd, "-CLUSTERDOWN no\r\n");
     step_until_backing_off(&member);
     member_abandon(&member, NULL);
-    ok(has_failed(&member, RLOCK_E_SERVER, "the server says: CLUSTERDOWN no"),
+    ok(has_failed(&member, RLOCK_E_SERVER,
+                  "no node of the Cluster serves this key now; the server says: CLUSTERDOWN no"),
        "a request abandoned in its back-off ends in the fault before the back-off");
     is_int(member_sent_ms(&member), 0, "after CLUSTERDOWN the request counts as not executed");
     finish(&member, fd);
@@ -694,6 +699,57 @@ static void test_absurd_clock(void)
     finish(&member, fd);
 }
 
+/*
+ * The server closes the connection after WATCH, before the member has sent MULTI and EXEC. The
+ * member must not send these on a new connection, which has no WATCH: there EXEC would delete the
+ * key even if another owner had got it.
+ */
+static void test_watch_lost(void)
+{
+    static const char token[] = "0123456789abcdef0123456789abcdef";
+    const char *key = "k";
+    struct rlock_config config = {.keys = &key,
+                                  .n_keys = 1,
+                                  .timing = {.ttl_ms = 30000},
+                                  .token = token,
+                                  .without_scripts = true};
+    struct member member;
+    struct owner owner;
+    char heard[1000];
+    char said[200];
+    int fd = open_and_ask(&member, peer_address, NULL);
+
+    (void)!read(fd, heard, sizeof heard);
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    if (!is_int(owner_open(&owner, &config, NULL), RLOCK_OK, "an owner without scripts is opened"))
+        return;
+    member.server.commands = (struct exchange_server){SUPPORT_NO, SUPPORT_NO, SUPPORT_NO};
+    member_ask_exchange(
+        &member, EXCHANGE_RELEASE, &owner,
+        (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
+                               .reply_ms = REPLY_MS});
+    step_until_readable(&member, fd);
+    /* Unread bytes would make close(2) reset the connection, and the replies would be lost. */
+    (void)!read(fd, heard, sizeof heard);
+    is_int(member_sent_ms(&member), 0, "a request that only reads doesn't count as sent");
+    snprintf(said, sizeof said,
+             ":9\r\n+OK\r\n*0\r\n+OK\r\n$42\r\n%s v1 try=1 \r\n*2\r\n$1\r\n9\r\n$1\r\n9\r\n",
+             token);
+    peer_say(fd, said);
+    close(fd);
+    step(&member, PATIENCE_MS);
+    ok(member.state == RLOCK_E_SERVER && strstr(member.err.text, "closed between WATCH") != NULL,
+       "after the connection with the WATCH is closed, the release fails");
+    is_int(member_sent_ms(&member), 0,
+           "a release that got no further than WATCH doesn't count as sent");
+    fd = peer_accept();
+    ok(peer_hears_nothing(fd) || peer_hears_the_end(fd),
+       "the member sends neither MULTI nor EXEC on a new connection");
+    owner_close(&owner);
+    finish(&member, fd);
+}
+
 int main(void)
 {
     if (!ok(peer_open(), "the test's server listens"))
@@ -713,6 +769,7 @@ int main(void)
     test_ask();
     test_try_again();
     test_absurd_clock();
+    test_watch_lost();
     peer_close();
     return done_testing();
 }

@@ -10,7 +10,6 @@
 #include "tap.h"
 
 #include <rlock.h>
-#include <stdarg.h>
 
 static const char *const the_key = "k";
 
@@ -24,15 +23,14 @@ void *__wrap_calloc(size_t n, size_t bytes);
 void *__wrap_realloc(void *old, size_t bytes);
 char *__wrap_strdup(const char *text);
 void __wrap_free(void *old);
-int __wrap_asprintf(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Each thread has its own: allocations of the server's thread never fail and aren't counted. */
+/* Only the client's allocations fail and are counted: the server's thread has its own `fault`. */
 static _Thread_local struct {
     bool is_on;
     bool for_good; /* after the first failed allocation all others fail, too */
-    int left;      /* so many allocations succeed before the first fails */
-    int failed;
-    int live; /* blocks that are allocated and not freed */
+    int left;      /* how many allocations succeed before the first one fails */
+    int failed;    /* how many allocations have failed */
+    int live;      /* blocks that are allocated and not freed */
 } fault;
 
 /* How often the client has given the lock back: by a release, or by leaving the queue. */
@@ -85,21 +83,6 @@ void __wrap_free(void *old)
     __real_free(old);
 }
 
-int __wrap_asprintf(char **text, const char *format, ...)
-{
-    va_list args;
-    int n;
-
-    if (fails())
-        return -1;
-    va_start(args, format);
-    n = vasprintf(text, format, args);
-    va_end(args);
-    if (n >= 0)
-        counted(*text);
-    return n;
-}
-
 static struct rlock_deadline in(int64_t ms)
 {
     return (struct rlock_deadline){rlock_clock_ms() + ms, -1};
@@ -107,7 +90,8 @@ static struct rlock_deadline in(int64_t ms)
 
 static bool is_fault(enum rlock_status st)
 {
-    return st == RLOCK_E_MEMORY || st == RLOCK_E_PROTOCOL; /* hiredis doesn't tell them apart */
+    /* hiredis reports a failed allocation like a malformed reply. */
+    return st == RLOCK_E_MEMORY || st == RLOCK_E_PROTOCOL;
 }
 
 /*
@@ -118,6 +102,7 @@ static bool live(struct server *server, int n, bool for_good)
 {
     const char *url = server->url;
     struct rlock_config config = {
+        .size = sizeof(struct rlock_config),
         .urls = &url,
         .n_urls = 1,
         .password = "pw",
@@ -166,7 +151,7 @@ static void test_each(bool for_good, const char *which)
     bool is_good = true;
     int n;
 
-    if (!ok(server_start(&server), "a server"))
+    if (!ok(server_start(&server), "the test starts a server"))
         return;
     for (n = 0; n == 0 || (is_good && fault.failed > 0 && n < 1000); n++) {
         fault.live = 0;
@@ -174,17 +159,19 @@ static void test_each(bool for_good, const char *which)
         if (fault.live != 0)
             printf("# allocation %d: %d left over\n", n, fault.live);
     }
-    okf(is_good, "%s: no crash, nothing left over, a fault that says so", which);
-    okf(n > 10 && fault.failed == 0, "until all went well, with allocation %d", n);
-    okf(for_good || n_left == 0, "what was asked for and not had is given back");
+    okf(is_good, "%s: the library doesn't crash, reports the fault, and leaves no block allocated",
+        which);
+    okf(n > 10 && fault.failed == 0,
+        "allocations 0 to %d have failed, and the next run needed no more", n - 2);
+    okf(for_good || n_left == 0, "a lock that was asked for and not reported is given back");
     server_stop(&server);
 }
 
 int main(void)
 {
-    if (!ok(__real_malloc != NULL && __real_free != NULL, "linked with --wrap"))
+    if (!ok(__real_malloc != NULL && __real_free != NULL, "the test is linked with --wrap"))
         return done_testing();
     test_each(false, "one allocation fails");
-    test_each(true, "all fail from one on");
+    test_each(true, "all allocations fail from one on");
     return done_testing();
 }

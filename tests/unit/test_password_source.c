@@ -109,7 +109,7 @@ static void test_two_lookups(void)
     ok(password_source_request(&source, NULL) == RLOCK_OK &&
            password_source_take(&source, &two, NULL) == RLOCK_OK && n_asked == 2,
        "a later connection starts another lookup");
-    is_str(two, "second", "it takes the new password");
+    is_str(two, "second", "the later connection takes the new password");
     password_source_give_back(&source, &one);
     is_int(n_forgotten, 0, "forgotten() is not called while a copy of any password is left");
     password_source_give_back(&source, &two);
@@ -127,16 +127,18 @@ static void test_abandoned(void)
        "the first connection requests a password");
     password_source_abandon(&source);
     ok(password_source_request(&source, NULL) == RLOCK_OK && n_asked == 1,
-       "after it has abandoned, a second connection shares the same lookup");
+       "after the first has abandoned the lookup, a second connection shares it");
     ok(password_source_request(&source, NULL) == RLOCK_OK,
        "a third connection shares the same lookup");
     set_answer(RLOCK_OK);
-    is_int(password_source_take(&source, &one, NULL), RLOCK_OK, "one of them takes the password");
+    is_int(password_source_take(&source, &one, NULL), RLOCK_OK,
+           "the second or third connection takes the password");
     is_int(n_forgotten, 0, "the source keeps the password for the other connection");
     password_source_give_back(&source, &one);
     is_int(n_forgotten, 0, "forgotten() is not called while a connection waits");
     password_source_abandon(&source);
-    is_int(n_forgotten, 1, "forgotten() is called when the last connection has abandoned");
+    is_int(n_forgotten, 1,
+           "forgotten() is called when the last connection has abandoned the lookup");
     password_source_fini(&source);
 }
 

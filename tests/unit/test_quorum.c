@@ -70,30 +70,34 @@ static const struct {
     {ACQUIRE, HELD, RLOCK_BUSY, "", false, false},
     {ACQUIRE, LATE, RLOCK_PENDING, "", false, false},
     {ACQUIRE, SUPERSEDED, RLOCK_SUPERSEDED, "", false, false},
-    {ACQUIRE, LOST_TO, RLOCK_E_PROTOCOL, "not what the script returns", false, true},
+    {ACQUIRE, LOST_TO, RLOCK_E_PROTOCOL, "not what rlock's script returns", false, true},
     {ACQUIRE, LOADING, RLOCK_E_SERVER, "the server says: LOADING", false, false},
     {ACQUIRE, "-WRONGTYPE\r\n", RLOCK_E_REFUSED, "the server says: WRONGTYPE", false, false},
     {ACQUIRE, CLOSE, RLOCK_E_UNREACHABLE, "", false, true},
     {ACQUIRE, SILENT, RLOCK_E_UNREACHABLE, "no answer in time", true, true},
     {ACQUIRE, "*3\r\n:1\r\n", RLOCK_E_UNREACHABLE, "no answer in time", true, true},
-    {ACQUIRE, ":1\r\n", RLOCK_E_PROTOCOL, "not what the script returns", false, true},
-    {ACQUIRE, "nonsense\r\n", RLOCK_E_PROTOCOL, "not the protocol", false, true},
+    {ACQUIRE, ":1\r\n", RLOCK_E_PROTOCOL, "not what rlock's script returns", false, true},
+    {ACQUIRE, "nonsense\r\n", RLOCK_E_PROTOCOL, "the server says: nonsense", false, false},
     {RENEW, RENEWED, RLOCK_OK, "", false, false},
     {RENEW, RESTORED, RLOCK_OK, "", false, false},
-    {RENEW, GONE, RLOCK_GONE, "it is gone from the server", false, false},
-    {RENEW, LOST_TO, RLOCK_LOST, "it is held by another program (\"foreign\")", false, false},
-    {RENEW, "*2\r\n:-5\r\n:1\r\n", RLOCK_RELEASED, "it was released", false, false},
+    {RENEW, GONE, RLOCK_GONE, "the server no longer has the lock", false, false},
+    {RENEW, LOST_TO, RLOCK_LOST, "the lock is held by another program (\"foreign\")", false, false},
+    {RENEW, "*2\r\n:-5\r\n:1\r\n", RLOCK_RELEASED, "the lock was released", false, false},
+    {RENEW, "*3\r\n:-6\r\n:1\r\n$34\r\nbroken user=u host=h pid=7 label=x\r\n", RLOCK_LOST,
+     "the lock was broken by u@h, pid 7: x", false, false},
+    {RENEW, "*2\r\n:-6\r\n:1\r\n", RLOCK_E_PROTOCOL, "not what rlock's script returns", false,
+     false},
     {RENEW, LATE, RLOCK_PENDING, "", false, false},
     {RENEW, LOADING, RLOCK_E_SERVER, "the server says: LOADING", false, false},
     {RENEW, CLOSE, RLOCK_E_UNREACHABLE, "", false, false},
     {RENEW, SILENT, RLOCK_E_UNREACHABLE, "no answer in time", false, false},
-    {RENEW, "$5\r\nhello\r\n", RLOCK_E_PROTOCOL, "not what the script returns", false, false},
+    {RENEW, "$5\r\nhello\r\n", RLOCK_E_PROTOCOL, "not what rlock's script returns", false, false},
     {RELEASE, RELEASED, RLOCK_OK, "", false, false},
     {RELEASE, NOT_OURS, RLOCK_LOST, "", false, false},
     {RELEASE, ":-1\r\n", RLOCK_GONE, "", false, false},
     {RELEASE, "-READONLY\r\n", RLOCK_E_SERVER, "the server says: READONLY", false, false},
     {RELEASE, SILENT, RLOCK_E_UNREACHABLE, "no answer in time", false, false},
-    {RELEASE, ":7\r\n", RLOCK_E_PROTOCOL, "not what the script returns", false, false},
+    {RELEASE, ":7\r\n", RLOCK_E_PROTOCOL, "not what rlock's script returns", false, false},
 };
 
 static const char *const operation_names[] = {
@@ -115,7 +119,7 @@ static enum rlock_status operate(struct single *single, enum operation operation
         st = quorum_acquire(&single->quorum, &single->owner, deadline, &grant, &obstacle, &block,
                             err);
         if (st == RLOCK_BUSY)
-            ok(obstacle.left_ms == 60000 && strstr(obstacle.holder, "foreign") != NULL,
+            ok(obstacle.left_ms == 60000 && strstr(obstacle.holder.text, "foreign") != NULL,
                "RLOCK_BUSY names the holder and the time left");
         if (st == RLOCK_BUSY)
             ok(block == 50 && obstacle.place == 2 && single->owner.ticket == 1700000000000000,
@@ -242,7 +246,7 @@ static void test_stop_learning(void)
     close_single(&single);
 }
 
-/* ---- several members ---- */
+/* ---- tests with several members ---- */
 
 #define FENCE "$16\r\n1700000000000000\r\n"
 #define GRANT_OF(FENCE) "*3\r\n:1\r\n:1700000000000\r\n$16\r\n" FENCE "\r\n"
@@ -300,7 +304,7 @@ static const struct {
     const char *acquire[MEMBERS], *confirm[MEMBERS], *info[MEMBERS];
     enum rlock_status st;
     const char *text;    /* a part of the error text */
-    int confirms, undos; /* requests that all members get; -N: at least N, see is_about() */
+    int confirms, undos; /* sums over all members; -N: at least N, see is_about() */
     uint64_t fence;
 } votes[] = {
     {{GRANT, GRANT, GRANT}, {NULL}, {NULL}, RLOCK_OK, "", 0, 0, 1700000000000000},
@@ -348,7 +352,7 @@ static const struct {
      {NULL},
      {NULL},
      RLOCK_E_SERVER,
-     "1 of 3 members answered, 2 are needed; ",
+     "1 of 3 members answered, 2 are needed: ",
      0,
      1,
      0},
@@ -358,7 +362,7 @@ static const struct {
      {NULL},
      {RESTARTED, NULL, NULL},
      RLOCK_E_NO_QUORUM,
-     "1 of 3 members were restarted, and may have forgotten who holds it",
+     "1 of 3 servers were restarted, and may have forgotten who holds the lock",
      0,
      2,
      0},
@@ -504,8 +508,8 @@ static void test_late_grant_is_no_confirmation(void)
 #define NOT_THERE ":-1\r\n"
 
 /*
- * A release finds the lock lost or gone only if a majority lacked it. If too many members don't
- * answer to tell, the release ends in a fault.
+ * A release finds the lock lost or gone only if a majority of the members doesn't have the lock.
+ * If too few members answer to know this, the release fails.
  */
 static const struct {
     const char *release[MEMBERS];
@@ -539,6 +543,31 @@ static void test_releases(void)
             (int)st, err.text);
         close_several(&several);
     }
+}
+
+static void test_alone(void)
+{
+    static const char *const answers[MEMBERS][2] = {{":1\r\n"}, {":2\r\n"}, {":3\r\n"}};
+    static struct several several;
+    struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX];
+    const struct resp_value *reply = NULL;
+    struct request request;
+    struct quorum one;
+    int i;
+
+    several = (struct several){.owner = {.n_locks = 0}};
+    for (i = 0; i < MEMBERS; i++)
+        several.server[i].answers[ASKED_OTHER] = answers[i];
+    if (!ok(open_several(&several), "a quorum of three servers is opened"))
+        return;
+    one = quorum_alone(&several.quorum, &several.quorum.members.member[1], pollfds);
+    request_begin(&request, "PING");
+    ok(quorum_ask(&one, &request, in(60000), &reply, NULL) == RLOCK_OK && resp_int(reply) == 2,
+       "the member that is asked alone answers");
+    ok(server_count(&several.server[0], ASKED_OTHER) == 0 &&
+           server_count(&several.server[2], ASKED_OTHER) == 0,
+       "the other members are not asked");
+    close_several(&several);
 }
 
 static void test_members_hash(void)
@@ -590,6 +619,7 @@ int main(void)
     test_votes();
     test_late_grant_is_no_confirmation();
     test_releases();
+    test_alone();
     test_members_hash();
     test_open();
     return done_testing();

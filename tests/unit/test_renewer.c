@@ -21,7 +21,7 @@ struct kept {
     int events;
 };
 
-/* Starts a renewer for a lease that is granted now. It renews after `renew_ms`. */
+/* Starts a renewer for a lease that is granted now. The renewer renews after `renew_ms`. */
 static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms)
 {
     const char *url = kept->server.url;
@@ -49,7 +49,7 @@ static void end(struct kept *kept)
     server_stop(&kept->server);
 }
 
-/* Reads the next event. Its kind is -1 if none comes within EVENT_WAIT_MS. */
+/* Reads the next event. If no event comes within EVENT_WAIT_MS, the kind of the result is -1. */
 static struct rlock_event next_event(const struct kept *kept)
 {
     struct pollfd look = {.fd = kept->events, .events = POLLIN};
@@ -102,8 +102,8 @@ static const struct {
     {SILENT, RLOCK_KEPT_TROUBLE, "no answer in time"},
     {"nonsense\r\n", RLOCK_KEPT_TROUBLE, "not the protocol"},
     {"-WRONGPASS no\r\n", RLOCK_KEPT_TROUBLE, "the server says: WRONGPASS"},
-    {GONE, RLOCK_KEPT_LOST, "it is gone from the server"},
-    {LOST_TO, RLOCK_KEPT_LOST, "it is held by another program (\"foreign\")"},
+    {GONE, RLOCK_KEPT_LOST, "the server no longer has the lock"},
+    {LOST_TO, RLOCK_KEPT_LOST, "the lock is held by another program (\"foreign\")"},
     {"-WRONGTYPE Operation\r\n", RLOCK_KEPT_TROUBLE, "the server says: WRONGTYPE"},
 };
 
@@ -192,6 +192,35 @@ static void test_nobody_reads(void)
     end(&kept);
 }
 
+/* The last event may not be dropped: the thread ends with it, and nothing else tells the reader. */
+static void test_full_pipe(void)
+{
+    struct kept kept = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(GONE)}}};
+    struct rlock_event event = {.kind = RLOCK_KEPT_RENEWED};
+
+    if (!ok(keep(&kept, 200, 1000), "a renewer starts, whose pipe of events is filled"))
+        return;
+    while (write(kept.renewer.events[1], &event, sizeof event) == (ssize_t)sizeof event)
+        continue;
+    while (server_count(&kept.server, ASKED_RENEW) == 0)
+        poll(NULL, 0, 1);
+    poll(NULL, 0, 100); /* until the renewer has tried to write that the lock is lost */
+    do {
+        event = next_event(&kept);
+    } while (event.kind == RLOCK_KEPT_RENEWED);
+    is_int(event.kind, RLOCK_KEPT_LOST, "the renewer writes the loss when the pipe has room again");
+    end(&kept);
+
+    if (!ok(keep(&kept, 200, 1000), "a renewer starts, whose pipe of events stays full"))
+        return;
+    while (write(kept.renewer.events[1], &event, sizeof event) == (ssize_t)sizeof event)
+        continue;
+    while (server_count(&kept.server, ASKED_RENEW) == 0)
+        poll(NULL, 0, 1);
+    end(&kept);
+    ok(true, "a renewer that can't write the loss stops when it is told to");
+}
+
 int main(void)
 {
     test_renewals();
@@ -199,5 +228,6 @@ int main(void)
     test_late();
     test_stop();
     test_nobody_reads();
+    test_full_pipe();
     return done_testing();
 }

@@ -7,11 +7,11 @@
 
 static const char *const the_key = "k";
 
-#define REPLY_MS 150 /* the timeout of WAIT; a reply is given up after twice that time */
+#define REPLY_MS 150 /* the timeout of WAIT; the client waits twice that time for the reply */
 
 static const struct {
-    int64_t wanted;     /* replicas */
-    const char *answer; /* to WAIT */
+    int64_t wanted;     /* how many replicas must have the lock (--replicas) */
+    const char *answer; /* the server's reply to WAIT */
     bool is_new;        /* WAIT is sent by another connection than that of the grant */
     enum rlock_status st;
     const char *text;

@@ -18,6 +18,7 @@ static const struct {
     int64_t place;
 } good[] = {
     {"*3\r\n:1\r\n:5\r\n$2\r\n42\r\n", REPLY_OK, 5, 42, "", 0, 0, 0, 0},
+    {"$16\r\n1700000000000001\r\n", REPLY_OK, 1700000000000, 1700000000000001, "", 0, 0, 0, 0},
     {"*3\r\n:1\r\n:5\r\n$16\r\n1700000000000001\r\n", REPLY_OK, 5, 1700000000000001, "", 0, 0, 0,
      0},
     {"*3\r\n:1\r\n:5\r\n$20\r\n18446744073709551615\r\n", REPLY_OK, 5, UINT64_MAX, "", 0, 0, 0, 0},
@@ -25,7 +26,9 @@ static const struct {
     {"*2\r\n:2\r\n:5\r\n", REPLY_RESTORED, 5, 0, "", 0, 0, 0, 0},
     {"*2\r\n:-1\r\n:5\r\n", REPLY_GONE, 5, 0, "", 0, 0, 0, 0},
     {"*2\r\n:-2\r\n:5\r\n", REPLY_LATE, 5, 0, "", 0, 0, 0, 0},
-    {"*2\r\n:-3\r\n:5\r\n", REPLY_SUPERSEDED, 5, 0, "", 0, 0, 0, 0},
+    {"*3\r\n:-3\r\n:5\r\n$0\r\n\r\n", REPLY_SUPERSEDED, 5, 0, "", 0, 0, 0, 0},
+    {"*3\r\n:-3\r\n:5\r\n$26\r\nx host=h pid=4 command=tar\r\n", REPLY_SUPERSEDED, 5, 0,
+     "tar of ?@h, pid 4", 0, 0, 0, 0},
     {"*2\r\n:-5\r\n:5\r\n", REPLY_RELEASED, 5, 0, "", 0, 0, 0, 0},
     {"*4\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n", REPLY_HELD, 5, 0, "another program (\"x\")", 900, 0,
      0, 0},
@@ -58,6 +61,9 @@ static const struct {
 };
 
 static const char *const malformed_grants[] = {
+    "$0\r\n\r\n",
+    "$1\r\n0\r\n",
+    "$2\r\n4x\r\n",
     GRANT("-1", "9", "0:42:1000"),
     GRANT("1000", "9", "0:42:1000"),
     "*4\r\n:1\r\n:5\r\n$2\r\n42\r\n:0\r\n",
@@ -89,13 +95,16 @@ static const char *const malformed_grants[] = {
     "*2\r\n:3\r\n:5\r\n",
     "*4\r\n:3\r\n:5\r\n:900\r\n$-1\r\n",
     "*4\r\n:3\r\n:5\r\n$3\r\n900\r\n$1\r\nx\r\n",
+    /* REPLY_SUPERSEDED without the newer waiter's info */
+    "*2\r\n:-3\r\n:5\r\n",
+    "*3\r\n:-3\r\n:5\r\n:1\r\n",
     /* REPLY_RESTORED, which only renew.lua returns */
     "*2\r\n:2\r\n:5\r\n",
 };
 
 /* REPLY_SUPERSEDED, REPLY_OTHER_MODE and REPLY_DONE: renew.lua never returns these. */
 static const char *const not_for_renewals[] = {
-    "*2\r\n:-3\r\n:5\r\n",
+    "*3\r\n:-3\r\n:5\r\n$0\r\n\r\n",
     "*3\r\n:-4\r\n:5\r\n:1\r\n",
     "*4\r\n:3\r\n:5\r\n:900\r\n$1\r\nx\r\n",
 };
@@ -180,8 +189,8 @@ static void test_answers(void)
         memset(&answer, 0x55, sizeof answer);
         /* Replies of two or four elements come from renew.lua, except REPLY_SUPERSEDED and
          * REPLY_DONE, which only acquire.lua returns. */
-        is_renewal = reply != NULL && resp_array_count(reply) % 2 == 0 &&
-                     resp_array_count(reply) < 8 &&
+        is_renewal = reply != NULL && resp_array_count(reply) > 0 &&
+                     resp_array_count(reply) % 2 == 0 && resp_array_count(reply) < 8 &&
                      resp_int(resp_array_at(reply, 0)) != REPLY_SUPERSEDED &&
                      resp_int(resp_array_at(reply, 0)) != REPLY_DONE;
         read = is_renewal ? reply_parse_renew : reply_parse_acquire;
@@ -190,7 +199,7 @@ static void test_answers(void)
             is_int(answer.code, good[i].code, "the reply code is parsed");
             is_int(answer.server_ms, good[i].server_ms, "the server's time is parsed");
             ok(answer.fence == good[i].fence, "the fence is parsed");
-            is_str(answer.obstacle.holder, good[i].holder, "the holder is parsed");
+            is_str(answer.obstacle.holder.text, good[i].holder, "the holder is parsed");
             is_int(answer.obstacle.left_ms, good[i].left_ms, "the time left is parsed");
             is_int(answer.block_ms, good[i].block_ms, "the time to block is parsed");
             is_int(answer.ticket, good[i].ticket, "the ticket is parsed");
@@ -348,8 +357,31 @@ static void test_renewals(void)
     }
 }
 
+static void test_times(void)
+{
+    static const struct {
+        const char *reply;
+        int64_t us;
+        const char *name;
+    } times[] = {
+        {"*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n", INT64_C(1700000000000007),
+         "a reply to TIME gives the time in microseconds"},
+        {"*2\r\n$11\r\n-1700000000\r\n$1\r\n7\r\n", 0, "a time before 1970 is no reply to TIME"},
+        {"*2\r\n$1\r\n0\r\n$2\r\n-7\r\n", 0, "microseconds below 0 are no reply to TIME"},
+        {"*1\r\n$10\r\n1700000000\r\n", 0, "a single number is no reply to TIME"},
+    };
+    struct resp_reader *resp;
+    size_t i;
+
+    for (i = 0; i < sizeof times / sizeof *times; i++) {
+        is_int(reply_time_us(parse(&resp, times[i].reply)), times[i].us, times[i].name);
+        resp_reader_free(resp);
+    }
+}
+
 int main(void)
 {
+    test_times();
     test_answers();
     test_grants();
     test_many_locks();

@@ -49,15 +49,13 @@ static void has_words(const struct request *request, const char *const *wanted, 
     is_str(request->word[0], request->script == NULL ? "EVAL" : "EVALSHA",
            "the request runs a script");
     for (n = 0; wanted[n] != NULL && n + 2 < request->n; n++) {
-        is_str(request->word[n + 2], wanted[n], "the request has this word");
-        okf(request->bytes[n + 2] == strlen(wanted[n]), "the word has its whole length");
+        is_str(request->word[n + 2], wanted[n], "the request has the wanted word at this place");
+        okf(request->bytes[n + 2] == strlen(wanted[n]), "the length of the word is right");
     }
 }
 
-#define KEYS_OF(K)                                                            \
-    K, "{" K "}:rlock:fence", "{" K "}:rlock:queue", "{" K "}:rlock:waiters", \
-        "{" K "}:rlock:holders", "{" K "}:rlock:holder-info"
-#define KEYS "6", KEYS_OF("k")
+#define KEYS_OF(K) K, "{" K "}:rlock:fence", "{" K "}:rlock:queue"
+#define KEYS "3", KEYS_OF("k")
 #define WAKE "{k}:rlock:wake:"
 #define INFO "host=h label=a%20b"
 
@@ -65,7 +63,9 @@ static void test_requests(void)
 {
     static struct request request[5];
     const struct requests_params when = {.not_after_ms = 5};
+    const struct requests_params any_time = {.not_after_ms = 0};
     char prefix[80];
+    char start[200];
     struct owner owner;
 
     if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "an owner is opened"))
@@ -74,11 +74,17 @@ static void test_requests(void)
     owner.attempt = 7;
     owner.lock[0].fence = UINT64_MAX;
 
+    snprintf(start, sizeof start, "%s v1 try=7 ttl=30000 %s", owner.token, INFO);
     requests_acquire(&owner, &request[0], &when);
-    has_words(
-        &request[0],
-        (const char *[]){KEYS, owner.token, "7", INFO, "30000", "5", "fifo", "", "x", "", NULL},
-        "requests_acquire() sends token, attempt, info, TTL, not-after, policy, ticket, mode");
+    has_words(&request[0],
+              (const char *[]){KEYS, start, "30000", "fifo", "", "5", "", "x", "", NULL},
+              "requests_acquire() sends the start of the value, TTL, policy and not-after");
+    owner.attempt = 1;
+    snprintf(start, sizeof start, "%s v1 try=1 ttl=30000 %s", owner.token, INFO);
+    requests_acquire(&owner, &request[0], &any_time);
+    has_words(&request[0], (const char *[]){KEYS, start, "30000", "fifo", NULL},
+              "a first attempt leaves out the last arguments if they are the usual ones");
+    owner.attempt = 7;
     requests_renew(&owner, &request[1], &when);
     has_words(&request[1],
               (const char *[]){KEYS, "5", INFO, "x", "0", owner.token, "30000",
@@ -86,20 +92,30 @@ static void test_requests(void)
               "requests_renew() sends not-after, info, mode, slot, and the lease of each lock");
     requests_release(&owner, &request[2], &when);
     snprintf(prefix, sizeof prefix, "%s ", owner.token);
-    has_words(&request[2],
-              (const char *[]){KEYS, prefix, "18446744073709551615", "", "", "0", INFO, NULL},
+    has_words(&request[2], (const char *[]){KEYS, prefix, "18446744073709551615", NULL},
               "requests_release() releases all that the token wrote");
     requests_leave(&owner, &request[4], &when);
-    has_words(&request[4], (const char *[]){KEYS, prefix, "", owner.token, "", NULL},
+    has_words(&request[4], (const char *[]){KEYS, prefix, "", "", owner.token, NULL},
               "requests_leave() releases all that the token wrote, and removes it from the queue");
     requests_undo(&owner, &request[3], &when);
     snprintf(prefix, sizeof prefix, "%s v1 try=7 ", owner.token);
-    has_words(&request[3], (const char *[]){KEYS, prefix, "", "", "", NULL},
+    has_words(&request[3], (const char *[]){KEYS, prefix, "", NULL},
               "requests_undo() releases only what the last attempt wrote");
 
+    is_str(request[0].word[0], "EVALSHA", "an acquire is sent by EVALSHA");
+    is_str(request[1].word[0], "EVALSHA", "a renewal is sent by EVALSHA");
+    is_str(request[2].word[0], "EVALSHA", "a release is sent by EVALSHA");
     is_str(request[3].word[0], "EVAL", "an undo is sent by EVAL");
+    is_str(request[4].word[0], "EVAL", "a leave is sent by EVAL");
     is_str(request[2].script, request[3].word[1], "an undo runs the same script as a release");
-    is_str(request[2].word[1], request[4].word[1], "a leave runs the same script as a release");
+    is_str(request[2].script, request[4].word[1], "a leave runs the same script as a release");
+    requests_requeue(&owner, &request[3], &when);
+    is_str(request[3].word[0], "EVAL", "a requeue is sent by EVAL");
+    owner_join_quorum(&owner, "0123456789abcdef");
+    requests_acquire(&owner, &request[3], &when);
+    is_str(request[3].word[0], "EVALSHA", "in a quorum an acquire is sent by EVALSHA");
+    requests_release(&owner, &request[3], &when);
+    is_str(request[3].word[0], "EVAL", "in a quorum a release is sent by EVAL");
     ok(strcmp(request[0].word[1], request[1].word[1]) != 0 &&
            strcmp(request[1].word[1], request[2].word[1]) != 0,
        "acquire, renew and release run three different scripts");
@@ -138,20 +154,22 @@ static void test_waiting(void)
     static struct request request;
     struct owner owner;
     char wake[80];
+    char start[200];
     size_t i;
 
     if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "an owner that will wait is opened"))
         return;
     owner.attempt = 7;
+    snprintf(start, sizeof start, "%s v1 try=7 ttl=30000 %s", owner.token, INFO);
     for (i = 0; i < sizeof queueing / sizeof queueing[0]; i++) {
         owner.queue = queueing[i].queue;
         owner.is_single_attempt = queueing[i].is_single_attempt;
         owner.ticket = queueing[i].ticket;
         requests_acquire(&owner, &request, &when);
         has_words(&request,
-                  (const char *[]){KEYS, owner.token, "7", INFO, "30000", "5", queueing[i].policy,
+                  (const char *[]){KEYS, start, "30000", queueing[i].policy, "", "5",
                                    queueing[i].ticket_text, "x", "", NULL},
-                  "an acquire sends the policy and the ticket");
+                  "an acquire sends the policy, and the ticket if it has one");
     }
     snprintf(wake, sizeof wake, WAKE "%s", owner.token);
     for (i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
@@ -167,7 +185,7 @@ static void test_waiting(void)
     owner_close(&owner);
 }
 
-/* Several keys, one of which a parent's token holds; and keys and modes that are refused. */
+/* An owner may have several keys, some of them held by a parent's token. Bad keys are refused. */
 static void test_several(void)
 {
     static const char parent[] = "0123456789abcdef0123456789abcdef";
@@ -184,20 +202,22 @@ static void test_several(void)
     struct reply answer = {.n_locks = 2, .lock = {{0, 9, 30000}, {1, 8, 5000}}};
     struct owner owner;
     char prefix[80];
+    char start[200];
 
     if (!is_int(owner_open(&owner, &config, NULL), RLOCK_OK, "an owner of two keys is opened"))
         return;
+    snprintf(start, sizeof start, "%s v1 try=0 ttl=30000 %s", owner.token, INFO);
     requests_acquire(&owner, &request, &when);
     has_words(&request,
-              (const char *[]){"12", KEYS_OF("k"), KEYS_OF("l"), owner.token, "0", INFO, "30000",
-                               "5", "fifo", "", "s", "1", parent, NULL},
+              (const char *[]){"6", KEYS_OF("k"), KEYS_OF("l"), start, "30000", "fifo", "", "5", "",
+                               "s", "1", parent, NULL},
               "an acquire names both keys, the mode, unless-done and the parent's token");
     owner_take_grant(&owner, &answer, 10);
     ok(owner_has_own_lock(&owner) && owner_granted_ttl_ms(&owner) == 5000,
        "if a parent holds one of two locks, the shorter of the two TTLs counts");
     requests_renew(&owner, &request, &when);
     has_words(&request,
-              (const char *[]){"12", KEYS_OF("k"), KEYS_OF("l"), "5", INFO, "s", "0", owner.token,
+              (const char *[]){"6", KEYS_OF("k"), KEYS_OF("l"), "5", INFO, "s", "0", owner.token,
                                "30000", "10", parent, "5000", "0", NULL},
               "a renewal has for each lock the token that holds it, and the TTL of its lease");
     owner.ending = RLOCK_ENDS_REST;
@@ -205,7 +225,7 @@ static void test_several(void)
     requests_release(&owner, &request, &when);
     snprintf(prefix, sizeof prefix, "%s ", owner.token);
     has_words(&request,
-              (const char *[]){"6", KEYS_OF("k"), prefix, "10", "", "rest", "77", INFO, NULL},
+              (const char *[]){"3", KEYS_OF("k"), prefix, "10", "", "", "rest", "77", INFO, NULL},
               "a release names only the lock that the owner's own token holds");
     answer.lock[0].parent = 1;
     owner_take_grant(&owner, &answer, 10);
@@ -238,6 +258,7 @@ static void test_timestamp(void)
                                   .timing = {.ttl_ms = 30000},
                                   .holder = {.host = "h", .label = "a b"}};
     struct owner owner;
+    char start[200];
 
     config.protocol = RLOCK_PROTOCOL_TIME_MS;
     is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE,
@@ -248,12 +269,54 @@ static void test_timestamp(void)
     config.unless_done = false;
     if (is_int(owner_open(&owner, &config, NULL), RLOCK_OK,
                "an exclusive timestamp lock with one key is accepted")) {
+        snprintf(start, sizeof start, "%s v1 try=0 ttl=30000 %s", owner.token, INFO);
         requests_acquire(&owner, &request, &when);
         has_words(&request,
-                  (const char *[]){KEYS, owner.token, "0", INFO, "30000", "5", "none", "", "ms", "",
-                                   NULL},
+                  (const char *[]){KEYS, start, "30000", "none", "", "5", "", "ms", "", NULL},
                   "an acquire of a timestamp lock has the unit in the place of the mode");
     }
+    owner_close(&owner);
+}
+
+static void test_history(void)
+{
+    const char *key = "k";
+    struct rlock_config config = {.keys = &key,
+                                  .n_keys = 1,
+                                  .timing = {.ttl_ms = 30000},
+                                  .holder = {.host = "h", .label = "a b"},
+                                  .history = 7};
+    const struct rlock_end end = {.status = 3, .reason = "exited", .held_ms = 5, .renewals = 2};
+    const struct requests_params when = {.not_after_ms = 0};
+    static struct request request;
+    struct owner owner;
+    char prefix[80];
+    char start[200];
+
+    if (!is_int(owner_open(&owner, &config, NULL), RLOCK_OK, "an owner with a history is opened"))
+        return;
+    owner.waited_ms = 12;
+    owner.attempt = 1;
+    snprintf(start, sizeof start, "%s v1 try=1 ttl=30000 waited=12 history=7 %s", owner.token,
+             INFO);
+    requests_acquire(&owner, &request, &when);
+    has_words(&request, (const char *[]){KEYS, start, "30000", "fifo", "7", NULL},
+              "an acquire with a history sends its size, and for how long the owner has waited");
+    owner.lock[0].fence = 9;
+    owner_set_end(&owner, &end);
+    requests_release(&owner, &request, &when);
+    snprintf(prefix, sizeof prefix, "%s ", owner.token);
+    has_words(&request,
+              (const char *[]){KEYS, prefix, "9",
+                               "history=7 status=3 reason=exited held=5 renewals=2", NULL},
+              "a release with a history sends how the hold ended");
+    owner_start_acquire(&owner, false);
+    requests_release(&owner, &request, &when);
+    has_words(&request, (const char *[]){KEYS, prefix, "9", "history=7", NULL},
+              "the next acquire forgets how the hold before it ended");
+    owner_close(&owner);
+    config.history = RLOCK_HISTORY_MAX + 1;
+    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "a longer history is refused");
     owner_close(&owner);
 }
 
@@ -264,5 +327,6 @@ int main(void)
     test_waiting();
     test_several();
     test_timestamp();
+    test_history();
     return done_testing();
 }

@@ -89,6 +89,50 @@ static void test_splits(void)
     }
 }
 
+static void test_gather(void)
+{
+    static const char two[] = "+OK\r\n-ERR no\r\n:3\r\n";
+    struct resp_reader *resp = resp_reader_new();
+    const struct resp_value *reply = NULL;
+    size_t first;
+
+    if (resp == NULL)
+        return;
+    for (first = 1; first < sizeof two - 1; first++) {
+        resp_reader_gather(resp, 3);
+        is_int(feed(resp, two, sizeof two - 1, first, 1, &reply), RLOCK_OK,
+               "three replies are one value when the last byte has come");
+        ok(resp_array_count(reply) == 3 && resp_is_ok(resp_array_at(reply, 0)) &&
+               resp_error(resp_array_at(reply, 1)) != NULL &&
+               resp_int(resp_array_at(reply, 2)) == 3,
+           "the value is an array of the three replies");
+    }
+    (void)!resp_reader_feed(resp, two, sizeof two - 1, NULL);
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_ok(reply),
+       "the reader gathers the replies of one request only");
+    ok(!resp_reader_is_refused(resp, &reply), "a reader that gathers nothing has no refusal");
+    resp_reader_free(resp);
+}
+
+static void test_refused(void)
+{
+    static const char refusal[] = "-ERR max number of clients reached\r\n";
+    struct resp_reader *resp = resp_reader_new();
+    const struct resp_value *reply = NULL;
+
+    if (resp == NULL)
+        return;
+    resp_reader_gather(resp, 2);
+    is_int(feed(resp, refusal, sizeof refusal - 1, sizeof refusal - 1, 1, &reply), RLOCK_PENDING,
+           "the first of two replies is no value yet");
+    ok(resp_reader_is_refused(resp, &reply) && resp_error(reply) != NULL,
+       "an error that came alone is the refusal of a server that closes the connection");
+    (void)!resp_reader_feed(resp, ":1\r\n", 4, NULL);
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 2,
+       "the second reply completes the value");
+    resp_reader_free(resp);
+}
+
 static void test_contents(void)
 {
     struct resp_reader *resp = resp_reader_new();
@@ -265,12 +309,11 @@ static void test_requests(void)
     char *bytes = NULL;
     size_t n = 0;
 
-    request_add(&request, "GET");
+    request_begin(&request, "GET");
     request_add(&request, "");
     is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK,
            "request_encode() encodes a request");
-    request.n = 0;
-    request_add(&request, "a\r\nb");
+    request_begin(&request, "a\r\nb");
     is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK,
            "request_encode() appends a second request");
     ok(n == 33 && memcmp(bytes, "*2\r\n$3\r\nGET\r\n$0\r\n\r\n*1\r\n$4\r\na\r\nb\r\n", n) == 0,
@@ -295,13 +338,14 @@ static void test_scripts(void)
     request_add(&request, "k");
     is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK, "an EVALSHA is encoded");
     is_int(request_encoded_use_eval(request.script, &bytes, &n, NULL), RLOCK_OK,
-           "request_encoded_use_eval() turns it into EVAL");
+           "request_encoded_use_eval() turns the encoded EVALSHA into EVAL");
     ok(n == sizeof spelled - 1 && memcmp(bytes, spelled, n) == 0,
        "the EVAL has the script and all words of the EVALSHA");
     request_use_eval(&request);
     is_int(request_encode(&request, &again, &n_again, NULL), RLOCK_OK,
            "the request is encoded after request_use_eval()");
-    ok(n_again == n && memcmp(again, spelled, n) == 0, "the result is the same");
+    ok(n_again == n && memcmp(again, spelled, n) == 0,
+       "request_use_eval() leads to the same bytes as request_encoded_use_eval()");
     free(bytes);
     free(again);
 }
@@ -310,6 +354,8 @@ int main(void)
 {
     test_splits();
     test_contents();
+    test_gather();
+    test_refused();
     test_bounds();
     test_hostile();
     test_requests();

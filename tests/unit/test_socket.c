@@ -53,6 +53,30 @@ static void test_reached(const char *text, const char *name)
     url_fini(&url);
 }
 
+/*
+ * A caller may begin a request with a later deadline while the connector still connects. If the
+ * connector asked to be woken at its own deadline, which has passed then, the caller would never
+ * sleep.
+ */
+static void test_passed_deadline(void)
+{
+    struct connector connector;
+    struct url url;
+    int fd = -1;
+
+    if (!is_int(url_parse(&url, peer_address, NULL), RLOCK_OK, "the listener's URL is parsed"))
+        return;
+    connector_init(&connector, &url);
+    if (connector_start(&connector, rlock_clock_ms() - 1, NULL) == RLOCK_PENDING)
+        ok(connector_wake_ms(&connector) > rlock_clock_ms(),
+           "after its deadline a connector that waits for connect(2) needs no wake-up");
+    if (connector_step(&connector, &fd, NULL) == RLOCK_OK)
+        socket_reset(&fd);
+    connector_fini(&connector);
+    close(peer_accept());
+    url_fini(&url);
+}
+
 static void test_nowhere(void)
 {
     static char long_name[400] = "redis://";
@@ -125,7 +149,7 @@ static void test_moved(void)
     url_fini(&url);
 }
 
-/* The caller abandons a lookup that is running, as it does when the time is over. */
+/* The caller abandons a lookup that is running, as a caller does when its deadline has passed. */
 static void test_given_up(void)
 {
     struct connector connector;
@@ -277,8 +301,8 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
 }
 
 /*
- * A URL may have a second name of its host, the alias. It is used if the first one refuses the
- * connection, is unknown, or its lookup hangs.
+ * A URL may have a second name of its host, the alias. The connector uses the alias if the first
+ * name refuses the connection, is unknown, or its lookup hangs.
  */
 static void test_alias(void)
 {
@@ -361,6 +385,7 @@ int main(void)
     snprintf(named, sizeof named, "redis://localhost:%s", strrchr(peer_address, ':') + 1);
     test_reached(peer_address, "the URL of an address is parsed");
     test_reached(named, "the URL of a host name is parsed");
+    test_passed_deadline();
     test_nowhere();
     test_moved();
     test_given_up();

@@ -77,7 +77,7 @@ static void test_limits(void)
     }
 }
 
-/* The error names the longest kill-after. That one fits, and one millisecond more does not. */
+/* The longest kill-after that the error names is accepted, and one millisecond more is refused. */
 static void test_kill_after(void)
 {
     static const int64_t ttls[] = {1000, 1001, 5000, 30000, 3600000, RLOCK_TTL_MAX_MS};

@@ -87,7 +87,8 @@ static void test_answers(struct tls_context *tls)
             st = tls_handshake(talk.line, &talk.err);
         }
         okf(st == answers[i].st && strstr(talk.err.text, answers[i].says) != NULL,
-            "the server sends, byte by byte, %s: %d %s", answers[i].what, st, talk.err.text);
+            "the handshake fails as the table says if the server sends, byte by byte, %s: %d %s",
+            answers[i].what, st, talk.err.text);
         end(&talk);
     }
 }
@@ -124,14 +125,14 @@ static void test_events(struct tls_context *tls)
  */
 static void test_unsent(struct tls_context *tls)
 {
-    struct request request = {.n = 0};
+    struct request request;
     struct conn conn;
     struct talk talk;
     struct url url;
     char *bytes = NULL;
     size_t n = 0;
 
-    request_add(&request, "PING");
+    request_begin(&request, "PING");
     if (!ok(begin(&talk, tls, "h") && url_parse(&url, "rediss://h", NULL) == RLOCK_OK &&
                 request_encode(&request, &bytes, &n, NULL) == RLOCK_OK,
             "a TLS connection begins, and a request is encoded"))
@@ -198,10 +199,10 @@ static void test_hosts(struct tls_context *tls)
     end(&talk);
 }
 
-/* Without a struct tls_context nothing is sent to a server of rediss://. */
+/* Without a struct tls_context the member sends no byte to the server of a rediss:// URL. */
 static void test_never_plain(void)
 {
-    struct request request = {.n = 0};
+    struct request request;
     struct rlock_error err = {.text = ""};
     struct member member;
     char url[128];
@@ -213,7 +214,7 @@ static void test_never_plain(void)
     snprintf(url, sizeof url, "rediss://:" SECRET "@%s", peer_address + strlen("redis://"));
     if (!ok(member_open(&member, url, NULL, NULL, &err) == RLOCK_OK, "the member is opened"))
         return;
-    request_add(&request, "PING");
+    request_begin(&request, "PING");
     member_ask(&member, &request, NULL,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                       .reply_ms = PATIENCE_MS});

@@ -4,6 +4,7 @@
 #include "wire/url.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 #define SECRET "s3cret" /* a password that occurs in no other text of this file */
 
@@ -30,6 +31,14 @@ static const struct {
     {"redis://u:p@q@h", "h", "6379", "u", "p@q", "h:6379", 0},
     {"redis://u:p%40%3a%2F%25@h", "h", "6379", "u", "p@:/%", "h:6379", 0},
     {"redis://%75%3A:%01%fF@%68:2", "h", "2", "u:", "\x01\xff", "h:2", 0},
+    {"redis://h?db=2", "h", "6379", NULL, NULL, "h:6379", 2},
+    {"redis://h/?db=2", "h", "6379", NULL, NULL, "h:6379", 2},
+    {"redis://u:" SECRET "@h:7?db=2", "h", "7", "u", SECRET, "h:7", 2},
+    {"valkey://u:" SECRET "@h:7/2", "h", "7", "u", SECRET, "h:7", 2},
+    {"valkeys://h", "h", "6379", NULL, NULL, "h:6379", 0},
+    {"REDIS://H/1", "H", "6379", NULL, NULL, "H:6379", 1},
+    {"RedisS://h", "h", "6379", NULL, NULL, "h:6379", 0},
+    {"VALKEYS://h?db=3", "h", "6379", NULL, NULL, "h:6379", 3},
     {"redis://h/1000000", "h", "6379", NULL, NULL, "h:6379", 1000000},
     {"rediss://h", "h", "6379", NULL, NULL, "h:6379", 0},
     {"rediss://u:" SECRET "@[::1]:7/2", "::1", "7", "u", SECRET, "[::1]:7", 2},
@@ -43,6 +52,7 @@ static const struct {
     {"unix:///a%20b%3Fc?db=3", "/a b?c", 3},
     {"unix:///a?db=0", "/a", 0},
     {"unix:///", "/", 0},
+    {"UNIX:///Run/a?db=1", "/Run/a", 1},
 };
 
 static const struct {
@@ -53,7 +63,9 @@ static const struct {
     {"redis:", "starts with none"},
     {"redis:/h", "starts with none"},
     {" redis://h", "starts with none"},
-    {"REDIS://h", "starts with none"},
+    {"local:", "can't be one of several"},
+    {"Local:", "can't be one of several"},
+    {"local:x", "starts with none"},
     {"http://u:" SECRET "@h", "starts with none"},
     {"redisss://u:" SECRET "@h", "starts with none"},
     {"rediss:/h", "starts with none"},
@@ -89,7 +101,13 @@ static const struct {
     {"redis://h/1000001", "database"},
     {"redis://h/99999999999999999999", "database"},
     {"redis://u:" SECRET "@h/" SECRET, "database"},
-    {"redis://h?db=1", "follow"},
+    {"redis://h?db=", "database"},
+    {"redis://h?db=x", "database"},
+    {"redis://h?db=1&x", "database"},
+    {"redis://h?DB=1", "follow"},
+    {"redis://h/1?db=1", "follow"},
+    {"redis://h/?x", "follow"},
+    {"redis://?db=1", "no host"},
     {"redis://h/1?x", "follow"},
     {"redis://h#x", "follow"},
     {"redis://u:" SECRET "@h/1#" SECRET, "follow"},
@@ -113,7 +131,9 @@ static const struct {
     {"redis+sentinel://a:x,b/main", "port"},
     {"redis+sentinel://a,b/main/x", "database"},
     {"redis+sentinel://a,b/main/1/2", "database"},
-    {"redis+sentinel://a,b/main?db=1", "follow"},
+    {"redis+sentinel://a,b/main?db=x", "database"},
+    {"redis+sentinel://a,b/main/1?db=1", "follow"},
+    {"redis+sentinel://a,b?db=1", "service"},
     {"redis+sentinel://a,b/ma%in", "%"},
     {"redis+sentinel://a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a/main", "too many"},
     {"unix://", "path"},
@@ -144,13 +164,20 @@ static void test_sentinels(void)
         return;
     ok(url.kind == URL_SENTINEL && strcmp(url.service, "main") == 0 && url.db == 3 &&
            strcmp(url.user, "u") == 0 && strcmp(url.password, SECRET) == 0,
-       "it has the service, and the user, password and database of the primary");
-    is_int((int64_t)url.n_sentinels, 4, "it has four Sentinels");
+       "the URL of Sentinels has the service, and user, password and database of the primary");
+    is_int((int64_t)url.n_sentinels, 4, "the URL has all four Sentinels");
     for (i = 0; i < url.n_sentinels; i++)
         ok(strcmp(url.sentinel[i].shown, shown[i]) == 0 && url.sentinel[i].password == NULL &&
                url.sentinel[i].user == NULL && url.sentinel[i].db == 0,
            shown[i]);
     url_fini(&url);
+    if (ok(url_parse(&url, "ValkeyS+Sentinel://a/main?db=2", NULL) == RLOCK_OK,
+           "a URL of valkeys+sentinel is read, in any case of letters")) {
+        ok(url.kind == URL_SENTINEL && url.is_tls && url.db == 2 &&
+               strcmp(url.service, "main") == 0,
+           "a URL of valkeys+sentinel has TLS, the service and the database");
+        url_fini(&url);
+    }
 }
 
 static void test_good(void)
@@ -165,8 +192,9 @@ static void test_good(void)
         okf(url.kind == URL_TCP && same(url.host, tcp[i].host) && same(url.port, tcp[i].port) &&
                 same(url.user, tcp[i].user) && same(url.password, tcp[i].password) &&
                 url.db == tcp[i].db && url.path == NULL &&
-                url.is_tls == (strncmp(tcp[i].text, "rediss:", 7) == 0),
-            "all parts of %s", tcp[i].text);
+                url.is_tls == (strncasecmp(tcp[i].text, "rediss:", 7) == 0 ||
+                               strncasecmp(tcp[i].text, "valkeys:", 8) == 0),
+            "all parts of %s are read", tcp[i].text);
         is_str(url.shown, tcp[i].shown, "the text for messages is right, without the password");
         url_fini(&url);
     }
@@ -175,7 +203,7 @@ static void test_good(void)
             continue;
         okf(url.kind == URL_UNIX && same(url.path, local[i].path) && url.db == local[i].db &&
                 url.host == NULL && url.user == NULL && url.password == NULL,
-            "all parts of %s", local[i].text);
+            "all parts of %s are read", local[i].text);
         is_str(url.shown, local[i].path, "the text for messages is the path");
         url_fini(&url);
         url_fini(&url);
@@ -193,11 +221,91 @@ static void test_bad(void)
         err = (struct rlock_error){.text = ""};
         okf(url_parse(&url, bad[i].text, &err) == RLOCK_E_CONFIG && err.status == RLOCK_E_CONFIG &&
                 strstr(err.text, bad[i].why) != NULL,
-            "bad: %s: %s", bad[i].text, err.text);
+            "the bad URL %s is refused: %s", bad[i].text, err.text);
         okf(strstr(err.text, SECRET) == NULL, "the error text has no password: %s", err.text);
         okf(url.db == 0x55555555, "the struct url is unchanged");
         okf(url_parse(&url, bad[i].text, NULL) == RLOCK_E_CONFIG,
-            "it is refused without a struct rlock_error, too");
+            "a bad URL is refused without a struct rlock_error, too");
+    }
+}
+
+/* What a message shows of a URL that is refused. */
+static const struct {
+    const char *text, *shown;
+} refused[] = {
+    {"localhost:6379", "localhost:6379"},
+    {"redis:/h", "redis:/h"},
+    {"redis://h:x", "redis://h:*"},
+    {"redis://u:" SECRET, "redis://u:******"}, /* the host and the @ were forgotten */
+    {"redis://u:" SECRET "/1@h", "redis://u:********@h"},
+    {"redis://" SECRET "@h:x", "redis://******@h:*"},
+    {"u:" SECRET "@h", "u:******@h"},
+    {"redis://u:a b@h:x", "redis://u:***@h:*"},
+    {"redis://u:" SECRET "@h/12/" SECRET, "redis://u:******@h/*********"},
+    {"redis://h/x", "redis://h/x"},
+    {"redis://[::1]:7x", "redis://[::1]:**"},
+    {"redis://[::1", "redis://[:**"},
+    {"redis://u:pa/ss", "redis://u:**/**"},
+    {"redis://h?db=x1", "redis://h?db=**"},
+    {"redis://h?password=" SECRET, "redis://h?***************"},
+    {"redis+sentinel://a:1,b:x,c/main/x", "redis+sentinel://a:1,b:*,c/******"},
+    {"unix://u:" SECRET "@/a", "unix://u:******@/*"},
+    {"unix://run/a", "unix://run/a"},
+    {"\x1b[2J", "\\x1b[2J"},
+};
+
+/* The URL that is suggested for a text that is refused. */
+static const struct {
+    const char *text, *meant; /* NULL: none is suggested */
+} suggestions[] = {
+    {"localhost:6379", "redis://localhost:6379"},
+    {"redis.example.com", "redis://redis.example.com"},
+    {"u:" SECRET "@h:7", "redis://u:******@h:7"},
+    {"redis:h", "redis://h"},
+    {"rediss:/h/1", "rediss://h/1"},
+    {"valkey:h", "valkey://h"},
+    {"tcp://h:1", "redis://h:1"},
+    {"tls://h:1", "rediss://h:1"},
+    {"/run/redis.sock", "unix:///run/redis.sock"},
+    {"unix:/x", "unix:///x"},
+    {"unix:x/y", "unix:///x/y"},
+    {"unix://x", "unix:///x"},
+    {"UNIX:/x?db=2", "unix:///x?db=2"},
+    {"local", "local:"},
+    {"LOCAL", "local:"},
+    {"local://", "local:"},
+    {"", NULL},
+    {"/", "unix:///"},
+    {"redis://", NULL},
+    {"redis://h:x", NULL},
+    {"http://h", NULL},
+    {"a b", NULL},
+    {" redis://h", NULL},
+    {"::1", NULL},
+};
+
+static void test_refused(void)
+{
+    char shown[URL_SHOWN_BYTES];
+    char quoted[URL_SHOWN_BYTES + 20];
+    struct rlock_error err;
+    struct url url;
+    size_t i;
+
+    for (i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        url_parse(&url, refused[i].text, &err);
+        snprintf(quoted, sizeof quoted, "bad URL: \"%s\": ", refused[i].shown);
+        okf(strncmp(err.text, quoted, strlen(quoted)) == 0, "%s is shown as %s: %s",
+            refused[i].text, refused[i].shown, err.text);
+    }
+    for (i = 0; i < sizeof suggestions / sizeof suggestions[0]; i++) {
+        bool is_like = url_suggest(suggestions[i].text, shown);
+
+        okf(is_like == (suggestions[i].meant != NULL) &&
+                (!is_like || strcmp(shown, suggestions[i].meant) == 0),
+            "for \"%s\" the suggestion is %s: %s", suggestions[i].text,
+            suggestions[i].meant != NULL ? suggestions[i].meant : "nothing",
+            is_like ? shown : "nothing");
     }
 }
 
@@ -226,17 +334,17 @@ static void test_limits(void)
            "a path of 108 bytes is too long for a socket");
     if (is_int(parse_long(&url, "unix:///", 'a', 106, "?db=1"), RLOCK_OK,
                "a path of 107 bytes is read")) {
-        is_int((int64_t)strlen(url.path), 107, "the path is whole");
+        is_int((int64_t)strlen(url.path), 107, "the whole path is kept");
         url_fini(&url);
     }
     if (is_int(parse_long(&url, "redis://u:", 'p', 65536, "@h"), RLOCK_OK,
                "a password of 65536 bytes is read")) {
-        is_int((int64_t)strlen(url.password), 65536, "the password is whole");
+        is_int((int64_t)strlen(url.password), 65536, "the whole password is kept");
         url_fini(&url);
     }
     if (is_int(parse_long(&url, "redis://", 'h', 65536, ":1"), RLOCK_OK,
                "a host of 65536 bytes is read")) {
-        is_int((int64_t)strlen(url.host), 65536, "the host is whole");
+        is_int((int64_t)strlen(url.host), 65536, "the whole host is kept");
         ok(strlen(url.shown) < sizeof url.shown, "the text for messages is cut");
         url_fini(&url);
     }
@@ -254,6 +362,7 @@ int main(void)
     test_good();
     test_sentinels();
     test_bad();
+    test_refused();
     test_limits();
     return done_testing();
 }

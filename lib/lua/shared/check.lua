@@ -6,8 +6,8 @@ local function check_type(key, what, ...)
   return type(reply) == 'table' and reply.err and foreign_key(key, what, reply)
 end
 
--- Returns the error reply about a key of the queue; nil or false: both keys are right. To be called
--- before a script's first write, as Redis doesn't undo the writes of a script that fails.
+-- Returns the error reply about a key of the queue; nil or false: both keys are right. A script
+-- calls this before its first write, as Redis doesn't undo the writes of a script that fails.
 local function check_queue(lock)
   return check_type(lock.queue, 'is no sorted set', 'ZCARD', lock.queue) or
     check_type(lock.waiters, 'is no hash', 'HGET', lock.waiters, 'newest')

@@ -40,8 +40,8 @@ local function set_expiry(lock)
   redis.call('PEXPIRE', lock.holder_info, left)
 end
 
--- Makes the key expire in `ttl` ms. To be called before other writes: a server that is out of
--- memory refuses commands that need memory before a script's first write, but it allows PEXPIRE.
+-- Makes the key expire in `ttl` ms. A script calls this before other writes: a server that is out
+-- of memory refuses commands that need memory before a script's first write, but it allows PEXPIRE.
 local function extend_key(lock, ttl)
   redis.call('PEXPIRE', lock.key, digits(ttl))
 end

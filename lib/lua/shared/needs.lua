@@ -8,25 +8,23 @@
 -- change nothing.
 local may = redis.acl_check_cmd
 
--- Returns true for a user who has all rights. A user who may change the rights of users (ACL
--- SETUSER) most likely has all others, too; so only the commands are checked without which a holder
--- would lose its lock. pcall, because acl_check_cmd() raises an error if the server has no command
--- ACL, as after a rename-command.
-local function has_all_rights(lock, mode)
-  return may and may('PTTL', lock.key) and may('PEXPIRE', lock.key) and may('DEL', lock.key) and
-    may('INCR', lock.fence) and (mode == 'x' or may('ZSCORE', lock.holders, '') and
-    may('ZRANGEBYSCORE', lock.holders, 0, 0) and may('ZADD', lock.holders, 0, '')) and
-    select(2, pcall(may, 'ACL', 'SETUSER', '')) == true
-end
-
 -- Returns the error reply about the first right that is missing, or nil. mode: MODE of acquire.lua,
 -- or "timestamp".
 local function missing_right(lock, mode, token)
-  local own, needed = lock.wake .. token, {}
+  local own, err = lock.wake .. token, nil
   local function need(key, command, ...)
-    needed[#needed + 1] = {command, key, ...}
+    if err or may and may(command, key, ...) then
+      return
+    end
+    local reply = not may and redis.pcall(command, key, ...)
+    local why = type(reply) == 'table' and reply.err or ''
+    if may or string.find(why, 'NOPERM', 1, true) or
+      string.find(why, "executing the script can't ", 1, true) then -- as Redis 6 words it
+      err = {err = 'NOPERM no right to ' .. command .. ' for ' .. string.sub(key, 1, 100) ..
+        ', which this lock will need'}
+    end
   end
-  if mode == 'timestamp' and may then -- such a lock has no queue
+  if mode == 'timestamp' and may then -- a timestamp lock needs no commands for a queue
     need(lock.key, 'DEL')
     need(lock.holder_info, 'DEL')
     need(lock.holder_info, 'HDEL', '')
@@ -61,13 +59,5 @@ local function missing_right(lock, mode, token)
       end
     end
   end
-  for _, each in ipairs(needed) do
-    local reply = not may and redis.pcall(unpack(each))
-    local why = type(reply) == 'table' and reply.err or ''
-    if may and not may(unpack(each)) or string.find(why, 'NOPERM', 1, true) or
-      string.find(why, "executing the script can't ", 1, true) then -- as Redis 6 words it
-      return {err = 'NOPERM no right to ' .. each[1] .. ' for ' .. string.sub(each[2], 1, 100) ..
-        ', which this lock will need'}
-    end
-  end
+  return err
 end

@@ -4,12 +4,12 @@
 -- How the server finds out which waiters are alive:
 -- - Each request of a waiter is its heartbeat. A waiter sends one every LIFE_MS - 5 s at the
 --   latest.
--- - A waiter without a heartbeat for LIFE_MS counts as dead. first_alive() removes it from the
+-- - A waiter without a heartbeat for LIFE_MS counts as dead. first_waiter() removes it from the
 --   queue when it is the first there.
 -- - A waiter that gets its turn has CLAIM_MS to ask for the lock. Then the next waiter gets its
 --   turn. The waiter has only ABSENT_MS if it has not read the wake-up from its list.
--- - alert_near() tells the waiters at places 2 to NEAR_PLACES that their turn is near. One that
---   doesn't ask within NEAR_MS then counts as dead.
+-- - alert_near() tells the waiters at places 2 to NEAR_PLACES that their turn is near. A waiter
+--   that doesn't ask within NEAR_MS then counts as dead.
 
 local LIFE_MS, CLAIM_MS, ABSENT_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 300, 1500, 6
 
@@ -34,15 +34,19 @@ local function life_left(lock, token)
   return heartbeat and heartbeat + LIFE_MS - now_ms or 0
 end
 
--- Returns the first waiter that is alive, or nil. Removes the dead waiters ahead of it from the
--- queue, at most 128 in one call, so that no call takes long. Sets lock.front to the tokens of the
--- waiters at the first NEAR_PLACES.
-local function first_alive(lock)
-  for i = 1, 128 do
+-- Returns the first waiter, and whether it is alive; nil: the queue is empty. Removes the dead
+-- waiters ahead of the first waiter from the queue, at most 128 in one call, so that no call takes
+-- long. After 128 removals the first waiter may be dead as well, and the next call removes this
+-- waiter. The function returns a dead waiter, too, because live waiters may stand behind it, whom a
+-- newcomer must not overtake. Sets lock.front to the tokens of the waiters at the first
+-- NEAR_PLACES.
+local function first_waiter(lock)
+  for removed = 0, 128 do
     lock.front = redis.call('ZRANGE', lock.queue, 0, NEAR_PLACES - 1)
     local first = lock.front[1]
-    if not first or life_left(lock, first) > 0 then
-      return first
+    local is_alive = first and life_left(lock, first) > 0
+    if not first or is_alive or removed == 128 then
+      return first, is_alive
     end
     leave_queue(lock, first)
   end
@@ -56,8 +60,8 @@ local function set_life_left(lock, token, ms)
 end
 
 -- Wakes a waiter that blocks in BLPOP on its list. `word` is 'turn': ask for the lock; or 'soon
--- MS': your turn is near, see alert_near(). pcall, because RPUSH fails if the key is of another
--- type: then nothing wakes the waiter, and it asks when its BLPOP times out.
+-- MS': your turn is near, see alert_near(). pcall catches the error of an RPUSH to a key of another
+-- type: then nothing wakes the waiter, and the waiter asks when its BLPOP times out.
 local function wake(lock, token, word)
   redis.pcall('RPUSH', lock.wake .. token, word)
   redis.call('PEXPIRE', lock.wake .. token, LIFE_MS / 2)
@@ -72,7 +76,7 @@ end
 
 -- Called when the first waiter gets its turn. Tells the waiters at places 2 to NEAR_PLACES to ask
 -- again after CLAIM_MS - 50 ms, and lets them count as alive for NEAR_MS only. The live ones ask,
--- and then count as alive for LIFE_MS again. The dead ones are silent, and first_alive() removes
+-- and then count as alive for LIFE_MS again. The dead ones are silent, and first_waiter() removes
 -- them after NEAR_MS. Without this, each of several dead waiters in a row would get a turn of
 -- CLAIM_MS. A waiter that gets its turn before it would ask need not ask.
 local function alert_near(lock)
@@ -85,10 +89,10 @@ local function alert_near(lock)
   end
 end
 
--- Gives the turn to this waiter, which first_alive() has just returned. The server keeps a free
--- lock for the waiter until it asks for the lock, or until CLAIM_MS have passed. A lock that has
--- holders, and room for the waiter, needs nothing of that kind: nobody overtakes the first waiter.
--- Returns false if the waiter had its turn already.
+-- Gives the turn to this waiter, which first_waiter() has just returned. The server keeps a free
+-- lock for the waiter until it asks for the lock, or until CLAIM_MS have passed. If the lock has
+-- holders, and room for the waiter, the server need not keep it: the scripts let nobody overtake
+-- the first waiter. Returns false if the waiter had its turn already.
 local function offer_turn(lock, token)
   local info = string.match(get_waiter(lock, token), '^%d+ %w+ (.*)')
   local keeps = not is_in_quorum(' ' .. info)
@@ -105,7 +109,8 @@ local function offer_turn(lock, token)
     alert_near(lock)
   end
   set_life_left(lock, token, CLAIM_MS)
-  -- After alert_near(): of the clients that one script wakes, the server serves the last one first.
+  -- This call comes after alert_near(): of all clients that a script wakes, the server serves the
+  -- last one first.
   wake(lock, token, 'turn')
   return true
 end
@@ -124,15 +129,15 @@ end
 
 -- Returns the first waiter that is alive, and whether the script can grant it the lock now.
 local function next_waiter(lock)
-  local first = first_alive(lock)
-  local mode = first and string.match(get_waiter(lock, first), '^%d+ (%w+)')
+  local first, is_alive = first_waiter(lock)
+  local mode = is_alive and string.match(get_waiter(lock, first), '^%d+ (%w+)')
   return first, mode and can_have(lock, first, mode)
 end
 
 -- Makes the first waiter prove that it is alive. The first waiter can't have the lock now, but the
 -- owner that asks could, and would wait in vain behind a dead waiter. A live first waiter asks
--- every 300 ms. If it has been silent for longer than CLAIM_MS, or if the server's clock was set
--- back, the script wakes it, and lets it count as alive for only CLAIM_MS more.
+-- every 300 ms. If the first waiter has been silent for longer than CLAIM_MS, or if the server's
+-- clock was set back, the script wakes it, and lets it count as alive for only CLAIM_MS more.
 local function probe(lock, first)
   local left = life_left(lock, first)
   if left > CLAIM_MS and (LIFE_MS - left > CLAIM_MS or left > LIFE_MS) then

@@ -1,13 +1,13 @@
 -- timestamp_lock: a lock whose value is the time of its expiry, as older programs write it.
 -- Included after shared/check.lua.
--- KEYS: six of one lock, see shared/keys.lua; the scripts use the lock, its fence and its
+-- KEYS: three of one lock, see shared/keys.lua; the scripts use the lock, its fence and its
 -- holder_info
 --
 -- Any client that finds that the time in a lock has passed may take the lock. As the time doesn't
 -- tell who wrote it, the hash holder_info does: TOKEN -> "VALUE v1 try=N ttl=MS unit=s ...
 -- since=MS". This entry counts only while the lock still has the value VALUE.
 
-local LOCK, FENCE, HOLDER_INFO = KEYS[1], KEYS[2], KEYS[6]
+local LOCK, FENCE, HOLDER_INFO = KEYS[1], KEYS[2], lock_at(1).holder_info
 
 -- Returns a time in ms as the text that stands in the lock. Rounds it up, so that the time in the
 -- lock doesn't pass before the lease ends.

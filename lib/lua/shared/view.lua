@@ -1,7 +1,7 @@
 -- view: the state of a lock, for scripts that change nothing. Included after shared/check.lua.
 
--- At most so many bytes of a value are returned: more than a token and a holder info together have
--- (HOLDER_INFO_BYTES of lib/lock/holder_info.h).
+-- The scripts return at most this many bytes of a value: more than a token and a holder info
+-- together have (HOLDER_INFO_BYTES of lib/lock/holder_info.h).
 local VALUE = 1200
 
 local function mode_of(value)
@@ -30,7 +30,7 @@ local function view(lock, max_holders)
   end
   local last, err = 0
   if lock.fence then
-    last, err = last_fence(lock)
+    last, err = last_fence(lock.fence)
     is_well(err)
   end
   local n_waiting = lock.queue and is_well(check_queue(lock)) and

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* mistake: what the user probably meant by a command line that can't be carried out. */
+#include "options/mistake.h"
+
+#include "base/err.h"
+#include "options/verb.h"
+#include "wire/url.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WORD_BYTES 64
+
+/* Write the start of a word, escaped for a terminal. The word may be a URL: mask its password. */
+static void show(char shown[WORD_BYTES], const char *word)
+{
+    char *masked = strdup(word);
+
+    shown[0] = '\0';
+    if (masked == NULL)
+        return;
+    url_mask(masked);
+    err_escape(shown, WORD_BYTES, masked);
+    free(masked);
+}
+
+/* True if the user can type the text in a shell without quotes. */
+static bool needs_no_quotes(const char *text)
+{
+    return *text != '\0' && text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                              "0123456789_./:@%+,-")] == '\0';
+}
+
+bool mistake_is_program(const char *word, const char *path)
+{
+    char file[PATH_MAX];
+    size_t n;
+
+    if (strchr(word, '/') != NULL)
+        return access(word, X_OK) == 0;
+    for (; path != NULL && *word != '\0'; path = path[n] == ':' ? path + n + 1 : NULL) {
+        n = strcspn(path, ":");
+        if (snprintf(file, sizeof file, "%.*s/%s", (int)n, path, word) < (int)sizeof file &&
+            access(file, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool has_key_option(char *const *words)
+{
+    for (; *words != NULL && strcmp(*words, "--") != 0; words++)
+        if (strncmp(*words, "-k", 2) == 0 || strcmp(*words, "--key") == 0 ||
+            strncmp(*words, "--key=", strlen("--key=")) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * In "rlock job true" and "rlock job -t 5 -- true" the user meant "job" as the key. Returns the
+ * start of the command, which is "true", in the words behind the key. NULL: there is no command.
+ */
+static char *const *command_behind(char *const *words)
+{
+    char *const *at;
+
+    for (at = words; *at != NULL; at++)
+        if (strcmp(*at, "--") == 0)
+            return at[1] == NULL ? NULL : at + 1;
+    return *words == NULL || **words == '-' ? NULL : words;
+}
+
+static void suggest_key(struct mistake *mistake, char *const *words, const char *path)
+{
+    char *const *command = command_behind(words + 1);
+    char key[WORD_BYTES];
+    char program[WORD_BYTES];
+
+    show(key, words[0]);
+    if (!needs_no_quotes(key) || mistake_is_program(words[0], path))
+        return;
+    if (words[1] != NULL && strcmp(words[1], "-c") == 0)
+        snprintf(mistake->hint, sizeof mistake->hint, "did you mean: rlock -k %s -c ...?", key);
+    if (command == NULL)
+        return;
+    show(program, command[0]);
+    snprintf(mistake->hint, sizeof mistake->hint, "did you mean: rlock -k %s -- %s%s?", key,
+             program, command[1] == NULL ? "" : " ...");
+}
+
+struct mistake mistake_unknown_verb(const char *word)
+{
+    const char *meant = verb_meant(word);
+    struct mistake mistake = {.hint = ""};
+    char shown[WORD_BYTES];
+
+    show(shown, word);
+    snprintf(mistake.why, sizeof mistake.why, "no such verb: %s", shown);
+    if (strcmp(word, "run") == 0 || strcmp(word, "exec") == 0)
+        snprintf(mistake.hint, sizeof mistake.hint,
+                 "a command needs no verb: rlock -k KEY -- COMMAND");
+    else if (meant != NULL)
+        snprintf(mistake.hint, sizeof mistake.hint, "did you mean %s?", meant);
+    return mistake;
+}
+
+struct mistake mistake_no_key(char *const *words, bool may_be_verb, const char *path)
+{
+    struct mistake mistake = {.why = "no key: name the lock with -k KEY"};
+    char shown[WORD_BYTES];
+
+    if (words[0] == NULL)
+        return mistake;
+    may_be_verb = may_be_verb && strchr(words[0], '/') == NULL;
+    if (may_be_verb && verb_meant(words[0]) != NULL)
+        return mistake_unknown_verb(words[0]);
+    if (has_key_option(words + 1) && may_be_verb && !mistake_is_program(words[0], path))
+        return mistake_unknown_verb(words[0]);
+    if (has_key_option(words + 1)) {
+        show(shown, words[0]);
+        snprintf(mistake.why, sizeof mistake.why,
+                 "no key: the options of rlock end where the command begins, at %s", shown);
+        snprintf(mistake.hint, sizeof mistake.hint, "did you mean: rlock -k KEY -- %s ...?", shown);
+        return mistake;
+    }
+    suggest_key(&mistake, words, path);
+    return mistake;
+}
+
+struct mistake mistake_in_command(const char *word)
+{
+    static const char *const of_shell[] = {".",     "alias",  "case",   "cd",   "eval",  "exec",
+                                           "exit",  "export", "for",    "if",   "local", "read",
+                                           "set",   "shift",  "source", "trap", "type",  "ulimit",
+                                           "umask", "unset",  "until",  "wait", "while"};
+    struct mistake mistake = {.hint = ""};
+    char shown[WORD_BYTES];
+    size_t i;
+
+    show(shown, word);
+    if (verb_named(word) != VERB_RUN)
+        snprintf(mistake.hint, sizeof mistake.hint,
+                 "%s is a verb when it comes first: rlock %s ...", shown, shown);
+    else if (strpbrk(word, " \t\n|&;<>$`") != NULL)
+        snprintf(mistake.hint, sizeof mistake.hint,
+                 "if the word is a line for a shell, give it to rlock with -c: -c '%s'", shown);
+    for (i = 0; i < sizeof of_shell / sizeof of_shell[0]; i++)
+        if (strcmp(word, of_shell[i]) == 0)
+            snprintf(mistake.hint, sizeof mistake.hint,
+                     "%s is a command of the shell: give the whole line to rlock with -c: -c '%s "
+                     "...'",
+                     shown, shown);
+    return mistake;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* mistake: what the user probably meant by a command line that can't be carried out. */
+#ifndef MISTAKE_H
+#define MISTAKE_H
+
+#include <stdbool.h>
+
+/* The two parts of a message about a mistake. */
+struct mistake {
+    char why[200];  /* what is wrong */
+    char hint[240]; /* what the user may have meant; "": no suggestion */
+};
+
+/*
+ * mistake_is_program: could the word be executed as a command, found in `path`, the value of PATH,
+ * as execvp(3) finds it? `path` NULL: PATH is unset.
+ */
+bool mistake_is_program(const char *word, const char *path);
+
+/*
+ * mistake_no_key: explain a command line that has no key. `words` are the words behind the options;
+ * `may_be_verb` tells whether the user may have meant the first word as a verb. `path` is the value
+ * of PATH; NULL: PATH is unset.
+ */
+struct mistake mistake_no_key(char *const *words, bool may_be_verb, const char *path);
+
+/* mistake_unknown_verb: say that no verb has this name, and which one the user may have meant. */
+struct mistake mistake_unknown_verb(const char *word);
+
+/*
+ * mistake_in_command: `word` is a command that the kernel couldn't find or execute. Set `hint` if
+ * the word is a verb's name, a command of the shell such as "cd", or a whole line for a shell. For
+ * any other word `hint` is "".
+ */
+struct mistake mistake_in_command(const char *word);
+
+#endif

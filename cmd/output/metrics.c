@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * metrics: locks as metrics in the text format of Prometheus, for alerts and graphs.
+ *
+ * The format demands UTF-8, all samples of a metric one after the other, and no two samples with
+ * the same label: node_exporter ignores a whole file that breaks one of these rules. So
+ * err_escape() writes what is not UTF-8 or not visible as \xNN. err_escape() also writes a
+ * backslash as \x5c, so that two keys never have the same label.
+ *
+ * Source: the "Exposition formats" in the manual of Prometheus.
+ */
+#include "output/metrics.h"
+
+#include "base/err.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ESCAPED_BYTES 4 /* err_escape() makes at most 4 bytes, "\xNN", of one */
+#define LOCKS_NAME "rlock_locks"
+#define LOCKS_HELP "Number of locks that were listed."
+
+static const struct {
+    const char *name;
+    const char *help;
+} rows[METRICS] = {
+    [METRIC_HELD] = {"rlock_lock_held", "1: somebody holds the lock; 0: nobody does."},
+    [METRIC_HOLDERS] = {"rlock_lock_holders", "Number of holders of the lock."},
+    [METRIC_HELD_SECONDS] = {"rlock_lock_held_seconds",
+                             "For how long the lock's oldest holder has held it."},
+    [METRIC_LEFT_SECONDS] = {"rlock_lock_left_seconds",
+                             "Time until the lock expires, unless it is renewed; +Inf: never."},
+    [METRIC_WAITERS] = {"rlock_lock_waiters", "Number of waiters in the lock's queue."},
+    [METRIC_LONGEST_WAIT_SECONDS] = {"rlock_lock_longest_wait_seconds",
+                                     "For how long the lock's oldest waiter has waited."},
+    [METRIC_LAST_END_SECONDS] = {"rlock_lock_last_end_timestamp_seconds",
+                                 "When the last hold of the lock ended, in seconds since 1970."},
+    [METRIC_LAST_END_STATUS] = {"rlock_lock_last_end_status",
+                                "Exit status of the rlock that held the lock last."},
+};
+
+static void add_number(struct sorted_lines *samples, const char *key, int64_t number)
+{
+    char value[32];
+
+    snprintf(value, sizeof value, "%" PRId64, number);
+    sorted_lines_add(samples, key, value);
+}
+
+static void add_seconds(struct sorted_lines *samples, const char *key, int64_t ms)
+{
+    char value[32];
+
+    if (ms < 0)
+        ms = 0; /* the clock of the server was set back */
+    snprintf(value, sizeof value, "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000));
+    sorted_lines_add(samples, key, value);
+}
+
+/* The longest time for which one of the holders has held the lock; -1: not known. */
+static int64_t longest_hold_ms(const struct rlock_view *view)
+{
+    int64_t longest_ms = -1;
+    size_t i;
+
+    for (i = 0; i < view->n_holders; i++)
+        if (view->holders[i].since_ms > 0 && view->holders[i].for_ms > longest_ms)
+            longest_ms = view->holders[i].for_ms;
+    return longest_ms;
+}
+
+void metrics_last_end(struct metrics *metrics, const char *key, int64_t ended_ms, int status)
+{
+    struct lock_end end = {.key = strdup(key), .ended_ms = ended_ms, .status = status};
+    size_t room = metrics->ends_room * 2 + 64;
+    struct lock_end *grown = metrics->ends;
+
+    if (end.key != NULL && metrics->n_ends == metrics->ends_room) {
+        grown = realloc(metrics->ends, room * sizeof *grown);
+        if (grown != NULL) {
+            metrics->ends = grown;
+            metrics->ends_room = room;
+        }
+    }
+    if (end.key == NULL || grown == NULL) {
+        metrics->has_failed = true;
+        free(end.key);
+        return;
+    }
+    metrics->ends[metrics->n_ends++] = end;
+}
+
+/*
+ * Without a history the server knows when the last holder ended only while --min-hold or the mark
+ * of --once keeps the lock taken. rlock leaves the mark of --once only if the command has ended
+ * with status 0.
+ */
+static void add_mark(struct metrics *metrics, const struct rlock_view *view)
+{
+    bool is_done = view->seen == RLOCK_SEEN_DONE;
+
+    if ((is_done || view->seen == RLOCK_SEEN_REST) && view->other != NULL &&
+        view->other->since_ms > 0)
+        metrics_last_end(metrics, view->key, view->other->since_ms, is_done ? 0 : -1);
+}
+
+void metrics_lock(void *context, const struct rlock_view *view)
+{
+    struct metrics *metrics = context;
+    struct sorted_lines *samples = metrics->samples;
+    int64_t held_ms = longest_hold_ms(view);
+
+    metrics_end(metrics);
+    metrics->key = strdup(view->key);
+    if (metrics->key == NULL) {
+        metrics->has_failed = true;
+        return;
+    }
+    add_number(&samples[METRIC_HELD], view->key, view->n_all > 0);
+    add_number(&samples[METRIC_HOLDERS], view->key, (int64_t)view->n_all);
+    if (held_ms >= 0)
+        add_seconds(&samples[METRIC_HELD_SECONDS], view->key, held_ms);
+    if (view->seen != RLOCK_SEEN_FREE && view->left_ms < 0)
+        sorted_lines_add(&samples[METRIC_LEFT_SECONDS], view->key, "+Inf");
+    else if (view->seen != RLOCK_SEEN_FREE)
+        add_seconds(&samples[METRIC_LEFT_SECONDS], view->key, view->left_ms);
+    add_mark(metrics, view);
+}
+
+void metrics_waiter(void *context, const struct rlock_party *waiter)
+{
+    struct metrics *metrics = context;
+
+    metrics->n_waiters++;
+    if (waiter->for_ms > metrics->longest_wait_ms)
+        metrics->longest_wait_ms = waiter->for_ms;
+}
+
+void metrics_end(struct metrics *metrics)
+{
+    if (metrics->key != NULL) {
+        add_number(&metrics->samples[METRIC_WAITERS], metrics->key, metrics->n_waiters);
+        add_seconds(&metrics->samples[METRIC_LONGEST_WAIT_SECONDS], metrics->key,
+                    metrics->longest_wait_ms);
+    }
+    free(metrics->key);
+    metrics->key = NULL;
+    metrics->n_waiters = metrics->longest_wait_ms = 0;
+}
+
+/* ---- the output ---- */
+
+/*
+ * Order ends by their keys, and the ends of one lock by their times, the latest end first. Two ends
+ * of one lock at the same time tell of the same hold: the history tells of it, and so does the mark
+ * of --min-hold, which has no status. Of these two, the end with a status comes first.
+ */
+static int compare_ends(const void *one, const void *other)
+{
+    const struct lock_end *a = one;
+    const struct lock_end *b = other;
+    int by_key = strcmp(a->key, b->key);
+
+    if (by_key != 0)
+        return by_key;
+    if (a->ended_ms != b->ended_ms)
+        return a->ended_ms > b->ended_ms ? -1 : 1;
+    return (a->status < b->status) - (a->status > b->status);
+}
+
+/* Make the samples of the last end of each lock. */
+static void add_last_ends(struct metrics *metrics)
+{
+    size_t i;
+
+    if (metrics->n_ends > 0)
+        qsort(metrics->ends, metrics->n_ends, sizeof *metrics->ends, compare_ends);
+    for (i = 0; i < metrics->n_ends; i++) {
+        const struct lock_end *end = &metrics->ends[i];
+
+        if (i > 0 && strcmp(end[-1].key, end->key) == 0)
+            continue;
+        add_seconds(&metrics->samples[METRIC_LAST_END_SECONDS], end->key, end->ended_ms);
+        if (end->status >= 0)
+            add_number(&metrics->samples[METRIC_LAST_END_STATUS], end->key, end->status);
+    }
+}
+
+/* Append a key as the value of a label, with a backslash before each backslash and each quote. */
+static void write_label(struct outbuf *out, const char *key)
+{
+    size_t room = strlen(key) * ESCAPED_BYTES + 16;
+    char *escaped = malloc(room);
+    const char *at;
+
+    if (escaped == NULL) {
+        outbuf_fail(out);
+        return;
+    }
+    err_escape(escaped, room, key);
+    for (at = escaped; *at != '\0'; at++)
+        outbuf_add(out, "%s%c", *at == '\\' || *at == '"' ? "\\" : "", *at);
+    free(escaped);
+}
+
+static void write_head(struct outbuf *out, const char *name, const char *help)
+{
+    outbuf_add(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+}
+
+static void write_metric(struct metrics *metrics, enum metric metric, struct outbuf *out)
+{
+    struct sorted_lines *samples = &metrics->samples[metric];
+    const char *name = rows[metric].name;
+    size_t i;
+
+    sorted_lines_sort(samples);
+    if (samples->has_failed)
+        outbuf_fail(out);
+    if (samples->n > 0)
+        write_head(out, name, rows[metric].help);
+    for (i = 0; i < samples->n; i++) {
+        outbuf_add(out, "%s{key=\"", name);
+        write_label(out, samples->line[i].key);
+        outbuf_add(out, "\"} %s\n", samples->line[i].text);
+    }
+}
+
+void metrics_write(struct metrics *metrics, struct outbuf *out)
+{
+    int metric;
+
+    metrics_end(metrics);
+    add_last_ends(metrics);
+    if (metrics->has_failed)
+        outbuf_fail(out);
+    for (metric = 0; metric < METRICS; metric++)
+        write_metric(metrics, (enum metric)metric, out);
+    write_head(out, LOCKS_NAME, LOCKS_HELP);
+    outbuf_add(out, "%s %zu\n", LOCKS_NAME, metrics->samples[METRIC_HELD].n);
+}
+
+void metrics_fini(struct metrics *metrics)
+{
+    int metric;
+
+    metrics_end(metrics);
+    while (metrics->n_ends > 0)
+        free(metrics->ends[--metrics->n_ends].key);
+    free(metrics->ends);
+    metrics->ends = NULL;
+    metrics->ends_room = 0;
+    metrics->has_failed = false;
+    for (metric = 0; metric < METRICS; metric++)
+        sorted_lines_fini(&metrics->samples[metric]);
+}

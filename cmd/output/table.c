@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* table: rows of text in columns that fit the terminal. */
+#include "output/table.h"
+
+#include "output/printable.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BETWEEN 2 /* blanks between two columns */
+
+struct layout {
+    size_t width[TABLE_COLUMNS_MAX];
+    bool is_shown[TABLE_COLUMNS_MAX];
+    int n;    /* number of columns */
+    int last; /* the last column that is shown */
+};
+
+void table_add(struct table *table, const char *cells)
+{
+    outbuf_add(&table->rows, "%s\n", cells);
+}
+
+static size_t least(size_t one, size_t other)
+{
+    return one < other ? one : other;
+}
+
+static void widen(struct layout *layout, int column, size_t columns)
+{
+    if (columns > layout->width[column])
+        layout->width[column] = columns;
+}
+
+/* The width to which a column may be cut. Only the first and the last column are ever cut. */
+static size_t least_width(const struct layout *layout, const struct table *table, int column)
+{
+    if (column == layout->n - 1)
+        return least(layout->width[column], TABLE_LAST_MIN);
+    if (column == 0 && table->first_min > 0)
+        return least(layout->width[column], table->first_min);
+    return layout->width[column];
+}
+
+/* The width of a row with the columns that are shown, each as narrow as it may become. */
+static size_t least_row_width(const struct layout *layout, const struct table *table)
+{
+    size_t width = 0;
+    int i;
+
+    for (i = 0; i < layout->n; i++)
+        if (layout->is_shown[i])
+            width += BETWEEN + least_width(layout, table, i);
+    return width - BETWEEN;
+}
+
+/*
+ * Choose the columns to show. Then the first column, if it may be cut, gets the width that the
+ * others leave, and the last column gets the rest.
+ */
+static void fit(struct layout *layout, const struct table *table, size_t room)
+{
+    size_t before = 0;
+    size_t behind;
+    int i;
+
+    for (i = 0; i < TABLE_COLUMNS_MAX && table->to_drop[i] >= 0; i++)
+        if (least_row_width(layout, table) > room)
+            layout->is_shown[table->to_drop[i]] = false;
+    for (i = 0; i < layout->n; i++)
+        if (layout->is_shown[i])
+            layout->last = i;
+    behind = least_row_width(layout, table) - least_width(layout, table, 0);
+    if (table->first_min > 0)
+        layout->width[0] = least(layout->width[0], room > behind ? room - behind : 1);
+    for (i = 0; i < layout->last; i++)
+        before += layout->is_shown[i] ? layout->width[i] + BETWEEN : 0;
+    layout->width[layout->last] = before < room ? room - before : 1;
+}
+
+/* Append one row, and cut its cells to the widths of their columns. `cells` is changed. */
+static void put_row(struct outbuf *out, const struct layout *layout, char *cells)
+{
+    char *cell;
+    int i;
+
+    for (i = 0; i < layout->n && (cell = strsep(&cells, "\t")) != NULL; i++) {
+        if (!layout->is_shown[i])
+            continue;
+        printable_fit(cell, layout->width[i]);
+        if (i == layout->last)
+            outbuf_add(out, "%s\n", cell);
+        else
+            outbuf_add(out, "%s%*s", cell,
+                       (int)(layout->width[i] - printable_columns(cell) + BETWEEN), "");
+    }
+}
+
+static void put_headings(struct outbuf *out, const struct table *table, const struct layout *layout,
+                         const struct terminal *terminal)
+{
+    struct outbuf cells = {.text = NULL};
+    char *row;
+    int i;
+
+    for (i = 0; i < layout->n; i++)
+        outbuf_add(&cells, "%s%s", i > 0 ? "\t" : "", table->heading[i]);
+    row = cells.text;
+    if (row == NULL) {
+        outbuf_fail(out);
+        return;
+    }
+    outbuf_add(out, "%s", terminal_colour(terminal, COLOUR_STRONG));
+    put_row(out, layout, row);
+    outbuf_add(out, "%s", terminal_colour(terminal, COLOUR_NONE));
+    outbuf_fini(&cells);
+}
+
+void table_print(const struct table *table, const struct terminal *terminal, struct outbuf *out)
+{
+    struct layout layout = {.n = 0};
+    char *copy = strdup(outbuf_text(&table->rows));
+    char *rest = copy;
+    char *row;
+    int i;
+
+    if (copy == NULL || table->rows.has_failed)
+        outbuf_fail(out);
+    if (copy == NULL || *copy == '\0') {
+        free(copy);
+        return;
+    }
+    for (; layout.n < TABLE_COLUMNS_MAX && table->heading[layout.n] != NULL; layout.n++) {
+        layout.is_shown[layout.n] = true;
+        layout.last = layout.n;
+        layout.width[layout.n] = table->width_min[layout.n];
+        widen(&layout, layout.n, printable_columns(table->heading[layout.n]));
+    }
+    while ((row = strsep(&rest, "\n")) != NULL && *row != '\0') {
+        char *cell;
+
+        for (i = 0; i < layout.n && (cell = strsep(&row, "\t")) != NULL; i++)
+            widen(&layout, i, printable_columns(cell));
+    }
+    if (terminal->is_terminal)
+        fit(&layout, table, (size_t)terminal->columns);
+    put_headings(out, table, &layout, terminal);
+    strcpy(copy, outbuf_text(&table->rows)); /* a new copy: strsep() has cut the first one */
+    rest = copy;
+    while ((row = strsep(&rest, "\n")) != NULL && *row != '\0')
+        put_row(out, &layout, row);
+    free(copy);
+}
+
+void table_fini(struct table *table)
+{
+    outbuf_fini(&table->rows);
+}

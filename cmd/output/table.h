@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* table: rows of text in columns that fit the terminal. */
+#ifndef TABLE_H
+#define TABLE_H
+
+#include "output/outbuf.h"
+#include "output/terminal.h"
+
+#define TABLE_COLUMNS_MAX 8
+/* To fit a terminal, table_print() first cuts the last column to this width, then drops columns. */
+#define TABLE_LAST_MIN 16
+
+/* A struct of zeros, the headings and to_drop is an empty table. */
+struct table {
+    const char *heading[TABLE_COLUMNS_MAX]; /* NULL behind the last one */
+    size_t width_min[TABLE_COLUMNS_MAX];    /* the least width of each column */
+    size_t first_min; /* a narrow terminal cuts the first column down to this width; 0: never */
+    /* indexes of columns that a narrow terminal doesn't show, in this order; -1 behind the last */
+    int to_drop[TABLE_COLUMNS_MAX];
+    struct outbuf rows; /* the cells of a row with tabs between them, and a newline behind them */
+};
+
+/* table_add: add a row. `cells` are as many as the headings, with tabs between them. */
+void table_add(struct table *table, const char *cells);
+
+/*
+ * table_print: append the table to `out`, each column as wide as its widest cell. On a terminal it
+ * cuts the first and the last column, and drops columns, until a row fits. Prints nothing if there
+ * is no row.
+ */
+void table_print(const struct table *table, const struct terminal *terminal, struct outbuf *out);
+
+void table_fini(struct table *table);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* event_hook: a process that runs the command of --on-event for each event of a run. */
+#ifndef EVENT_HOOK_H
+#define EVENT_HOOK_H
+
+#include "options/options.h"
+#include "output/report.h"
+
+#include <signal.h>
+
+/* Only event_hook.c writes the fields. */
+struct event_hook {
+    /*
+     * socket to the hook process, which runs the command of --on-event; readable when this process
+     * reports that the command failed; -1: there is no hook process
+     */
+    int fd;
+};
+
+struct event_hook_plan {
+    const struct options *options; /* on_event is the command */
+    const char *keys;              /* the value of RLOCK_KEY for the command */
+    const sigset_t *mask;          /* the signal mask of the command */
+};
+
+/*
+ * event_hook_start: fork the hook process, which runs the command of --on-event. The caller calls
+ * this before it starts a thread, and before it opens descriptors that the hook process must not
+ * have. Returns 0, or an errno.
+ */
+int event_hook_start(struct event_hook *hook, const struct event_hook_plan *plan);
+
+/*
+ * event_hook_tell: if the message is about one of the events of --on-event, pass it to the hook
+ * process. The caller passes this function to report_set_listener(), with a struct event_hook as
+ * context. Doesn't block, and allocates nothing; if the hook process hangs, events are dropped.
+ */
+void event_hook_tell(void *hook, const struct message *message);
+
+/*
+ * event_hook_failure: write to `why` the reason of the first failure of the command or of the hook
+ * process. False: neither has failed, or an earlier call has written the reason. Doesn't block.
+ */
+bool event_hook_failure(struct event_hook *hook, char *why, size_t room);
+
+/*
+ * event_hook_stop: close the socket. The process runs the command for the events that it was told,
+ * and then exits; nobody waits for it.
+ */
+void event_hook_stop(struct event_hook *hook);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * holds: the files that keep the tokens of a person's holds, one for each key and server.
+ *
+ * The files are in the directory that RLOCK_HOLD_DIR names, or else in ~/.local/state/rlock/holds,
+ * in the home of the user database. The files are not in XDG_RUNTIME_DIR, because a hold outlives
+ * the login: the system removes that directory when the user logs out.
+ *
+ * A file's name is a hash of the server's name and the key. The first line in the file is "TOKEN
+ * UNTIL_MS LENGTH_MS HAS_RENEWER", the second line tells people which lock the file belongs to. If
+ * two locks had the same hash, the server would refuse the token of one for the other.
+ */
+#include "session/holds.h"
+
+#include "base/err.h"
+#include "output/outfile.h"
+#include "session/private_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME_BYTES 32
+#define FILE_BYTES 512
+
+static const struct private_dir_words words = {
+    "the token of a hold", "set RLOCK_HOLD_DIR to keep tokens in another directory"};
+
+/* ---- opening the directory of the files ---- */
+
+/* Open the directory "holds" in the directory `state`, and close `state`. */
+static enum rlock_status open_holds(int state, bool creates, int *fd, struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_GONE;
+
+    if (creates)
+        (void)!mkdirat(state, "holds", 0700);
+    if (creates || faccessat(state, "holds", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        st = private_dir_open(state, "holds", "~/.local/state/rlock/holds", &words, fd, err);
+    close(state);
+    return st;
+}
+
+/* Open the default directory of the files: ~/.local/state/rlock/holds. */
+static enum rlock_status open_default(bool creates, int *fd, struct rlock_error *err)
+{
+    int state;
+    enum rlock_status st = private_dir_open_state(creates, &words, &state, err);
+
+    if (st == RLOCK_OK)
+        return open_holds(state, creates, fd, err);
+    if (st == RLOCK_PENDING)
+        st = err_set(err, RLOCK_E_CONFIG, 0, "%s: this user has no home; %s", words.what,
+                     words.otherwise);
+    return creates ? st : RLOCK_GONE;
+}
+
+static enum rlock_status open_dir(bool creates, int *fd, struct rlock_error *err)
+{
+    const char *path = getenv("RLOCK_HOLD_DIR");
+    mode_t mask = umask(077);
+    enum rlock_status st;
+
+    if (path == NULL || *path == '\0')
+        st = open_default(creates, fd, err);
+    else if (!creates && access(path, F_OK) != 0)
+        st = RLOCK_GONE;
+    else
+        st = private_dir_open_path(path, creates, &words, fd, err);
+    umask(mask);
+    return st;
+}
+
+/* ---- reading and writing one file ---- */
+
+/* FNV-1a, 64 bits. Source: RFC 9923. */
+static uint64_t hash(uint64_t before, const char *text)
+{
+    uint64_t value = before;
+
+    do
+        value = (value ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    while (*text++ != '\0');
+    return value;
+}
+
+static void name_file(char name[NAME_BYTES], const char *server, const char *key)
+{
+    snprintf(name, NAME_BYTES, "%016" PRIx64,
+             hash(hash(UINT64_C(0xcbf29ce484222325), server), key));
+}
+
+static enum rlock_status bad_file(struct rlock_error *err, const char *name, const char *why)
+{
+    return err_set(err, RLOCK_E_CONFIG, 0, "%s: file %s: %s", words.what, name, why);
+}
+
+/* Returns RLOCK_OK, RLOCK_GONE (there is no such file), or RLOCK_E_CONFIG. */
+static enum rlock_status read_file(int dir, const char *name, struct hold *hold,
+                                   struct rlock_error *err)
+{
+    char text[FILE_BYTES];
+    int has_renewer = 0;
+    struct stat is;
+    ssize_t n;
+    int fd;
+
+    fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? RLOCK_GONE : bad_file(err, name, strerror(errno));
+    n = fstat(fd, &is) == 0 && S_ISREG(is.st_mode) ? read(fd, text, sizeof text - 1) : -1;
+    close(fd);
+    if (n < 0)
+        return bad_file(err, name, "can't be read");
+    if (is.st_uid != geteuid() || (is.st_mode & 077) != 0)
+        return bad_file(err, name, "other users have rights to it");
+    text[n] = '\0';
+    if (sscanf(text, "%32[0-9a-f] %" SCNd64 " %" SCNd64 " %d", hold->token, &hold->until_ms,
+               &hold->length_ms, &has_renewer) < 4)
+        return bad_file(err, name, "has no token");
+    hold->has_renewer = has_renewer != 0;
+    explicit_bzero(text, sizeof text);
+    return RLOCK_OK;
+}
+
+/* Write the new file beside the older one, so that a full disk leaves the older one as it is. */
+static int write_new(int dir, const char *name, const char *text)
+{
+    int failed = 0;
+    int fd;
+
+    unlinkat(dir, name, 0);
+    fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno;
+    if (fchmod(fd, 0600) != 0 || !outfile_write(fd, text, strlen(text)) || fsync(fd) != 0)
+        failed = errno;
+    if (close(fd) != 0 && failed == 0)
+        failed = errno;
+    return failed;
+}
+
+static int write_file(const struct holds *holds, const char *key, const struct hold *hold)
+{
+    char name[NAME_BYTES];
+    char new_name[NAME_BYTES + 24];
+    char shown[FILE_BYTES / 4];
+    char text[FILE_BYTES];
+    int failed;
+
+    name_file(name, holds->server, key);
+    snprintf(new_name, sizeof new_name, "%s.%d", name, (int)getpid());
+    err_escape(shown, sizeof shown, key);
+    snprintf(text, sizeof text, "%s %" PRId64 " %" PRId64 " %d\n%s on %.200s\n", hold->token,
+             hold->until_ms, hold->length_ms, hold->has_renewer, shown, holds->server);
+    failed = write_new(holds->dir, new_name, text);
+    explicit_bzero(text, sizeof text);
+    if (failed == 0 && renameat(holds->dir, new_name, holds->dir, name) != 0)
+        failed = errno;
+    if (failed != 0)
+        unlinkat(holds->dir, new_name, 0);
+    return failed;
+}
+
+/* ---- opening, writing and removing the files of several keys ---- */
+
+enum rlock_status holds_open(struct holds *holds, char *server, const char *const *keys,
+                             size_t n_keys, bool creates, struct rlock_error *err)
+{
+    char name[NAME_BYTES];
+    enum rlock_status st;
+    size_t i;
+
+    *holds = (struct holds){.dir = -1, .server = server, .keys = keys, .n_keys = n_keys};
+    if (server == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    st = open_dir(creates, &holds->dir, err);
+    for (i = 0; st == RLOCK_OK && i < n_keys; i++) {
+        name_file(name, server, keys[i]);
+        st = read_file(holds->dir, name, &holds->hold[i], err);
+        holds->n += st == RLOCK_OK;
+        if (st == RLOCK_GONE)
+            st = RLOCK_OK;
+    }
+    return st == RLOCK_GONE ? RLOCK_OK : st;
+}
+
+int holds_write(struct holds *holds, const struct hold *hold)
+{
+    int failed = 0;
+    size_t i;
+
+    for (i = 0; failed == 0 && i < holds->n_keys; i++) {
+        failed = write_file(holds, holds->keys[i], hold);
+        if (failed == 0)
+            holds->hold[i] = *hold;
+    }
+    if (failed == 0 && fsync(holds->dir) != 0 && errno != EINVAL)
+        failed = errno;
+    return failed;
+}
+
+void holds_remove(const struct holds *holds, const char *token)
+{
+    struct hold hold;
+    char name[NAME_BYTES];
+    size_t i;
+
+    for (i = 0; holds->dir >= 0 && i < holds->n_keys; i++) {
+        name_file(name, holds->server, holds->keys[i]);
+        if (read_file(holds->dir, name, &hold, NULL) == RLOCK_OK && strcmp(hold.token, token) == 0)
+            unlinkat(holds->dir, name, 0);
+    }
+}
+
+void holds_fini(struct holds *holds)
+{
+    if (holds->dir >= 0)
+        close(holds->dir);
+    free(holds->server);
+    explicit_bzero(holds->hold, sizeof holds->hold);
+    *holds = (struct holds){.dir = -1};
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* same_server: tells an rlock in the command which server the lock is on, without passwords. */
+#ifndef SAME_SERVER_H
+#define SAME_SERVER_H
+
+#include "options/options.h"
+#include "session/credentials.h"
+
+#include <stdbool.h>
+
+/* The variable that has the names of the servers on which the nearest parent lock is. */
+#define PARENT_SERVER "RLOCK_PARENT_SERVER"
+
+/*
+ * same_server_names: what names these servers, separated by blanks, in an order that doesn't depend
+ * on that of `urls`. Heap; NULL: no memory.
+ */
+char *same_server_names(char *const *urls, size_t n);
+
+struct same_server {
+    char *names;       /* heap: "127.0.0.1:6379/0", several separated by blanks; NULL: no memory */
+    char *entries[10]; /* heap: "NAME=value" for the command's environment, and a NULL at the end */
+    size_t n;
+};
+
+/*
+ * same_server_init: make the entries. One of the entries is always PARENT_SERVER.
+ *
+ * If a variable or a file names the server, an rlock in the command finds the server there, too,
+ * and PARENT_SERVER is the only entry. If -u names the server, the entries also have RLOCK_URL, and
+ * the variables for TLS and Sentinels that `inherited` doesn't set.
+ *
+ * An inherited RLOCK_URL is replaced only if a parent rlock has set it, or if it has a password, so
+ * that the command doesn't get it. Any other one stays, and PARENT_SERVER is the only entry.
+ *
+ * If memory runs out, entries are missing.
+ */
+void same_server_init(struct same_server *same, const struct options *options,
+                      const struct credentials *credentials, char *const *inherited);
+void same_server_fini(struct same_server *same);
+
+/*
+ * same_server_differs: is rlock under a lock that is on other servers? Then returns their names, a
+ * string of `inherited`; else NULL.
+ */
+const char *same_server_differs(const struct same_server *same, char *const *inherited);
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hold: hold a lock for a person, without a command, until a time or until it is released.
+ *
+ * After rlock has ended, the token is only in a file of the user. Without the token the user can't
+ * release the lock, so no lease may last for hours before rlock has stored the token on the disk:
+ *
+ * 1. The server grants a lease of 30 s.
+ * 2. rlock stores the token. If that fails, or rlock is killed here, the lock is soon free again.
+ * 3. rlock renews the lease for the whole length of the hold; with --renew it forks a process that
+ *    renews the lease again and again.
+ */
+#include "cmd.h"
+
+#include "base/err.h"
+#include "options/units.h"
+#include "output/json.h"
+#include "output/outbuf.h"
+#include "output/show.h"
+#include "output/wall_time.h"
+#include "session/session.h"
+#include "supervise/renew_daemon.h"
+#include "wire/url.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct hold_verb {
+    struct session session;
+    struct credentials credentials;
+    struct bound_process nobody; /* the renew daemon is bound to no process */
+    struct renew_daemon_log log;
+    struct renew_daemon daemon; /* with --renew: the process that renews the lease */
+    struct rlock_grant grant;
+    int64_t granted_at_ms;
+    struct hold hold; /* what rlock stores about the new hold */
+};
+
+/* ---- what rlock tells the user ---- */
+
+/* Append a word so that a shell reads it as this word. */
+static void add_shell_word(struct outbuf *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_.:/@%+=,-";
+    const char *at;
+
+    if (*word != '\0' && strspn(word, plain) == strlen(word)) {
+        outbuf_add(out, " %s", word);
+        return;
+    }
+    outbuf_add(out, " '");
+    for (at = word; *at != '\0'; at++)
+        outbuf_add(out, *at == '\'' ? "'\\''" : "%c", *at);
+    outbuf_add(out, "'");
+}
+
+/*
+ * Write the command that ends the hold of these keys: with -u, if only the command line names the
+ * server.
+ */
+static void add_release(struct outbuf *out, const struct hold_verb *h, const char *const *keys,
+                        size_t n_keys)
+{
+    const struct options *options = h->session.options;
+    size_t i;
+
+    outbuf_add(out, "rlock release");
+    for (i = 0; options->url_from == FROM_COMMAND_LINE && i < h->credentials.n_urls; i++) {
+        char *url = strdup(h->credentials.url[i]);
+
+        if (url == NULL) {
+            outbuf_fail(out);
+            return;
+        }
+        url_remove_password(url);
+        outbuf_add(out, " -u");
+        add_shell_word(out, url);
+        free(url);
+    }
+    for (i = 0; i < n_keys; i++) {
+        outbuf_add(out, " -k");
+        add_shell_word(out, keys[i]);
+    }
+}
+
+/* Append a line whose value has bytes of keys, which the terminal must not act on. */
+static void add_line(struct outbuf *out, const char *name, const char *value)
+{
+    char *shown = show_key(value);
+
+    if (shown == NULL)
+        outbuf_fail(out);
+    else
+        outbuf_add(out, "    %-8s %s\n", name, shown);
+    free(shown);
+}
+
+static void put_text(struct outbuf *out, const struct hold_verb *h)
+{
+    const struct session *session = &h->session;
+    struct outbuf release = {.text = NULL};
+    char until[WALL_TIME_BYTES];
+    char left[UNITS_TEXT_BYTES];
+    char *key = show_key(session->report.key);
+
+    wall_time_local(until, h->hold.until_ms);
+    units_text(left, session->hold_ms);
+    outbuf_add(out, "%s: held by you\n", key != NULL ? key : "");
+    if (key == NULL)
+        outbuf_fail(out);
+    free(key);
+    if (session->options->mode == RLOCK_SLOTS)
+        outbuf_add(out, "    slot     %" PRId64 "\n", h->grant.slot);
+    outbuf_add(out, "    until    %s, for %s\n", until, left);
+    if (session->options->renews)
+        outbuf_add(out, "    renewed  by process %d\n", (int)h->daemon.pid);
+    add_release(&release, h, session->options->keys, session->options->n_keys);
+    add_line(out, "to end", outbuf_text(&release));
+    if (release.has_failed)
+        outbuf_fail(out);
+    outbuf_fini(&release);
+}
+
+static void put_json(struct outbuf *out, const struct hold_verb *h)
+{
+    const struct session *session = &h->session;
+    char text[512];
+    struct json json;
+
+    json_begin(&json, text, sizeof text);
+    json_time(&json, "until", h->hold.until_ms);
+    json_number(&json, "left_ms", h->hold.until_ms - wall_time_now_ms());
+    json_unsigned(&json, "fence", h->grant.fence);
+    if (session->options->mode == RLOCK_SLOTS)
+        json_number(&json, "slot", h->grant.slot);
+    if (session->options->renews)
+        json_number(&json, "renewed_by", h->daemon.pid);
+    json_end(&json);
+    outbuf_add(out, "%s", text);
+}
+
+static enum exit_reason print_hold(const struct hold_verb *h)
+{
+    struct outbuf out = {.text = NULL};
+    enum exit_reason reason = REASON_GRANTED;
+
+    if (h->session.options->json)
+        put_json(&out, h);
+    else
+        put_text(&out, h);
+    if (out.has_failed)
+        reason = report_fault(&h->session.report, REASON_SYSTEM, "no memory", 0);
+    else if (!report_result(outbuf_text(&out)))
+        reason = report_fault(&h->session.report, REASON_SYSTEM, "can't write to standard output",
+                              errno);
+    outbuf_fini(&out);
+    return reason;
+}
+
+/* ---- checking holds that the user has taken before ---- */
+
+/* Report that the user already holds this key: the stored token holds it. */
+static enum exit_reason report_held(const struct hold_verb *h, size_t key)
+{
+    const struct options *options = h->session.options;
+    struct outbuf hint = {.text = NULL};
+    char until[WALL_TIME_BYTES];
+    char name[128] = "it";
+    char why[WALL_TIME_BYTES + sizeof name + 64];
+
+    if (options->n_keys > 1)
+        err_escape(name, sizeof name, options->keys[key]);
+    wall_time_local(until, h->session.holds.hold[key].until_ms);
+    snprintf(why, sizeof why, "you hold %s already, until %s", name, until);
+    outbuf_add(&hint, "to end that hold: ");
+    add_release(&hint, h, &options->keys[key], 1);
+    report_say(&h->session.report, REPORT_NOTICE,
+               (struct message){.what = EVENT_BUSY, .why = why, .hint = outbuf_text(&hint)});
+    outbuf_fini(&hint);
+    return REASON_BUSY;
+}
+
+/*
+ * Ask the server whether the stored token still holds this key. The request is a renewal for the
+ * shortest TTL, because a renewal never makes a lease shorter: so the hold ends when it did before.
+ * A file whose token holds nothing is stale, and the new hold's file will replace it.
+ */
+static enum exit_reason check_key(struct hold_verb *h, size_t key)
+{
+    struct session *session = &h->session;
+    const struct hold *hold = &session->holds.hold[key];
+    struct rlock_error err = {.status = RLOCK_OK};
+    char why[HOLD_OVER_BYTES];
+    int64_t expires_ms;
+    enum exit_reason reason =
+        session_adopt(session, &h->credentials, hold->token, &session->options->keys[key], 1);
+    enum rlock_status st;
+
+    if (reason != REASON_GRANTED)
+        return reason;
+    st = rlock_renew(session->lock, RLOCK_TTL_MIN_MS, session_deadline(session), &expires_ms, &err);
+    if (st == RLOCK_OK)
+        return report_held(h, key);
+    if (st != RLOCK_LOST && st != RLOCK_GONE && st != RLOCK_RELEASED)
+        return session_fault(session, &err);
+    session_hold_over_text(why, hold);
+    report_say(&session->report, REPORT_NOTICE,
+               (struct message){.what = EVENT_WARNING, .why = why});
+    return REASON_GRANTED;
+}
+
+/*
+ * Check the user's holds of the keys. check_key() opens the session's handle for the token of an
+ * older hold, so check_held() then opens the handle anew, for the lease of the new hold.
+ */
+static enum exit_reason check_held(struct hold_verb *h)
+{
+    struct session *session = &h->session;
+    const struct options *options = session->options;
+    enum exit_reason reason = REASON_GRANTED;
+    size_t i;
+
+    for (i = 0; reason == REASON_GRANTED && i < options->n_keys; i++)
+        if (session->holds.hold[i].token[0] != '\0')
+            reason = check_key(h, i);
+    if (reason == REASON_GRANTED && session->holds.n > 0)
+        reason = session_adopt(session, &h->credentials, NULL, options->keys, options->n_keys);
+    return reason;
+}
+
+/* ---- taking and storing the new hold ---- */
+
+static enum exit_reason store(struct hold_verb *h)
+{
+    int failed;
+
+    h->hold = (struct hold){.until_ms = wall_time_now_ms() + h->session.hold_ms,
+                            .length_ms = h->session.hold_ms,
+                            .has_renewer = h->session.options->renews != 0};
+    snprintf(h->hold.token, sizeof h->hold.token, "%s", h->grant.token);
+    failed = holds_write(&h->session.holds, &h->hold);
+    return failed == 0
+               ? REASON_GRANTED
+               : report_fault(&h->session.report, REASON_SYSTEM,
+                              "the token could not be stored, so the lock is given back", failed);
+}
+
+static enum exit_reason extend_and_print(struct hold_verb *h)
+{
+    struct session *session = &h->session;
+    struct rlock_error err = {.status = RLOCK_OK};
+    int64_t expires_ms;
+    enum exit_reason reason = session_adopt(session, &h->credentials, h->hold.token,
+                                            session->options->keys, session->options->n_keys);
+    enum rlock_status st;
+
+    if (reason != REASON_GRANTED)
+        return reason;
+    st = rlock_renew(session->lock, session->hold_ms, session_deadline(session), &expires_ms, &err);
+    if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED)
+        return report_fault(&session->report, REASON_LOST, err.text, 0);
+    return st == RLOCK_OK ? print_hold(h) : session_fault(session, &err);
+}
+
+static enum exit_reason print_and_stay(struct hold_verb *h)
+{
+    struct session *session = &h->session;
+    int failed = renew_daemon_start(&h->daemon, session, &h->grant, &h->nobody, &h->log,
+                                    h->granted_at_ms + session->hold_ms);
+    enum exit_reason reason;
+
+    if (failed)
+        return report_fault(&session->report, REASON_SYSTEM,
+                            "the process that renews the lock could not be started", failed);
+    reason = print_hold(h);
+    if (reason == REASON_GRANTED && !renew_daemon_begin(&h->daemon))
+        reason = report_fault(&session->report, REASON_SYSTEM,
+                              "the process that renews the lock was killed", 0);
+    if (reason != REASON_GRANTED)
+        renew_daemon_cancel(&h->daemon);
+    else
+        session_disown(session);
+    return reason;
+}
+
+static enum exit_reason store_and_hold(struct hold_verb *h)
+{
+    enum exit_reason reason = store(h);
+
+    if (reason == REASON_GRANTED) {
+        progress_say_granted(&h->session.progress, h->grant.fence);
+        reason = h->session.options->renews ? print_and_stay(h) : extend_and_print(h);
+    }
+    if (reason != REASON_GRANTED)
+        holds_remove(&h->session.holds, h->grant.token);
+    return reason;
+}
+
+static enum exit_reason take(struct hold_verb *h)
+{
+    enum exit_reason reason;
+
+    if (h->grant.has_parent)
+        reason = report_fault(&h->session.report, REASON_USAGE,
+                              "the token in RLOCK_TOKEN holds this key already", 0);
+    else
+        reason = store_and_hold(h);
+    if (reason != REASON_GRANTED)
+        session_give_back(&h->session);
+    return reason;
+}
+
+static enum exit_reason open_session(struct hold_verb *h)
+{
+    struct session *session = &h->session;
+    struct rlock_error err = {.status = RLOCK_OK};
+    enum exit_reason reason = session_open_signals(session);
+
+    session_set_person(session, session->options->hold_ms, session->options->renews != 0);
+    if (reason == REASON_GRANTED)
+        reason = renew_daemon_open_log(&h->log, session);
+    if (reason == REASON_GRANTED &&
+        credentials_read(&h->credentials, session->options, &err) != RLOCK_OK)
+        reason = session_fault(session, &err);
+    if (reason == REASON_GRANTED && !session->options->renews && h->credentials.n_urls == 1 &&
+        strcmp(h->credentials.url[0], OPTIONS_LOCAL_URL) == 0)
+        reason = report_fault(&session->report, REASON_USAGE,
+                              "local: the private server ends with the last rlock that uses it, "
+                              "and the lock with the server: give --renew, so that a process "
+                              "keeps the server running",
+                              0);
+    if (reason == REASON_GRANTED)
+        reason = session_read_holds(session, &h->credentials, true);
+    return reason == REASON_GRANTED ? session_open_with(session, NULL, &h->credentials) : reason;
+}
+
+int cmd_hold(const struct options *options)
+{
+    struct hold_verb h = {.nobody = {.fd = -1}, .log = {.to = REPORT_TO_LOG, .fd = -1}};
+    enum exit_reason reason;
+
+    session_init(&h.session, options);
+    reason = open_session(&h);
+    if (reason == REASON_GRANTED)
+        reason = check_held(&h);
+    if (reason == REASON_GRANTED)
+        reason = session_acquire(&h.session, NULL, &h.grant, &h.granted_at_ms);
+    if (reason == REASON_GRANTED)
+        reason = take(&h);
+    if (h.log.fd >= 0)
+        close(h.log.fd);
+    session_close(&h.session);
+    credentials_fini(&h.credentials);
+    if (reason == REASON_INTERRUPTED)
+        signals_yield(h.session.interrupted_by);
+    return session_status(&h.session, reason);
+}

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * history: reads what the servers have noted about the holds of a lock.
+ *
+ * The server's list has an entry for each grant, end and break (see lib/lua/shared/history.lua).
+ * This file joins the entries of one hold by the token in them. In a quorum each member has a list
+ * of its own; two members tell of the same hold if their entries have the same token and the same
+ * fence.
+ */
+#include "ops/history.h"
+
+#include "base/err.h"
+#include "lock/holder_info.h"
+#include "lock/keys.h"
+#include "lock/scripts.h"
+#include "ops/inspect.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENTRIES_PER_PAGE \
+    "50" /* a reply has up to 64 elements: 6 for the lock, one for each entry */
+#define FIRST_ENTRY 6
+#define ID_BYTES 13      /* the first 12 digits of a token, and a NUL */
+#define SCAN_COUNT "400" /* this many keys cost the server 0.1 ms */
+
+/* A hold, as the entries that were read so far tell it. */
+struct noted_hold {
+    struct rlock_hold hold;
+    char id[ID_BYTES];
+    bool is_open;     /* no entry has told its end yet */
+    bool is_shared;   /* others may hold the lock at the same time */
+    unsigned members; /* one bit for each member that knows the hold */
+};
+
+/* The holds of one lock, in the order of their grants. */
+struct noted_list {
+    struct noted_hold *noted;
+    size_t n;
+    size_t room;
+};
+
+/* The state of a lock on one server, from the first page of history.lua. */
+struct lock_state {
+    int64_t now_ms;
+    uint64_t fence;
+    int64_t fence_left_ms;
+    char *holders; /* on the heap: starts of the holders' tokens, with commas between; "*": the
+                      newest grant holds the lock, whatever its token is */
+};
+
+static enum rlock_status unexpected(struct rlock_error *err)
+{
+    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
+}
+
+/* ---- joining the entries of one member into holds ---- */
+
+/* Returns a new hold at the end of the list; NULL: no memory. */
+static struct noted_hold *append(struct noted_list *list, const char *id)
+{
+    size_t room = list->room > 0 ? list->room * 2 : 16;
+    struct noted_hold *noted = list->noted;
+
+    if (list->n == list->room) {
+        noted = realloc(noted, room * sizeof *noted);
+        if (noted == NULL)
+            return NULL;
+        list->noted = noted;
+        list->room = room;
+    }
+    noted = &list->noted[list->n++];
+    *noted = (struct noted_hold){.hold = {.holder = {.slot = -1, .renewed_ms = -1},
+                                          .waited_ms = -1,
+                                          .held_ms = -1,
+                                          .renewals = -1,
+                                          .status = -1}};
+    snprintf(noted->id, sizeof noted->id, "%s", id);
+    return noted;
+}
+
+/*
+ * Returns the newest hold of the token `id` ("": of any token), with `is_open` only one without an
+ * end; NULL: the list has none.
+ */
+static struct noted_hold *find(const struct noted_list *list, const char *id, bool is_open)
+{
+    size_t i;
+
+    for (i = list->n; i > 0; i--)
+        if ((*id == '\0' || strcmp(list->noted[i - 1].id, id) == 0) &&
+            (list->noted[i - 1].is_open || !is_open))
+            return &list->noted[i - 1];
+    return NULL;
+}
+
+/* The words of an entry that holder_info_parse() doesn't read. */
+struct words {
+    char ids[1300];
+    uint64_t fence;
+    int64_t waited_ms;
+    int64_t held_ms;
+    int64_t renewals;
+    int64_t status;
+    char reason[sizeof((struct rlock_hold *)NULL)->reason];
+    bool is_missing;
+    bool has_by;
+    bool is_shared;
+};
+
+static void read_words(const char *text, struct words *words)
+{
+    memset(words, 0, sizeof *words);
+    holder_info_word(text, "token", words->ids, sizeof words->ids);
+    holder_info_word(text, "reason", words->reason, sizeof words->reason);
+    words->fence = (uint64_t)holder_info_number(text, "fence", 0);
+    words->waited_ms = holder_info_number(text, "waited", -1);
+    words->held_ms = holder_info_number(text, "held", -1);
+    words->renewals = holder_info_number(text, "renewals", -1);
+    words->status = holder_info_number(text, "status", -1);
+    words->is_missing = holder_info_has(text, "missing", "1");
+    words->has_by = holder_info_has(text, "by", "1");
+    words->is_shared = holder_info_has(text, "shared", "1");
+}
+
+/*
+ * If the token holds the lock already, this grant replaces the earlier one: the owner has asked
+ * again because the reply was lost, or a quorum has chosen a greater fence.
+ */
+static enum rlock_status add_grant(struct noted_list *list, const char *text,
+                                   const struct words *words)
+{
+    struct noted_hold *noted = find(list, words->ids, true);
+
+    if (noted == NULL)
+        noted = append(list, words->ids);
+    if (noted == NULL)
+        return RLOCK_E_MEMORY;
+    noted->is_open = true;
+    noted->is_shared = words->is_shared;
+    noted->hold.fence = words->fence;
+    noted->hold.waited_ms = words->waited_ms;
+    holder_info_parse(text, &noted->hold.holder);
+    return RLOCK_OK;
+}
+
+/* Parses who has released or broken a lock: by.text becomes "root@vm, pid 123: LABEL". */
+static void parse_by(const char *text, struct rlock_party *by)
+{
+    holder_info_parse(text, by);
+    holder_info_put_user(by->text, sizeof by->text, by);
+}
+
+static bool is_same_fence(uint64_t one, uint64_t other)
+{
+    return one == other || one == 0 || other == 0;
+}
+
+/*
+ * Notes the end of a hold. If an owner got no reply to its release, it has sent the release again,
+ * and the second entry changes nothing. If the server has removed the entry of the grant, adds a
+ * hold of which only the end is known.
+ */
+static enum rlock_status add_end(struct noted_list *list, int64_t at_ms, const char *text,
+                                 const struct words *words)
+{
+    struct noted_hold *noted = find(list, words->ids, false);
+
+    if (noted != NULL && !is_same_fence(noted->hold.fence, words->fence))
+        noted = NULL;
+    if (noted != NULL && !noted->is_open)
+        return RLOCK_OK;
+    if (noted == NULL)
+        noted = append(list, words->ids);
+    if (noted == NULL)
+        return RLOCK_E_MEMORY;
+    noted->is_open = false;
+    noted->hold.end = words->is_missing ? RLOCK_HOLD_LOST
+                      : words->has_by   ? RLOCK_HOLD_RELEASED
+                                        : RLOCK_HOLD_ENDED;
+    if (noted->hold.fence == 0)
+        noted->hold.fence = words->fence;
+    noted->hold.ended_ms = noted->hold.alive_ms = at_ms;
+    noted->hold.held_ms = words->held_ms;
+    noted->hold.renewals = words->renewals;
+    noted->hold.status = (int)words->status;
+    memcpy(noted->hold.reason, words->reason, sizeof words->reason);
+    if (words->has_by)
+        parse_by(text, &noted->hold.by);
+    return RLOCK_OK;
+}
+
+static enum rlock_status add_break(struct noted_list *list, int64_t at_ms, const char *text,
+                                   struct words *words)
+{
+    char *ids = words->ids;
+    char *id;
+
+    while ((id = strsep(&ids, ",")) != NULL) {
+        struct noted_hold *noted = find(list, id, true);
+
+        if (noted == NULL)
+            noted = append(list, id);
+        if (noted == NULL)
+            return RLOCK_E_MEMORY;
+        noted->is_open = false;
+        noted->hold.end = RLOCK_HOLD_BROKEN;
+        noted->hold.ended_ms = noted->hold.alive_ms = at_ms;
+        parse_by(text, &noted->hold.by);
+    }
+    return RLOCK_OK;
+}
+
+/* Adds an entry, "MS FIELD WORDS". Skips one that this version of rlock doesn't know. */
+static enum rlock_status add_entry(struct noted_list *list, const char *entry,
+                                   struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_OK;
+    struct words words;
+    char *field;
+    int64_t at_ms = strtoll(entry, &field, 10);
+    const char *text = *field == ' ' ? strchr(field + 1, ' ') : NULL;
+
+    if (text == NULL)
+        return unexpected(err);
+    text++;
+    read_words(text, &words);
+    if (strncmp(field, " grant ", 7) == 0)
+        st = add_grant(list, text, &words);
+    else if (strncmp(field, " end ", 5) == 0)
+        st = add_end(list, at_ms, text, &words);
+    else if (strncmp(field, " break ", 7) == 0)
+        st = add_break(list, at_ms, text, &words);
+    return st == RLOCK_OK ? st : err_set(err, st, 0, "no memory");
+}
+
+/* ---- finding out how holds without an end ended ---- */
+
+/* Does the token of `noted` hold the lock now? `noted->id` has the first digits of the token. */
+static bool is_holding(const struct lock_state *state, const struct noted_hold *noted,
+                       bool is_newest)
+{
+    const char *at = strstr(state->holders, noted->id);
+
+    if (strcmp(state->holders, "*") == 0)
+        return is_newest;
+    return at != NULL && strlen(noted->id) == ID_BYTES - 1;
+}
+
+/*
+ * Returns when the server executed the last renewal of this hold, or else its grant. Each grant and
+ * each renewal sets the expiry of the last fence anew, so the time until the fence expires tells
+ * when that was. Once the server has granted the lock again, or has forgotten the fence, the last
+ * renewal isn't known: then returns the time of the grant.
+ */
+static int64_t last_renewal_ms(const struct lock_state *state, const struct rlock_hold *hold)
+{
+    int64_t ttl_ms = hold->holder.ttl_ms;
+    int64_t at_ms = state->now_ms + state->fence_left_ms - keys_fence_life_ms(ttl_ms);
+
+    return state->fence == hold->fence && state->fence_left_ms > 0 && at_ms <= state->now_ms &&
+                   at_ms > hold->holder.since_ms
+               ? at_ms
+               : hold->holder.since_ms;
+}
+
+/*
+ * For each hold without an end, finds out whether the hold lasts, or between which two times it
+ * ended: after its last known renewal, and before the next grant of an exclusive lock, or before
+ * the end of the lease that was granted or renewed last.
+ */
+static void close_open(struct noted_list *list, const struct lock_state *state)
+{
+    int64_t next_ms = state->now_ms;
+    bool is_newest = true;
+    size_t i;
+
+    for (i = list->n; i > 0; i--) {
+        struct noted_hold *noted = &list->noted[i - 1];
+        struct rlock_hold *hold = &noted->hold;
+
+        if (noted->is_open && is_holding(state, noted, is_newest)) {
+            hold->end = RLOCK_HOLD_NOW;
+            hold->held_ms = state->now_ms - hold->holder.since_ms;
+        } else if (noted->is_open) {
+            bool is_last = state->fence == hold->fence && state->fence_left_ms > 0;
+
+            hold->end = RLOCK_HOLD_VANISHED;
+            hold->alive_ms = last_renewal_ms(state, hold);
+            hold->ended_ms = noted->is_shared ? state->now_ms : next_ms;
+            if (is_last && hold->alive_ms + hold->holder.ttl_ms < hold->ended_ms)
+                hold->ended_ms = hold->alive_ms + hold->holder.ttl_ms;
+        }
+        if (hold->holder.since_ms > 0) {
+            next_ms = hold->holder.since_ms;
+            is_newest = false;
+        }
+        if (hold->held_ms < 0 && hold->end != RLOCK_HOLD_VANISHED && hold->holder.since_ms > 0)
+            hold->held_ms = hold->ended_ms - hold->holder.since_ms;
+    }
+}
+
+/* ---- reading the history of one member ---- */
+
+static const char *text_at(const struct resp_value *reply, size_t i)
+{
+    size_t n;
+
+    return resp_string(resp_array_at(reply, i), &n);
+}
+
+static bool is_page(const struct resp_value *reply)
+{
+    return resp_array_count(reply) >= FIRST_ENTRY && resp_is_int(resp_array_at(reply, 0)) &&
+           text_at(reply, 1) != NULL && text_at(reply, 2) != NULL && text_at(reply, 3) != NULL &&
+           resp_is_int(resp_array_at(reply, 4)) && text_at(reply, 5) != NULL;
+}
+
+static enum rlock_status read_state(const struct resp_value *reply, struct lock_state *state,
+                                    struct rlock_error *err)
+{
+    state->now_ms = resp_int(resp_array_at(reply, 0));
+    state->fence = strtoull(text_at(reply, 3), NULL, 10);
+    state->fence_left_ms = resp_int(resp_array_at(reply, 4));
+    free(state->holders);
+    state->holders = strdup(text_at(reply, 5));
+    return state->holders != NULL ? RLOCK_OK : err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+}
+
+/* Reads all entries of one server. `one` is a quorum of this server alone. */
+static enum rlock_status read_member(struct quorum *one, const struct lock_keys *keys,
+                                     struct rlock_deadline deadline, struct noted_list *list,
+                                     struct lock_state *state, struct rlock_error *err)
+{
+    const struct resp_value *reply = NULL;
+    enum rlock_status st = RLOCK_OK;
+    struct request request;
+    char start[48] = "-";
+    size_t i;
+
+    while (st == RLOCK_OK && *start != '\0') {
+        script_request(&request, SCRIPT_HISTORY, KEYS_SENT);
+        keys_add(keys, &request);
+        request_add(&request, start);
+        request_add(&request, ENTRIES_PER_PAGE);
+        st = quorum_ask(one, &request, deadline, &reply, err);
+        if (st == RLOCK_OK && (!is_page(reply) || strlen(text_at(reply, 1)) >= sizeof start))
+            return unexpected(err);
+        if (st == RLOCK_OK && *text_at(reply, 2) != '\0')
+            return err_set(err, RLOCK_E_REFUSED, 0, "history: %.250s", text_at(reply, 2));
+        if (st == RLOCK_OK)
+            st = read_state(reply, state, err);
+        for (i = FIRST_ENTRY; st == RLOCK_OK && i < resp_array_count(reply); i++)
+            st = text_at(reply, i) != NULL ? add_entry(list, text_at(reply, i), err)
+                                           : unexpected(err);
+        if (st == RLOCK_OK)
+            snprintf(start, sizeof start, "%s", text_at(reply, 1));
+    }
+    if (st == RLOCK_OK)
+        close_open(list, state);
+    return st;
+}
+
+/* ---- joining the holds of all members of a quorum ---- */
+
+/* Ranks the ends of a hold: if two members tell different ends, join() takes the higher one. */
+static int rank_of(enum rlock_hold_end end)
+{
+    static const int ranks[] = {
+        [RLOCK_HOLD_NOW] = 1,    [RLOCK_HOLD_ENDED] = 3, [RLOCK_HOLD_RELEASED] = 3,
+        [RLOCK_HOLD_BROKEN] = 4, [RLOCK_HOLD_LOST] = 2,  [RLOCK_HOLD_VANISHED] = 0,
+    };
+
+    return ranks[end];
+}
+
+/* Merges `other`, which another member tells of the same hold, into `noted`. */
+static void join(struct noted_hold *noted, const struct noted_hold *other)
+{
+    struct rlock_hold *hold = &noted->hold;
+    struct rlock_hold kept = *hold;
+
+    if (rank_of(other->hold.end) > rank_of(hold->end))
+        *hold = other->hold;
+    if (hold->holder.since_ms == 0)
+        hold->holder = kept.holder.since_ms != 0 ? kept.holder : other->hold.holder;
+    if (hold->waited_ms < 0)
+        hold->waited_ms = kept.waited_ms >= 0 ? kept.waited_ms : other->hold.waited_ms;
+    if (hold->end == RLOCK_HOLD_VANISHED && other->hold.alive_ms > hold->alive_ms)
+        hold->alive_ms = other->hold.alive_ms;
+    if (hold->end == RLOCK_HOLD_VANISHED && other->hold.ended_ms > hold->ended_ms)
+        hold->ended_ms = other->hold.ended_ms;
+    noted->members |= other->members;
+}
+
+static enum rlock_status merge(struct noted_list *all, const struct noted_list *list, size_t member,
+                               struct rlock_error *err)
+{
+    struct noted_hold *into;
+    struct noted_hold other;
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < list->n; i++) {
+        other = list->noted[i];
+        other.members = 1U << member;
+        into = NULL;
+        for (j = 0; j < all->n && into == NULL; j++)
+            if (strcmp(all->noted[j].id, other.id) == 0 &&
+                (all->noted[j].members & other.members) == 0 &&
+                is_same_fence(all->noted[j].hold.fence, other.hold.fence))
+                into = &all->noted[j];
+        if (into != NULL) {
+            join(into, &other);
+            continue;
+        }
+        into = append(all, other.id);
+        if (into == NULL)
+            return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+        *into = other;
+    }
+    return RLOCK_OK;
+}
+
+static int64_t began_ms(const struct rlock_hold *hold)
+{
+    if (hold->holder.since_ms > 0)
+        return hold->holder.since_ms;
+    return hold->ended_ms - (hold->held_ms > 0 ? hold->held_ms : 0);
+}
+
+static int by_begin(const void *one, const void *other)
+{
+    int64_t a = began_ms(&((const struct noted_hold *)one)->hold);
+    int64_t b = began_ms(&((const struct noted_hold *)other)->hold);
+
+    return (a > b) - (a < b);
+}
+
+/* Passes to the visitor, oldest first, each hold that lasts now or ended at `from_ms` or later. */
+static void show(struct noted_list *all, const char *key, size_t n_members, int64_t from_ms,
+                 const struct rlock_history_visitor *visitor)
+{
+    size_t i;
+
+    if (all->n > 0)
+        qsort(all->noted, all->n, sizeof *all->noted, by_begin);
+    for (i = 0; i < all->n; i++) {
+        struct rlock_hold *hold = &all->noted[i].hold;
+
+        hold->key = key;
+        hold->n_members = n_members;
+        hold->n_alike = (size_t)__builtin_popcount(all->noted[i].members);
+        if (hold->end == RLOCK_HOLD_NOW || hold->ended_ms >= from_ms)
+            visitor->on_hold(visitor->context, hold);
+    }
+}
+
+enum rlock_status history_read(struct quorum *quorum, const char *key, int64_t window_ms,
+                               struct rlock_deadline deadline,
+                               const struct rlock_history_visitor *visitor, struct rlock_error *err)
+{
+    struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX];
+    struct lock_state state = {.holders = NULL};
+    struct noted_list all = {.noted = NULL};
+    struct rlock_error fault = {.status = RLOCK_OK};
+    struct lock_keys keys;
+    enum rlock_status st = keys_init(&keys, key, NULL, err);
+    size_t n_read = 0;
+    size_t i;
+
+    for (i = 0; st == RLOCK_OK && i < quorum->members.n; i++) {
+        struct quorum one = quorum_alone(quorum, &quorum->members.member[i], pollfds);
+        struct noted_list list = {.noted = NULL};
+
+        st = read_member(&one, &keys, deadline, &list, &state, &fault);
+        member_set_outcome(&quorum->members.member[i], st, &fault);
+        if (st == RLOCK_OK)
+            st = merge(&all, &list, i, err);
+        else if (st != RLOCK_STOPPED)
+            st = RLOCK_OK;
+        n_read += quorum->members.member[i].state == RLOCK_OK;
+        free(list.noted);
+    }
+    if (st == RLOCK_OK)
+        st = n_read >= quorum->members.need ? members_check(&quorum->members, err)
+                                            : members_fault(&quorum->members, err);
+    if (st == RLOCK_OK)
+        show(&all, key, quorum->members.n, window_ms > 0 ? state.now_ms - window_ms : 0, visitor);
+    free(state.holders);
+    free(all.noted);
+    keys_fini(&keys);
+    return st;
+}
+
+/* ---- listing the locks that have a history ---- */
+
+struct search {
+    const char *pattern; /* a glob; NULL: all keys */
+    const struct rlock_history_visitor *visitor;
+};
+
+/* Passes the key of the lock with this history to the visitor, if the key matches the pattern. */
+static void show_key(const struct search *search, const char *history)
+{
+    char *key = keys_lock_of("history", history);
+
+    if (key != NULL && (search->pattern == NULL || fnmatch(search->pattern, key, 0) == 0))
+        search->visitor->on_key(search->visitor->context, key);
+    free(key);
+}
+
+/* Shows the keys in a text of histories.lua, "LENGTH:KEY" for each. */
+static enum rlock_status show_keys(const struct search *search, const char *text, size_t bytes,
+                                   struct rlock_error *err)
+{
+    const char *end = text + bytes;
+    char *history;
+    char *name;
+    size_t n;
+
+    for (; text < end; text = name + n) {
+        n = strtoul(text, &name, 10);
+        if (name == text || *name != ':' || n >= (size_t)(end - name))
+            return unexpected(err);
+        name++;
+        history = strndup(name, n);
+        if (history == NULL)
+            return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+        show_key(search, history);
+        free(history);
+    }
+    return RLOCK_OK;
+}
+
+static enum rlock_status search_server(struct quorum *one, const void *context,
+                                       struct rlock_deadline deadline, struct rlock_error *err)
+{
+    const struct resp_value *reply = NULL;
+    enum rlock_status st;
+    struct request request;
+    char cursor[32] = "0";
+    const char *next;
+    const char *found;
+    size_t bytes;
+
+    do {
+        script_request(&request, SCRIPT_HISTORIES, 0);
+        request_add(&request, cursor);
+        request_add(&request, SCAN_COUNT);
+        st = quorum_ask(one, &request, deadline, &reply, err);
+        if (st != RLOCK_OK)
+            return st;
+        next = text_at(reply, 0);
+        found = resp_string(resp_array_at(reply, 1), &bytes);
+        if (next == NULL || found == NULL || strlen(next) == 0 || strlen(next) >= sizeof cursor)
+            return unexpected(err);
+        memcpy(cursor, next, strlen(next) + 1);
+        st = show_keys(context, found, bytes, err);
+    } while (st == RLOCK_OK && strcmp(cursor, "0") != 0);
+    return st;
+}
+
+enum rlock_status history_keys(struct quorum *quorum, const char *pattern,
+                               struct rlock_deadline deadline,
+                               const struct rlock_history_visitor *visitor, struct rlock_error *err)
+{
+    const struct search search = {.pattern = pattern, .visitor = visitor};
+
+    return inspect_each_server(quorum, search_server, &search, deadline, err);
+}

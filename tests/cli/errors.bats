@@ -1,0 +1,288 @@
+#!/usr/bin/env bats
+# errors: what rlock says when it can't get a lock from the server: why, and what to do.
+
+load ../helpers/common
+load ../helpers/fake
+load ../helpers/pty
+
+setup() {
+    common_setup
+    unset REDISCLI_AUTH REDIS_URL "${!RLOCK_PASSWORD@}"
+    export RLOCK_URL=
+    n_fakes=0
+}
+
+# fake STEP...: starts a server that does these steps for each connection; sets FAKE_PORT.
+fake() {
+    local name=fake$((++n_fakes))
+    printf '%s\n' ACCEPT "$@" LOOP >"$DIR/$name.script"
+    start "$name" "$TOOLS/fakeredis" "$DIR/$name.script"
+    FAKE_PORT=$(ready_words "$DIR/$name.out")
+}
+
+# try OPTION...: runs rlock with the server that was started last.
+try() {
+    run --separate-stderr rlock -u "redis://${LOGIN:-}127.0.0.1:$FAKE_PORT" -k "$KEY" "$@" -- true
+}
+
+# ---- error replies ----
+
+@test "an error reply: rlock says what it means, then what to do, then the server's own words" {
+    local reply wanted sentence advice steps i
+    local in_script=' script: 0123456789abcdef0123456789abcdef01234567, on @user_script:12.'
+    while IFS='|' read -r reply wanted && read -r sentence && read -r advice; do
+        steps=()
+        for i in {1..200}; do # after CLUSTERDOWN rlock asks again on the same connection
+            steps+=(READ "SEND -$reply$in_script\\r\\n")
+        done
+        fake "${steps[@]}"
+        try -n --connect-timeout 1
+        assert_status "$wanted"
+        assert_eq "${stderr#*": 127.0.0.1:$FAKE_PORT: "}" \
+            "$sentence; $advice; the server says: $reply"
+    done <<'END'
+NOAUTH Authentication required.|77
+the server wants a password, and none was given
+name the file that has it with --password-file FILE, or set RLOCK_PASSWORD
+NOPERM User app has no permissions to run the 'eval' command|77
+the server, or its rules (ACL) for this user, forbid scripts
+take the lock without scripts: --scripts no; or allow the user EVAL and EVALSHA
+NOPERM User app has no permissions to run the 'set' command|77
+the server's rules (ACL) deny this user a command or a key that rlock needs
+rlock doctor -k KEY lists what is missing
+WRONGTYPE Operation against a key|77
+the key holds no lock, but a value of another type
+choose another key, or look at this one: redis-cli TYPE KEY
+READONLY You can't write against a read only replica.|69
+the server is a replica, which grants no locks
+name the primary with -u, or the Sentinels: -u redis+sentinel://HOST/SERVICE
+MASTERDOWN Link with MASTER is down|69
+the server is a replica, which grants no locks
+name the primary with -u, or the Sentinels: -u redis+sentinel://HOST/SERVICE
+LOADING Redis is loading the dataset in memory|69
+the server has just started, and is still loading its data
+wait for the server with -w DURATION
+BUSY Redis is busy running a script.|69
+the server is busy with a script that runs for too long
+end the script: redis-cli SCRIPT KILL
+OOM command not allowed when used memory > 'maxmemory'.|69
+the server's memory is full, so it accepts no writes
+raise the server's maxmemory, or delete keys
+MISCONF Redis is configured to save snapshots, but can't.|69
+the server can't save to its disk, so it accepts no writes
+look at the server's log and at its disk
+NOREPLICAS Not enough good replicas to write.|69
+the server has too few replicas (min-replicas-to-write), so it accepts no writes
+bring the server's replicas back
+CLUSTERDOWN The cluster is down|69
+no node of the Cluster serves this key now
+look at the Cluster: redis-cli --cluster check HOST:PORT
+CROSSSLOT Keys in request don't hash to the same slot|78
+these keys are in different hash slots of the Cluster
+give all keys the same text between braces, as in {job}:a and {job}:b
+ERR max number of clients reached|69
+the server has as many clients as it allows
+raise the server's maxclients, or wait with -w DURATION
+END
+}
+
+@test "a server in protected mode: the reason comes first, then whole sentences of the server" {
+    local rest='In this mode connections are only accepted from the loopback interface. If you want'
+    fake "SEND -DENIED Redis is running in protected mode because protected mode is enabled and no \
+password is set for the default user. $rest\\r\\n" STALL
+    try -n
+    assert_status 77
+    assert_match "$stderr" ': the server is in protected mode: it accepts connections from its own '
+    assert_match "$stderr" '; set a password on the server \(requirepass\), or run rlock on that'
+    assert_match "$stderr" 'says: DENIED [^.]* is set for the default user\.$'
+}
+
+@test "a refused password: rlock says that it is wrong, missing or needless, and never shows it" {
+    fake 'EXPECT AUTH' 'SEND -WRONGPASS invalid password sesame\r\n' STALL
+    LOGIN=:sesame@ try -n
+    assert_status 77
+    assert_match "$stderr" "the server refuses the user or the password; check the password "
+    assert_match "$stderr" 'says: WRONGPASS invalid password \*+$'
+    refute_match "$stderr" sesame
+    LOGIN=somebody@ try -n
+    assert_match "$stderr" 'a password, and none was given; name the file .* WRONGPASS'
+    fake 'EXPECT AUTH' 'SEND -ERR AUTH <password> called without any password configured\r\n' STALL
+    LOGIN=:sesame@ try -n
+    assert_match "$stderr" 'a password was given, but the server has none; leave the password out'
+    refute_match "$stderr" sesame
+}
+
+@test "an error reply in JSON: the server's own words have a member of their own" {
+    fake READ 'SEND -NOAUTH Authentication required.\r\n' STALL
+    try -n --json
+    assert_status 77
+    python3 -c '
+import json, sys
+event = json.loads(sys.argv[1])
+assert event["why"].endswith(": the server wants a password, and none was given"), event
+assert "--password-file" in event["hint"] and "says" not in event["hint"], event
+assert event["said"] == "the server says: NOAUTH Authentication required.", event' "$stderr"
+}
+
+@test "an error reply to a renewal: rlock writes the same sentence as for an acquire" {
+    redis_start
+    hold job -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT" -t "$(lease 6)"
+    redis_cli config set min-replicas-to-write 3
+    eventually 10 file_has "$DIR/job.err" 'renewal-failed: .*: the server has too few replicas'
+    redis_cli config set min-replicas-to-write 0
+    let_go job
+    refute_match "$(<"$DIR/job.err")" 'script: [0-9a-f]'
+}
+
+# ---- messages that the lock may stay taken ----
+
+STAYS='; the lock may stay taken until its ttl ends'
+
+@test "a server that speaks HTTP or SSH: rlock says so at once, without 'may stay taken'" {
+    fake READ 'SEND HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n' CLOSE
+    try -w 20
+    assert_status 69
+    assert_eq "${stderr#*": 127.0.0.1:$FAKE_PORT: "}" "no Redis server answers at this address; \
+check the host and the port of the URL (-u); the server says: HTTP/1.1 400 Bad Request"
+    fake 'SEND SSH-2.0-OpenSSH_9.2p1\r\n' STALL
+    try
+    assert_status 69
+    assert_match "$stderr" 'no Redis server answers .* says: SSH-2.0-OpenSSH_9.2p1$'
+}
+
+@test "a server that accepts and is mute: -n ends soon, without 'may stay taken'" {
+    local before
+    fake STALL
+    before=$(now_ms)
+    try -n -t 30 --connect-timeout 1
+    assert_status 69
+    assert_match "$stderr" "no answer in time$"
+    assert_between $(($(now_ms) - before)) 900 $((1900 + $(busy_ms 500))) 'ms until rlock ended'
+}
+
+@test "a server that spoke, and doesn't answer the acquire: the lock may stay taken" {
+    fake 'EXPECT AUTH' 'SEND +OK\r\n' READ STALL
+    LOGIN=:sesame@ try -n -t 3 --connect-timeout 1
+    assert_status 69
+    assert_match "$stderr" "no answer in time$STAYS$"
+}
+
+@test "one server given twice: 78, the lock is free, and rlock doesn't say that it may stay taken" {
+    redis_start
+    run -78 --separate-stderr rlock -u "redis://127.0.0.1:$REDIS_PORT" \
+        -u "redis://localhost:$REDIS_PORT" -u redis://127.0.0.1:1 -k "$KEY" -n -- true
+    assert_match "$stderr" 'are the same server: name each server once$'
+    assert_eq "$(redis_cli exists "$KEY")" 0
+}
+
+# ---- the first contact ----
+
+@test "a refusal, an unknown host and a replica end rlock -n at once" {
+    local url before
+    fake READ "SEND -READONLY You can't write against a read only replica.\\r\\n" STALL
+    for url in redis://127.0.0.1:1 redis://no-such-host.invalid "redis://127.0.0.1:$FAKE_PORT"; do
+        before=$(now_ms)
+        run -69 --separate-stderr rlock -u "$url" -k "$KEY" -n --connect-timeout 30 -- true
+        assert_between $(($(now_ms) - before)) 0 $((10000 + $(busy_ms 5000))) 'ms until rlock ended'
+    done
+}
+
+@test "off a terminal only -v says at once why rlock can't reach the server, how long it tries" {
+    start job "$RLOCK" -u redis://127.0.0.1:1 -k "$KEY" -v --connect-timeout 60 -- true
+    eventually 5 file_has "$DIR/job.err" \
+        ': server-unreachable: 127.0.0.1:1: connect: Connection refused; trying for 1m'
+    kill "$pid"
+    finish job
+    run -69 --separate-stderr rlock -u redis://127.0.0.1:1 -k "$KEY" --connect-timeout 2 -- true
+    assert_eq "${#stderr_lines[@]}" 1
+}
+
+@test "on a terminal rlock shows at once why it can't reach the server, and how long it tries" {
+    pty_start
+    pty_type '"$RLOCK" -u redis://127.0.0.1:1 -k job --connect-timeout 60 -- true'
+    pty_expect 5 'server unreachable, trying for [1m0-9]+s: 127.0.0.1:1: connect'
+    pty_key C-c
+    pty_prompt
+    pty_type '"$RLOCK" -u redis://127.0.0.1:1 -k job -n -- true'
+    pty_expect 5 'unreachable: 127.0.0.1:1: connect: Connection refused'
+    pty_prompt
+    refute_match "$(pty_screen | tail -n 3)" 'trying'
+    pty_end
+}
+
+@test "a server that accepts and is mute is shown after a second, with -v and on a terminal" {
+    fake STALL
+    start job "$RLOCK" -u "redis://127.0.0.1:$FAKE_PORT" -k "$KEY" -v -t 1h --connect-timeout 60 \
+        -- true
+    eventually 20 file_has "$DIR/job.err" \
+        ": server-unreachable: for [0-9]+s: 127.0.0.1:$FAKE_PORT: no answer yet; trying for "
+    kill "$pid"
+    finish job
+    refute_match "$stderr" 'server-back|waiting'
+    export FAKE_PORT
+    pty_start
+    pty_type '"$RLOCK" -u "redis://127.0.0.1:$FAKE_PORT" -k job -- true'
+    pty_expect 10 "server unreachable, trying for [0-9]s: 127.0.0.1:$FAKE_PORT: no"
+    pty_key C-c
+    pty_prompt
+    pty_end
+}
+
+@test "rlock -q -w says why it failed if the server stayed away, and nothing if the lock was held" {
+    redis_start
+    hold job -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT" -t 60
+    run -75 --separate-stderr rlock -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -q -w 0.3 -- true
+    assert_eq "$stderr" ''
+    start waiter "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -q -w 4 -- true
+    eventually 3 in_line 1
+    redis_crash
+    finish waiter
+    assert_status 75
+    assert_match "$stderr" "^rlock: $KEY: timeout: .*server unreachable for .*Connection refused"
+}
+in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
+
+@test "while no server answers, rlock doesn't say that the parent's lock is gone" {
+    RLOCK_TOKEN=0123456789abcdef0123456789abcdef RLOCK_KEY=$KEY run -69 --separate-stderr rlock \
+        -u redis://127.0.0.1:1 -k "$KEY" -w 3 --connect-timeout 1 -- true
+    refute_match "$stderr" 'no longer holds'
+}
+
+# ---- files with passwords ----
+
+# exposed MODE [OPTION...]: runs rlock with a password file, and with a configuration file that has
+# the password, both of this mode. Both runs' messages are in $DIR/said.
+exposed() {
+    local at=127.0.0.1:$REDIS_PORT
+    chmod "$1" "$DIR/password" "$DIR/config"
+    run -0 --separate-stderr rlock -u "redis://$at" --password-file "$DIR/password" -k "$KEY" \
+        "${@:2}" -- true
+    printf '%s\n' "$stderr" >"$DIR/said"
+    RLOCK_CONFIG=$DIR/config run -0 --separate-stderr rlock -k "$KEY" "${@:2}" -- true
+    printf '%s\n' "$stderr" >>"$DIR/said"
+}
+
+@test "a password in a file that others may read: rlock warns once, not with -q; doctor says weak" {
+    local mode
+    redis_start redis --requirepass sesame
+    echo sesame >"$DIR/password"
+    echo "url = redis://:sesame@127.0.0.1:$REDIS_PORT" >"$DIR/config"
+    for mode in 644 640 604 610; do
+        exposed "$mode"
+        assert_eq "$(grep -c "warning: $DIR/.* has a password, and others .* may read it: chmod" \
+            "$DIR/said")" 2 "warnings with mode $mode"
+    done
+    exposed 644 -q
+    assert_eq "$(tr -d '\n' <"$DIR/said")" '' 'messages with -q'
+    for mode in 600 400; do
+        exposed "$mode"
+        assert_eq "$(tr -d '\n' <"$DIR/said")" '' "messages with mode $mode"
+    done
+    run rlock doctor -u "redis://127.0.0.1:$REDIS_PORT" --password-file "$DIR/password"
+    assert_match "$output" "good +password: only its owner may read it in $DIR/password"
+    chmod 644 "$DIR/password" "$DIR/config"
+    run rlock doctor -u "redis://127.0.0.1:$REDIS_PORT" --password-file "$DIR/password"
+    assert_match "$output" "weak +password: others than the owner may read it in $DIR/pass.*; take"
+    RLOCK_CONFIG=$DIR/config run rlock doctor
+    assert_match "$output" "weak +password: others than the owner may read it in $DIR/config; take"
+}

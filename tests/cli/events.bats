@@ -1,0 +1,423 @@
+#!/usr/bin/env bats
+# events: what messages tell of a lock and of its end, as text for people and as JSON that
+# docs/messages.schema.json describes.
+
+load ../helpers/common
+load ../helpers/pty
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() {
+    common_setup
+    need python3
+    export RLOCK_URL=unix://$REDIS_SOCKET DIR
+}
+
+ME='[^ ]+@[^ ]+, pid [0-9]+'
+
+# told FILE PYTHON: prints the value of the Python expression for each message in FILE, which is the
+# object `o`.
+told() {
+    assert_valid "$1"
+    python3 -c 'import json, sys
+for line in open(sys.argv[1], encoding="utf-8"):
+    o = json.loads(line)
+    print(eval(" ".join(sys.argv[2].split())))' "$@"
+}
+
+# one STATUS ARG...: runs rlock --json for $KEY, which must end with STATUS. The messages are in
+# $DIR/said.
+one() {
+    local wanted=$1
+    shift
+    run "-$wanted" --separate-stderr rlock --json -k "$KEY" "$@"
+    printf '%s\n' "$stderr" >"$DIR/said"
+}
+
+in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
+
+# ---- who holds the lock, and since when ----
+
+@test "a busy lock: the message says for how long it has been held, and when it was renewed" {
+    hold job -k "$KEY" -t 1 --label nightly
+    eventually 10 renewed_later
+    assert_match "$stderr" "^rlock: $KEY: busy: held for [1-9][0-9]*s by sh of $ME \(nightly\); "
+    assert_match "$stderr" '; renewed [0-9]+s ago$'
+    one 75 -n -- true
+    assert_eq "$(told "$DIR/said" 'o["mode"], o["holder"]["command"], o["holder"]["label"],
+        o["holder"]["held_ms"] >= 1000, o["holder"]["since"] < o["holder"]["renewed_at"],
+        0 < o["left_ms"] <= 1000')" "('exclusive', 'sh', 'nightly', True, True, True)"
+    let_go job
+    assert_status 0
+}
+# renewed_later: true if the lock has been held for a second, and its lease renewed since the grant.
+renewed_later() {
+    run -75 --separate-stderr rlock -k "$KEY" -n -- true
+    [[ $stderr =~ 'held for '[1-9] && $stderr =~ renewed ]]
+}
+
+@test "the messages timeout, max-hold and superseded tell the wait, the limit, the newer waiter" {
+    redis_cli set "$KEY" other PX 60000
+    run -75 --separate-stderr rlock -k "$KEY" -w 0.3 -- true
+    assert_line "^rlock: $KEY: timeout: after 0\.[3-9]s: held by another program \(\"other\"\); "
+    one 75 -w 0.3 -- true
+    assert_eq "$(told "$DIR/said" '300 <= o["waited_ms"] < 10000, o["mode"]')" "(True, 'foreign')"
+    KEY+=:2
+    run -124 --separate-stderr rlock -k "$KEY" --max-hold 0.2 -- sleep 20
+    assert_match "$stderr" "rlock: $KEY: max-hold: the command ran for 0\.2s, the limit; sleep is "
+    one 124 --max-hold 0.2 -- sleep 20
+    assert_match "$(told "$DIR/said" 'o.get("limit_ms")')" 200
+    hold holder -k "$KEY"
+    start old "$RLOCK" -k "$KEY" --queue newest -- true
+    eventually 5 in_line 1
+    start json "$RLOCK" --json -k "$KEY" --queue newest -- true
+    finish old
+    assert_status 75
+    assert_line "^rlock: $KEY: superseded: after [0-9.]+s by a newer waiter: true of $(id -un)@"
+    start new "$RLOCK" -k "$KEY" --queue newest --label newest -- true
+    finish json
+    assert_status 75
+    assert_eq "$(told "$DIR/json.err" 'o["superseded_by"]["label"], o["superseded_by"]["pid"]')" \
+        "('newest', $(<"$DIR/pids/new"))"
+    let_go holder
+    finish new
+    assert_status 0
+}
+
+# ---- locks that nobody holds ----
+
+@test "a done mark, and a lock that --min-hold keeps: the message names no holder" {
+    rlock -k "$KEY" --once 1m --label job -- true
+    run -75 --separate-stderr rlock -k "$KEY" -n -- true
+    assert_line "busy: marked as done [0-9]s ago by true of $ME \(job\) \(--once\), for another"
+    one 75 -n -- true
+    assert_eq "$(told "$DIR/said" 'o["mode"], o["done_by"]["label"], "holder" in o')" \
+        "('done', 'job', False)"
+    KEY+=:2
+    rlock -k "$KEY" --min-hold 1m -- true
+    run -75 --separate-stderr rlock -k "$KEY" -w 0.1 -- true
+    assert_line "still taken by the --min-hold of true of $ME, which ended [0-9]s ago, for "
+    one 75 -n -- true
+    assert_eq "$(told "$DIR/said" 'o["mode"], o["last_holder"]["command"], "holder" in o')" \
+        "('rest', 'true', False)"
+    KEY+=:3
+    rlock -k "$KEY" --slots 1 --min-hold 1m -- true
+    one 75 -n --slots 1 -- true
+    assert_eq "$(told "$DIR/said" 'o["mode"], o["last_holder"]["slot"], "holder" in o')" \
+        "('rest', 0, False)"
+}
+
+@test "a lock that is kept for the next waiter: the message names that waiter, and no holder" {
+    redis_cli set "$KEY" "$(printf '1%.0s' {1..32}) v1 try=0 host=web1 pid=4 command=tar since=1" \
+        PX 60000
+    one 75 -n -- true
+    assert_eq "$(told "$DIR/said" 'o["mode"], o["next"]["host"], "holder" in o')" \
+        "('kept', 'web1', False)"
+    assert_match "$(told "$DIR/said" 'o["why"]')" '^kept for the next waiter, tar of .*web1, pid 4$'
+}
+
+@test "status says who has done the job, and whose --min-hold keeps the lock" {
+    rlock -k "$KEY" --once 1m --label job -- true
+    rlock -k "$KEY:2" --min-hold 1m -- true
+    run -75 rlock status -k "$KEY" -k "$KEY:2"
+    assert_match "$output" "done by +true of $ME \(job\)"$'\n'" +since "
+    assert_match "$output" "was held +true of $ME"$'\n'" +since "
+    refute_match "$output" '    holder '
+    run -75 rlock status --json -k "$KEY"
+    assert_match "$output" '"mode":"done",.*"done_by":\{"host":"[^"]+",.*"holders":\[\]'
+}
+
+# ask: type a `break` on the terminal, and wait for its question, which must match the regex.
+ask() {
+    pty_type '"$RLOCK" break -k "$KEY"'
+    pty_expect 5 "$1 \[y/N\] "
+}
+
+# answer TEXT STATUS: type the answer; `break` ends with STATUS.
+answer() {
+    pty_type "$1"
+    pty_prompt
+    pty_type 'echo "status $?."'
+    pty_expect 5 "status $2\."
+    pty_prompt
+}
+
+@test "break's question tells since when the lock is held, or what keeps a lock without a holder" {
+    pty_start
+    hold job -k "$KEY" -t 1
+    eventually 10 renewed_later
+    ask "held for [0-9]+s by sh of .*; renewed [0-9]+s ago: break it\?"
+    answer n 75
+    assert_match "$(pty_screen)" "busy: the lock was not broken: held for [0-9]+s by sh of "
+    let_go job
+    rlock -k "$KEY" --once 1m -- true
+    ask "marked as done [0-9]+s ago by true of .*, for another 5[0-9]s: remove the mark\?"
+    answer y 0
+    assert_match "$(pty_screen)" "broken: it was marked as done [0-9]+s ago by true of "
+    gone "$KEY"
+    rlock -k "$KEY" --min-hold 1m -- true
+    ask "still taken by the --min-hold of true of .*, for another 5[0-9]s: free it\?"
+    answer y 0
+    gone "$KEY"
+}
+
+# ---- a long wait, where there is no terminal ----
+
+@test "in cron and CI rlock reports a wait after 10 s, and its end; with -q neither" {
+    local up
+    hold holder -k "$KEY" -t 60 --label nightly
+    start waiter "$RLOCK" -k "$KEY" -- true
+    start quiet "$RLOCK" -q -k "$KEY" -- true
+    start json "$RLOCK" --json -k "$KEY" -- true
+    up="^rlock: $KEY: waiting: for [1-9][0-9]s, place [1-3]: held for [0-9]+s by sh of $ME"
+    never 1 file_has "$DIR/waiter.err" .
+    eventually 30 file_has "$DIR/waiter.err" "$up"
+    eventually 30 file_has "$DIR/json.err" '"event":"waiting"'
+    let_go holder
+    finish waiter
+    assert_status 0
+    assert_match "${stderr##*$'\n'}" "^rlock: $KEY: granted: after [1-4][0-9]s$"
+    finish json
+    assert_eq "$(told "$DIR/json.err" 'o["event"], o["level"], o["waited_ms"] >= 10000')" \
+        $'(\'waiting\', \'notice\', True)\n(\'granted\', \'notice\', True)'
+    finish quiet
+    assert_status 0
+    assert_eq "$stderr" ''
+}
+
+@test "--warn-wait: one message says how long rlock has waited and for whom; -q silences it" {
+    hold holder -k "$KEY" -t 60 --label nightly
+    start waiter "$RLOCK" --json -k "$KEY" --warn-wait 1 -- true
+    start quiet "$RLOCK" -q -k "$KEY" --warn-wait 1 -- true
+    start patient "$RLOCK" --json -k "$KEY" --warn-wait 1h -- true
+    eventually 10 file_has "$DIR/waiter.err" waiting-long
+    let_go holder
+    finish waiter
+    assert_status 0
+    assert_eq "$(told "$DIR/waiter.err" 'o["event"], o["level"], 1000 <= o["waited_ms"] < 10000,
+        o.get("place") in (1, 2, 3), o.get("holder", {}).get("label")')" \
+        $'(\'waiting-long\', \'notice\', True, True, \'nightly\')
+(\'granted\', \'notice\', True, False, None)'
+    finish quiet
+    assert_eq "$status$stderr" 0
+    finish patient
+    assert_eq "$status$stderr" 0
+}
+
+# ---- the end of a lock, and of its command ----
+
+WHEN='20[0-9-]{8}T[0-9:]{8}[+-][0-9:]{5}'
+
+@test "break --label: the former holder says who broke the lock, when, and what was done" {
+    local by
+    hold job -k "$KEY" -t 1
+    start breaker "$RLOCK" break -k "$KEY" --yes --label 'host web1 is dead'
+    by="root|$(id -un)@$(uname -n), pid $pid: host web1 is dead"
+    finish breaker
+    assert_status 0
+    finish job
+    assert_status 76
+    assert_match "${stderr%%$'\n'*}" \
+        "^rlock: $KEY: lost: the lock was broken by (${by#root|}); sh is being ended: \
+TERM at $WHEN, KILL"
+    assert_match "${stderr##*$'\n'}" "^rlock: $KEY: ended: sh: TERM at $WHEN, ended at [0-9:]{8}$"
+    # The note that tells the former holder of the break expires when the former lease would have
+    # ended.
+    eventually 5 wakes_nobody
+}
+wakes_nobody() { [[ -z $(redis_cli keys '*:rlock:wake:*') ]]; }
+
+@test "break: each holder of a lock with slots learns who broke it, as does a holder of acquire" {
+    local token
+    hold one --json -k "$KEY" -t 1 --slots 2
+    hold two -k "$KEY" -t 1 --slots 2
+    run -0 rlock break -q -k "$KEY" --yes --label x
+    finish two
+    assert_match "$stderr" 'lost: the lock was broken by [^;]*: x; '
+    finish one
+    printf '%s\n' "$stderr" >"$DIR/said"
+    assert_eq "$(told "$DIR/said" 'o["event"], o.get("cause"),
+        o.get("broken_by", {}).get("label"), o["command"], "term_at" in o, "ended_at" in o')" \
+        "('lost', 'broken', 'x', 'sh', True, False)
+('ended', None, None, 'sh', True, True)"
+    token=$(rlock acquire -k "$KEY:2")
+    run -0 rlock break -q -k "$KEY:2" --yes --label x
+    RLOCK_TOKEN=$token run -76 --separate-stderr rlock renew -k "$KEY:2"
+    assert_line 'not-yours: the lock was broken by .*: x$'
+    # Another owner gets the lock after the break: the former holder still says that it was broken.
+    hold three -k "$KEY" -t 1
+    start next "$RLOCK" -k "$KEY" -t 20 -- sleep 20
+    eventually 5 in_line 1
+    run -0 rlock break -q -k "$KEY" --yes --label y
+    finish three
+    assert_match "$stderr" 'lost: the lock was broken by [^;]*: y; '
+}
+
+@test "a lost lock: the messages have the time, the command, TERM, KILL and the end" {
+    hold stubborn -k "$KEY" -t 1
+    redis_cli set "$KEY" other XX PX 20000
+    finish stubborn
+    assert_match "${stderr%%$'\n'*}" "lost: the lock is held by another program .*; \
+sh is being ended: TERM at $WHEN, KILL at [0-9:]{8} unless it ends before$"
+    assert_match "${stderr##*$'\n'}" "ended: sh: TERM at $WHEN, ended at [0-9:]{8}$"
+    KEY+=:2
+    start stubborn "$RLOCK" --json -k "$KEY" -t 1 --kill-after 0.1 -- \
+        sh -c 'trap "" TERM; echo >"$DIR/trapped"; while :; do sleep 1; done'
+    eventually 5 test -e "$DIR/trapped"
+    redis_cli set "$KEY" other XX PX 20000
+    finish stubborn
+    printf '%s\n' "$stderr" >"$DIR/said"
+    assert_eq "$(told "$DIR/said" 'o["event"], o["level"], o.get("cause"),
+        o["term_at"] < o["kill_at"], o.get("ended_at", "9") >= o["kill_at"]')" \
+        "('lost', 'error', 'held', True, True)
+('ended', 'notice', None, True, True)"
+    KEY+=:3
+    hold ignorant -k "$KEY" -t 1 --on-lost ignore
+    redis_cli set "$KEY" other XX PX 20000
+    eventually 5 file_has "$DIR/ignorant.err" 'lost: the lock is held'
+    let_go ignorant
+    assert_line "at $WHEN: sh runs on \(--on-lost ignore\)$"
+}
+
+@test "if rlock is killed, its guard says when the command was ended" {
+    hold job --json -k "$KEY" -t 1
+    kill -KILL "$(<"$DIR/pids/job")"
+    finish job
+    eventually 5 test -s "$DIR/job.err"
+    assert_eq "$(told "$DIR/job.err" 'o["event"], o["cause"], o["command"],
+        o["kill_at"] <= o["ended_at"], o["pid"]')" \
+        "('lost', 'rlock-killed', 'sh', True, $(<"$DIR/pids/job"))"
+}
+
+@test "-q keeps the message of a lost lock, and leaves out when the command had ended" {
+    hold job -q -k "$KEY" -t 1
+    redis_cli set "$KEY" other XX PX 20000
+    finish job
+    assert_line "^rlock: $KEY: lost: "
+}
+
+# ---- every event ----
+
+# EVENTS_ELSEWHERE: the events that this file doesn't provoke. rlock writes no message if it is
+# `interrupted`. tests/fault/rights.bats provokes the other event, which only an rlock without the
+# rights of root can write.
+EVENTS_ELSEWHERE="can't be ended|interrupted"
+
+# keep STATUS ARG...: runs rlock -v --json for $KEY, which must end with STATUS, and adds its
+# messages to $DIR/all.
+keep() {
+    local wanted=$1
+    shift
+    run "-$wanted" --separate-stderr "$RLOCK" -v --json -k "$KEY" "$@"
+    printf '%s\n' "$stderr" >>"$DIR/all"
+}
+
+# keep_job NAME: waits for the rlock that `start NAME` started, and adds its messages to $DIR/all.
+keep_job() {
+    finish "$1" 30
+    printf '%s\n' "$stderr" >>"$DIR/all"
+}
+
+outcomes() {
+    keep 0 -t 1 -- sleep 0.6
+    keep 124 --max-hold 0.1 -- sleep 20
+    keep 126 -- "$DIR"
+    keep 127 -- "$DIR/none"
+    keep 69 --connect-timeout 0.1 -u "unix://$DIR/none" -- true
+    keep 0 --report "$DIR/none/report" -- true
+    keep 78 --password-file "$DIR/none" -- true
+    keep 0 --once 1m -- true
+    keep 0 --once 1m -- true
+    KEY+=:2
+    redis_cli set "$KEY" other PX 60000
+    keep 75 -n -- true
+    keep 75 -w 0.1 -- true
+    run -64 --separate-stderr rlock --json --no-such-option
+    printf '%s\n' "$stderr" >>"$DIR/all"
+    RLOCK_TOKEN=$(printf '1%.0s' {1..32}) run -76 --separate-stderr rlock renew --json -k "$KEY"
+    printf '%s\n' "$stderr" >>"$DIR/all"
+    redis_cli del "$KEY"
+    redis_cli rpush "$KEY" a
+    keep 77 -- true
+    KEY+=:3
+    RLOCK_TOKEN=$(printf '1%.0s' {1..32}) RLOCK_KEY=$KEY keep 0 -- true
+    run -71 --separate-stderr sh -c '"$1" --json --help >/dev/full' - "$RLOCK"
+    printf '%s\n' "$stderr" >>"$DIR/all"
+}
+
+broken() {
+    KEY+=:4
+    start held "$RLOCK" --json -k "$KEY" -t 1 -- sleep 20
+    eventually 5 exists "$KEY"
+    start old "$RLOCK" -v --json -k "$KEY" --queue newest -- true
+    eventually 5 in_line 1
+    start new "$RLOCK" -v --json -k "$KEY" --queue newest -- true
+    keep_job old
+    run --separate-stderr rlock break --json --yes -k "$KEY"
+    printf '%s\n' "$stderr" >>"$DIR/all"
+    keep_job held
+    keep_job new
+    run --separate-stderr rlock break --json --yes -k "$KEY"
+    printf '%s\n' "$stderr" >>"$DIR/all"
+}
+
+faults() {
+    local shared=$RLOCK_URL
+    KEY+=:5
+    start job "$RLOCK" -v --json -k "$KEY" -t 1 -- sleep 2
+    eventually 5 exists "$KEY"
+    redis_cli del "$KEY"
+    kill -USR1 "$pid"
+    keep_job job # provokes restored, signal
+    KEY+=:6
+    start job "$RLOCK" -v --json -k "$KEY" -t 20 -- sleep 20
+    eventually 5 exists "$KEY"
+    eventually 5 has_guard
+    kill -KILL "$(guard_of "$pid")"
+    keep_job job # provokes guard-lost
+    mkfifo "$DIR/go"
+    redis_start own
+    export RLOCK_URL=unix://$REDIS_SOCKET
+    start full "$RLOCK" -v --json -k "$KEY:f" -t 1 -w 20 --connect-timeout 1 --replicas 1 -- true
+    eventually 10 file_has "$DIR/full.err" too-few-replicas
+    kill -TERM "$(<"$DIR/pids/full")"
+    keep_job full
+    redis_cli config set maxmemory 1
+    start unable "$RLOCK" -v --json -k "$KEY:u" -w 20 --connect-timeout 1 -- true
+    eventually 10 file_has "$DIR/unable.err" server-unable
+    redis_cli config set maxmemory 0
+    keep_job unable
+    start pausing "$RLOCK" -v --json -k "$KEY" -t 1 --on-lost pause -- sleep 3
+    eventually 5 exists "$KEY"
+    redis_cli set "$KEY:w" other PX 60000
+    start waiter "$RLOCK" -v --json -k "$KEY:w" --warn-wait 0.001 -- true
+    eventually 5 file_has "$DIR/waiter.err" waiting-long
+    redis_pause
+    eventually 10 file_has "$DIR/pausing.err" '"event":"paused"'
+    eventually 10 file_has "$DIR/waiter.err" server-unreachable
+    redis_continue
+    eventually 10 file_has "$DIR/waiter.err" server-back
+    redis_cli del "$KEY:w"
+    keep_job waiter
+    keep_job pausing # provokes renewal-failed, paused, resumed
+    start left "$RLOCK" -v --json -k "$KEY:l" -t 20 -- sh -c 'read -r _ <"$DIR/go"'
+    eventually 5 exists "$KEY:l"
+    redis_pause
+    echo >"$DIR/go"
+    keep_job left # provokes not-released
+    redis_continue
+    redis_cli config set maxmemory 1
+    start voter "$RLOCK" -v --json -k "$KEY:q" -w 3 --connect-timeout 1 -u "$shared" \
+        -u "unix://$REDIS_SOCKET" -u "unix://$DIR/none" -- true
+    keep_job voter # provokes no-quorum
+}
+has_guard() { [[ -n $(guard_of "$pid") ]]; }
+
+@test "each event that rlock can write is provoked, and each object is as the schema says" {
+    outcomes
+    broken
+    faults
+    told "$DIR/all" 'o["event"]' | sort -u >"$DIR/seen"
+    "$RLOCK" --dump=events | grep -vxE "$EVENTS_ELSEWHERE" | sort >"$DIR/wanted"
+    assert_eq "$(diff "$DIR/wanted" "$DIR/seen")" '' 'events that were not provoked'
+}

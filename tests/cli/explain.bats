@@ -1,0 +1,193 @@
+#!/usr/bin/env bats
+# explain: --explain says what a run would do with these options and this server, and runs nothing.
+
+load ../helpers/common
+load ../helpers/kinds
+load ../helpers/quorum
+
+setup_file() { redis_start safe --appendonly yes; }
+teardown_file() { redis_stop; }
+setup() {
+    redis_use safe
+    kinds_setup
+}
+
+# explains STATUS OPTION...: run `rlock --explain` with these options, check its status, and set
+# `told` to its text in one line.
+explains() {
+    local wanted=$1
+    shift
+    run "-$wanted" --separate-stderr rlock --explain -k "$KEY" "$@"
+    told=$(tr -s '\n ' ' ' <<<"$output")
+}
+tells() { assert_match "$told" "$1"; }
+tells_not() { refute_match "$told" "$1"; }
+
+@test "explain: nothing is run, no lock is taken, and nothing is left on the server" {
+    explains 0 -- touch "$DIR/ran"
+    tells "lock: $KEY command: rlock would run touch"
+    [[ ! -e $DIR/ran ]]
+    assert_eq "$(redis_cli --scan)" ''
+}
+
+@test "explain: it works while the lock is held, and leaves the lock as it is" {
+    local before
+    redis_cli set "$KEY" other PX 60000 >/dev/null
+    before=$(value "$KEY")
+    explains 0 -n -- true
+    tells '75: the lock is taken, with -n'
+    assert_eq "$(value "$KEY")" "$before"
+}
+
+@test "explain: with --history it says which events the server keeps, else nothing" {
+    explains 0 --history 20 -- true
+    tells 'notes this grant and its end, among the last 20 events of the lock \(--history\)'
+    RLOCK_HISTORY=7 explains 0 -- true
+    tells 'the last 7 events of the lock \(RLOCK_HISTORY\)'
+    explains 0 -- true
+    tells_not 'history'
+}
+
+@test "explain: it names the server, and the option, variable or file that chose the server" {
+    local url=$RLOCK_URL
+    export RLOCK_CONFIG=$DIR/config
+    printf '# a comment\n\nurl = %s\nttl = 20\n' "$url" >"$RLOCK_CONFIG"
+    explains 0 -- true
+    tells "server: $url The URL is given by RLOCK_URL\. The configuration file is $RLOCK_CONFIG\."
+    tells "The lease lasts 20s \($RLOCK_CONFIG:4\)"
+    unset RLOCK_URL
+    explains 0 -- true
+    tells "server: $url The URL is given by $RLOCK_CONFIG:3\."
+    explains 0 -u "$url" -t 30 -- true
+    tells "server: $url The URL is given by --url\."
+    tells 'The lease lasts 30s \(--ttl\)'
+    unset RLOCK_CONFIG
+    REDIS_URL=$url explains 0 -- true
+    tells "server: $url The URL is given by REDIS_URL.* There is no configuration file\."
+}
+
+@test "explain: it names the place of the password, but not the password" {
+    local url=redis://backup:hunter2@127.0.0.1:$REDIS_PORT
+    redis_user backup '>hunter2' '~*' >/dev/null
+    explains 0 -u "$url" -- true
+    tells "server: redis://backup:\*+@127.0.0.1:$REDIS_PORT "
+    tells 'as user backup\. The password is in the URL\.'
+    RLOCK_PASSWORD=hunter2 explains 0 -u "redis://backup@127.0.0.1:$REDIS_PORT" -- true
+    tells 'The password is in RLOCK_PASSWORD\.'
+    (umask 077 && echo hunter2 >"$DIR/password")
+    explains 0 -u "redis://backup@127.0.0.1:$REDIS_PORT" --password-file "$DIR/password" -- true
+    tells "The password is the first line of $DIR/password \(--password-file\)\."
+    explains 0 -u "redis://backup@127.0.0.1:$REDIS_PORT" --password-command 'echo hunter2' -- true
+    tells 'The password is what the password command prints \(--password-command\)\.'
+    explains 77 -u "redis://backup:wrong@127.0.0.1:$REDIS_PORT" -- true
+    tells 'doctor: The server could not be examined: '
+    refute_match "$output$stderr" 'hunter2|:wrong@'
+}
+
+@test "explain: TERM and KILL come when the manual's table says, for each way of --on-lost" {
+    explains 0 -t 30 -- true
+    tells 'The lease lasts 30s \(--ttl\), and is renewed every 10s\.'
+    tells 'gets TERM 24\.4s after .*, and KILL after 29\.4s; the lease ends after 29\.7s'
+    tells "an outage of the server of up to 14s doesn't affect the command"
+    explains 0 -t 30 --kill-after 10 -- true
+    tells 'the command gets TERM 19\.4s after .*, and KILL after 29\.4s'
+    explains 0 -t 30 --on-lost pause -- true
+    tells 'the command is frozen 27\.4s after .*, or gets KILL after 29\.4s'
+    explains 0 -t 30 --on-lost ignore -- true
+    tells 'the lease ends 29\.7s after .* The command runs on then'
+    tells_not 'TERM'
+}
+
+# An example of rlock(1) says that a TTL of ten minutes survives an outage of six minutes.
+@test "explain: the outage that rlock(1) promises for a TTL of ten minutes is right" {
+    grep -q 'long outage, here one of six minutes' "$ROOT/man/rlock.1"
+    explains 0 -t 10m -- true
+    tells 'an outage of the server of up to 6m'
+}
+
+@test "explain: it lists only the exit statuses that this run can end with" {
+    explains 0 -- true
+    tells_not ' (0|64|75|124): '
+    explains 0 -w 10m --max-hold 1h --once 1d -- true
+    tells ' 0: the work is marked as done'
+    tells ' 75: the lock was not granted within 10m'
+    tells ' 124: the command ran for 1h'
+    explains 0 -n -E 0 -- true
+    tells ' 0: the lock is taken, with -n'
+    explains 0 --queue newest -- true
+    tells ' 75: a newer waiter came'
+    explains 0 --on-lost ignore -- true
+    tells ' 76: .*the command ran on'
+}
+
+@test "explain: it tells how long the run would wait, and what would end the wait" {
+    explains 0 -- true
+    tells 'waits without limit, .* gives up after 5s\. Waiters get the lock in the order'
+    explains 0 -w 90 --queue none -- true
+    tells 'waits for at most 1m30s \(--wait\)\. rlock doesn.t join the queue'
+    RLOCK_TOKEN=0123456789abcdef0123456789abcdef explains 0 -- true
+    tells 'the command runs under that lock'
+}
+
+@test "explain: a command isn't needed; one that isn't found gives status 127" {
+    explains 0
+    tells 'command: No command is given'
+    explains 0 -c 'exit 5'
+    tells 'command: /bin/sh would run'
+    explains 127 -- no-such-program
+    tells 'no-such-program is not found'
+}
+
+@test "explain: a server that can't be reached gives status 69, and the rest is explained" {
+    explains 69 -u redis://127.0.0.1:1 --connect-timeout 0.2 -- true
+    tells 'doctor: The server could not be examined: 127.0.0.1:1: .*refused'
+    tells 'the command gets TERM 24\.4s'
+}
+
+@test "explain: an unsafe server gives status 78, and the row of doctor that says why" {
+    redis_start own
+    explains 78 -u "redis://127.0.0.1:$REDIS_PORT" -- true
+    tells 'doctor: unsafe persistence: .* appendonly'
+}
+
+@test "explain: it lists all members of a quorum, and tells how many must grant the lock" {
+    quorum_start 3 --appendonly yes
+    explains 0 -t 1 --connect-timeout 1 -- true
+    tells '2 of these 3 servers must grant the lock'
+    assert_eq "$(grep -c 'redis://127' <<<"$output")" 3 'members told'
+    on 2 redis_crash
+    explains 0 -t 1 --connect-timeout 1 -- true
+}
+
+durable_node() { redis_start "$@" --appendonly yes; }
+
+@test "explain: for a node of a Cluster it shows what doctor finds in the Cluster" {
+    load ../helpers/cluster # its on() replaces that of quorum.bash
+    CLUSTER_NODE=durable_node cluster_start 3
+    explains 0 -u "redis://127.0.0.1:$(port_of 1)" -- true
+    tells 'weak cluster: '
+}
+
+@test "explain: it neither starts the private server nor lets doctor examine it" {
+    explains 0 -u local: -- true
+    tells "server: local: The URL is given by --url\. .*"
+    tells "server: .*rlock would start one if none runs, in $DIR/rlock"
+    tells 'doctor: The server was not examined'
+    [[ ! -e $DIR/rlock ]]
+}
+
+@test "explain: --json prints a JSON object for each sentence" {
+    explains 0 --json -- true
+    python3 -c 'import json, sys
+topics = [json.loads(line)["topic"] for line in sys.stdin]
+assert sorted(set(topics)) == sorted(["lock", "command", "server", "connection", "lease",
+    "waiting", "exit status", "doctor"]), topics' <<<"$output"
+}
+
+@test "explain: bad options give status 64, as in a run; verbs have no option --explain" {
+    explains 64 --kill-after 1d -- true
+    explains 64 --max-hold x -- true
+    run -64 rlock --explain -- true
+    run -64 rlock status --explain -k "$KEY"
+    assert_match "$output" 'explain'
+}

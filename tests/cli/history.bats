@@ -1,0 +1,324 @@
+#!/usr/bin/env bats
+# history: what the server notes about each grant, end and break of a lock (--history).
+
+load ../helpers/common
+load ../helpers/lua
+load ../helpers/quorum
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+
+setup() {
+    common_setup
+    export RLOCK_URL=unix://$REDIS_SOCKET
+    redis_cli flushall >/dev/null
+    redis_cli config set maxmemory 0 >/dev/null
+    HISTORY="{$KEY}:rlock:history"
+}
+
+# entries [KEY]: prints each entry of the lock's history as one line: its kind, then its words.
+entries() { redis_cli lrange "{${1:-$KEY}}:rlock:history" 0 -1 | grep .; }
+entry() { entries | sed -n "$1p"; }
+
+@test "history: without --history the server keeps no history, and gets no command for it" {
+    redis_monitor "$DIR/monitor"
+    run -0 rlock -k "$KEY" -- true
+    run -0 rlock -s -k "$KEY" -- true
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY") run -0 rlock release -k "$KEY"
+    redis_cli echo "end of $KEY" >/dev/null
+    eventually 5 file_has "$DIR/monitor" '"echo" "end of'
+    grep -F '[0 lua]' "$DIR/monitor" >"$DIR/commands"
+    refute_match "$(<"$DIR/commands")" '"(RPUSH|LTRIM|LRANGE)"|:rlock:history"|history='
+    assert_eq "$(redis_cli --scan)" "$(key_of fence)" 'keys left'
+}
+
+@test "history: a run notes its grant and its end, in a list that expires after 30 days" {
+    local id
+    run -3 rlock -k "$KEY" --history 10 --label 'x y' -- sh -c 'exit 3'
+    id=$(entry 1 | grep -oE 'token=[0-9a-f]{12} fence=[0-9]+')
+    assert_match "$(entry 1)" "^grant v1 $id try=1 ttl=30000 waited=0 history=10 host="
+    assert_match "$(entry 1)" ' label=x%20y since=[0-9]+$'
+    assert_match "$(entry 2)" \
+        "^end v1 $id history=10 status=3 reason=exited held=[0-9]+ renewals=0$"
+    assert_eq "$(entries | wc -l)" 2 'entries'
+    assert_between "$(ttl_ms "$HISTORY")" 2591990000 2592000000 'PTTL of the history'
+}
+
+@test "history: a shared lock, slots, two keys, --once and --protocol timestamp note two entries" {
+    local options
+    for options in -s '--slots 2' "-k {$KEY}:b" '--once 0.01' '--protocol timestamp' '-t 1.5'; do
+        redis_cli del "$HISTORY" "{$KEY}:rlock:{}:history" "$KEY" >/dev/null
+        # shellcheck disable=SC2086
+        run -0 rlock -k "{$KEY}" $options --history 10 -- true
+        HISTORY="{$KEY}:rlock:{}:history"
+        assert_eq "$(redis_cli llen "$HISTORY")" 2 "entries with $options"
+        [[ $options != --slots* ]] ||
+            assert_match "$(redis_cli lrange "$HISTORY" 0 -1)" ' slot=0 '
+        [[ $options != -k* ]] ||
+            assert_eq "$(redis_cli llen "{$KEY}:b:rlock:history")" 2 "entries of the second key"
+        eventually 5 gone "{$KEY}"
+    done
+}
+
+@test "history: a waiter's grant tells for how long it has waited" {
+    hold first -k "$KEY"
+    start second "$RLOCK" -k "$KEY" --history 10 -- true
+    eventually 10 in_queue 1
+    eventually 10 waited_ms 300
+    let_go first
+    finish second
+    assert_status 0
+    assert_between "$(entry 1 | sed 's/.* waited=\([0-9]*\) .*/\1/')" 300 20000 'waited'
+}
+in_queue() { [[ $(redis_cli zcard "$(key_of queue)") == "$1" ]]; }
+waited_ms() {
+    local ticket
+    ticket=$(redis_cli zrange "$(key_of queue)" 0 0 withscores | tail -n 1)
+    (($(server_ms) - ticket / 1000 >= $1))
+}
+
+@test "history: 1,000 grants leave at most N entries, the newest ones" {
+    local n kind info keys="3 $KEY" acquire release
+    for kind in fence queue; do keys+=" $(key_of $kind)"; done
+    acquire=$(script acquire | redis_cli -x script load)
+    release=$(script release | redis_cli -x script load)
+    for ((n = 1; n <= 1000; n++)); do
+        info="waited=0 history=7 pid=$n"
+        echo "evalsha $acquire $keys '$mine v1 try=1 ttl=30000 $info' 30000 try 7"
+        echo "evalsha $release $keys '$mine ' 1 'history=7 status=0 held=1'"
+    done | redis_cli >"$DIR/replies"
+    refute_match "$(<"$DIR/replies")" ERR
+    assert_eq "$(redis_cli llen "$HISTORY")" 7 'entries'
+    assert_match "$(entry 6)" '^grant .* pid=1000 '
+    assert_match "$(entry 7)" '^end .* status=0 held=1$'
+}
+
+@test "history: when the list is full, the oldest eighth of it is removed" {
+    local n id
+    id=$(printf '%012x' 7)
+    for ((n = 1; n <= 80; n++)); do
+        echo "rpush $HISTORY 'grant v1 token=$id fence=$n'"
+    done | redis_cli >"$DIR/replies"
+    run -0 rlock -k "$KEY" --history 80 -- true
+    assert_eq "$(entries | wc -l)" 71 'entries: 70 after the grant, and the end'
+    assert_match "$(entry 1)" '^grant .* fence=12$'
+    assert_match "$(entry 71)" '^end .* status=0 '
+}
+
+@test "history: each grant makes the list expire 30 days later" {
+    run -0 rlock -k "$KEY" --history 10 -- true
+    redis_cli pexpire "$HISTORY" 100000 >/dev/null
+    run -0 rlock -k "$KEY" --history 10 -- true
+    assert_between "$(ttl_ms "$HISTORY")" 2591990000 2592000000 'PTTL of the history'
+}
+
+@test "history: an undo removes the entry of its grant, and no other entry" {
+    export HOLDER_INFO='waited=0 history=9 pid=1' HISTORY_SIZE=9
+    acquire "$mine" 1
+    ENDED='history=9 status=0 held=1' release "$mine" 1
+    acquire "$yours" 3
+    assert_eq "$(entries | wc -l)" 3 'entries after the grant'
+    undo "$yours" 3
+    assert_eq "$(entries | cut -d ' ' -f 1 | xargs)" 'grant end' 'entries after the undo'
+    undo "$mine" 1
+    assert_eq "$(entries | wc -l)" 2 'entries after an undo of nothing'
+}
+
+@test "history: release by the token notes who did it, and break who broke the lock" {
+    local token
+    token=$(rlock acquire -k "$KEY" --history 10)
+    RLOCK_TOKEN=$token run -0 rlock release -k "$KEY"
+    assert_match "$(entry 2)" "^end v1 token=${token:0:12} fence=0 at=[0-9]+ by=1 host="
+    token=$(rlock acquire -k "$KEY" --history 10)
+    run -0 rlock break -k "$KEY" --yes --label 'web1 is down'
+    assert_match "$(entry 4)" \
+        "^break v1 token=${token:0:12} at=[0-9]+ host=.* label=web1%20is%20down$"
+    refute_match "$(redis_cli lrange "$HISTORY" 0 -1)" "$token" 'the history'
+    redis_cli del "$HISTORY" >/dev/null
+    rlock acquire -k "$KEY" >"$DIR/token"
+    run -0 rlock break -k "$KEY" --yes --history 10
+    assert_match "$(entry 1)" \
+        "^break v1 token=$(cut -c 1-12 "$DIR/token") at=[0-9]+ history=10 host="
+}
+
+@test "history: a user without the right to LTRIM gets and releases locks, and leaves no history" {
+    redis_user poor '~*'
+    RLOCK_URL=redis://poor:SECRET@127.0.0.1:$REDIS_PORT
+    run -4 --separate-stderr rlock -k "$KEY" --history 10 -- sh -c 'exit 4'
+    assert_eq "$stderr" ''
+    gone "$KEY"
+    gone "$HISTORY"
+    run -0 rlock doctor -k "$KEY" --history 10
+    assert_match "$output" 'weak +history: .*the server denies LTRIM LRANGE: .*; allow'
+    run -0 rlock doctor -k "$KEY"
+    refute_match "$output" 'history: '
+    redis_cli acl setuser poor +ltrim +lrange >/dev/null
+    run -0 rlock doctor -k "$KEY" --history 10
+    assert_match "$output" "good +history: +the server can write the history of $KEY"
+    gone "$HISTORY"
+    redis_cli acl deluser poor >/dev/null
+}
+
+@test "history: a key of another type stays as it is, and so do its expiry and the lock" {
+    redis_cli set "$HISTORY" theirs PX 100000 >/dev/null
+    run -4 --separate-stderr rlock -k "$KEY" --history 10 -- sh -c 'exit 4'
+    assert_eq "$stderr" ''
+    gone "$KEY"
+    assert_eq "$(value "$HISTORY")" theirs
+    assert_between "$(ttl_ms "$HISTORY")" 1 100000 'its PTTL'
+    run rlock doctor -k "$KEY" --history 10
+    assert_match "$output" 'weak +history: .*:rlock:history is no list'
+}
+
+@test "history: when the server's memory is full, a lock is released as without a history" {
+    hold first -k "$KEY" --history 10
+    redis_cli config set maxmemory 1 >/dev/null
+    let_go first
+    assert_status 0
+    gone "$KEY"
+    ENDED='history=10 status=0' run -0 release "$mine" 1
+    refute_match "$output" OOM
+    redis_cli config set maxmemory 0 >/dev/null
+    rlock -k "$KEY" -- true
+}
+
+# ---- rlock history ----
+
+# shown [OPTION...]: prints how each hold of the lock has ended, one word a line.
+shown() { rlock history -k "$KEY" --json "$@" | sed 's/.*"end":"\([a-z]*\)".*/\1/'; }
+ends() { rlock history -k "$KEY" | awk 'NR > 1' | cut -c "$(column END)-" | sed 's/   *.*//'; }
+column() { rlock history -k "$KEY" | sed -n 1p | awk -v name="$1" '{ print index($0, name) }'; }
+
+@test "history: the verb shows status, signal, max-hold, --once and the end by a token" {
+    local token options
+    run -3 rlock -k "$KEY" --history 99 -- sh -c 'exit 3'
+    run -137 rlock -k "$KEY" --history 99 -- sh -c 'kill -KILL $$'
+    run -124 rlock -k "$KEY" --history 99 --max-hold 0.1 -- sleep 60
+    run -0 rlock -k "$KEY" --history 99 --once 0.01 -- true
+    eventually 5 gone "$KEY"
+    token=$(rlock acquire -k "$KEY" --history 99)
+    RLOCK_TOKEN=$token run -0 rlock release -k "$KEY"
+    ends >"$DIR/ends"
+    assert_eq "$(head -n 4 "$DIR/ends")" "$(printf '%s\n' 'status 3' 'status 137, signal 9' \
+        'status 124, max-hold' 'status 0, marked as done')"
+    assert_match "$(sed -n 5p "$DIR/ends")" '^released by .*@.*, pid [0-9]+$'
+    assert_eq "$(shown | xargs)" 'ended ended ended ended released'
+}
+
+@test "history: the verb shows who holds the lock, and who broke it" {
+    hold first -k "$KEY" --history 9
+    assert_eq "$(shown)" held
+    assert_match "$(rlock history -k "$KEY")" ' held now +sh of .*, pid '
+    run -0 rlock break -k "$KEY" --yes --label 'web1 is down'
+    assert_eq "$(shown)" broken
+    assert_match "$(ends)" '^broken by .*@.*, pid [0-9]+: web1 is down$'
+    finish first
+}
+
+@test "history: the verb says that a killed holder crashed after its last renewal, within a TTL" {
+    local before after fence_ms
+    hold first -k "$KEY" -t 1 --history 9
+    fence_ms=$(ttl_ms "$(key_of fence)")
+    eventually 10 fence_lasts_longer_than "$fence_ms"
+    kill -KILL "$(<"$DIR/pids/first")"
+    eventually 10 gone "$KEY"
+    assert_eq "$(shown)" vanished
+    assert_match "$(ends)" '^crashed or lost between [0-9T:+-]+ and [0-9T:+-]+$'
+    after=$(time_of after)
+    before=$(time_of before)
+    assert_eq "$((before - after))" 1000 'ms from the last renewal to the end of the lease'
+    (($(time_of granted) < after)) || fail 'the last renewal is not after the grant'
+    run -0 rlock -k "$KEY" --history 9 -- true
+    assert_eq "$(shown | xargs)" 'vanished ended'
+    before=$(time_of before)
+    (($(time_of granted | tail -n 1) == before)) || fail 'the end is later than the next grant'
+}
+# A renewal sets the expiry of the fence anew.
+fence_lasts_longer_than() { (($(ttl_ms "$(key_of fence)") > $1)); }
+# time_of MEMBER: prints the time in the JSON member MEMBER of each hold, in ms since 1970.
+time_of() {
+    rlock history -k "$KEY" --json | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" |
+        date -f - +%s%3N
+}
+
+@test "history: a hold whose lock vanished before its end is shown as lost, with its status" {
+    hold first -k "$KEY" --history 9
+    redis_cli del "$KEY" "$(key_of fence)" >/dev/null
+    let_go first
+    assert_status 76
+    assert_eq "$(shown)" lost
+    assert_eq "$(ends)" 'lost before its end: status 0'
+}
+
+@test "history: holds of shared locks and slots are told apart by their tokens" {
+    local mode
+    for mode in -s '--slots 2'; do
+        # shellcheck disable=SC2086
+        hold one $mode -k "$KEY" --history 9
+        # shellcheck disable=SC2086
+        hold two $mode -k "$KEY" --history 9
+        let_go one 5
+        assert_eq "$(shown | xargs)" 'ended held' "$mode"
+        let_go two 6
+        assert_eq "$(ends | xargs)" 'status 5 status 6' "$mode"
+        redis_cli del "$HISTORY" >/dev/null
+    done
+}
+
+@test "history: a pattern selects locks by their keys, and --since selects holds by their end" {
+    local key keys=(a 'a{b}c' '{a}' 'a}b' 'a}b{c' 'a{}b' b)
+    for key in "${keys[@]}"; do run -0 rlock -k "$key" --history 9 -- true; done
+    run -0 rlock -k without -- true
+    assert_eq "$(rlock history --json | keys_of)" "$(printf '%s\n' "${keys[@]}" | LC_ALL=C sort)"
+    assert_eq "$(rlock history --json 'a[{}]*' | keys_of | xargs)" 'a{b}c a{}b a}b a}b{c'
+    assert_eq "$(rlock history --json -k b -k a | keys_of | xargs)" 'a b'
+    assert_eq "$(rlock history --json --since 1h b | keys_of)" b
+    eventually 5 has_ended_before b
+    assert_eq "$(rlock history --since 0.001 b)" '' 'holds of the last millisecond'
+    assert_eq "$(rlock history none)" ''
+    run -64 rlock history -k a b
+    run -64 rlock history a b
+}
+keys_of() { sed 's/^{"key":"\([^"]*\)".*/\1/'; }
+has_ended_before() { [[ -z $(rlock history --since 0.005 "$1") ]]; }
+
+@test "history: more entries than one reply may have are shown all, in their order" {
+    local n
+    for ((n = 1; n <= 130; n++)); do
+        echo "rpush $HISTORY 'grant v1 token=$(printf %012x "$n") fence=$n ttl=30000 pid=$n'"
+    done | redis_cli >"$DIR/ids"
+    redis_cli rpush "$HISTORY" 'future v2 token=1' >/dev/null
+    redis_cli rpush "$HISTORY" "end v1 token=$(printf %012x 7) fence=7 status=9" >/dev/null
+    run -0 rlock history -k "$KEY" --json
+    assert_eq "$(grep -o '"fence":[0-9]*' <<<"$output" | cut -d : -f 2 | sort -n | xargs)" \
+        "$(seq -s ' ' 130)" fences
+    assert_eq "$(grep -c '"status":9' <<<"$output")" 1
+}
+
+@test "history: a key of another type is an error that names it, and no history is no error" {
+    run -0 rlock history -k "$KEY"
+    assert_eq "$output" ''
+    redis_cli set "$HISTORY" theirs >/dev/null
+    run -77 --separate-stderr rlock history -k "$KEY"
+    assert_line "^rlock: $KEY: refused: .*:rlock:history is no list$"
+}
+
+@test "history: in a quorum a hold says how many servers have it" {
+    quorum_start 3
+    eventually 10 each_is_old
+    run -5 rlock -k "$KEY" -t 1 --history 9 -- sh -c 'exit 5'
+    assert_eq "$(ends)" 'status 5'
+    assert_match "$(rlock history -k "$KEY" --json)" '"members":3,"alike":3'
+    on 2 redis_cli del "$HISTORY" >/dev/null
+    assert_eq "$(ends)" 'status 5, on 2 of 3 servers'
+    assert_match "$(rlock list --format prometheus)" \
+        $'\n'"rlock_lock_last_end_status\{key=\"$KEY\"\} 5"$'\n'
+    assert_eq "$(rlock history --json | keys_of)" "$KEY"
+    hold first -k "$KEY" -t 1 --history 9
+    assert_eq "$(shown | xargs)" 'ended held'
+    kill -KILL "$(<"$DIR/pids/first")"
+    eventually 10 vanished
+    eventually 5 held_by "$KEY" 0
+}
+each_is_old() { each_of '1 2 3' has_run_for 2; }
+vanished() { [[ $(shown | xargs) == 'ended vanished' ]]; }

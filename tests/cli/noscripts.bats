@@ -1,0 +1,751 @@
+#!/usr/bin/env bats
+# noscripts: --scripts no, for servers and users that forbid scripts: one exclusive lock, by
+# commands alone.
+
+load ../helpers/common
+load ../helpers/fake
+load ../helpers/span
+
+setup_file() {
+    redis_start
+    redis_rule 'noscripts on .*' noscripts
+}
+teardown_file() { redis_stop; }
+
+setup() {
+    common_setup
+    KEY=job:$KEY
+    FENCE="{$KEY}:rlock:fence"
+    redis_use redis
+    # The user has the rights that the ACL rule in rlock-locks(7) gives it, and no others.
+    export RLOCK_URL=redis://noscripts:SECRET@127.0.0.1:$REDIS_PORT RLOCK_SCRIPTS=no
+    export DIR KEY
+}
+
+with_scripts() { RLOCK_SCRIPTS=yes RLOCK_URL=redis://127.0.0.1:$REDIS_PORT "$@"; }
+
+# through_line: lets each rlock connect through the proxy cutline, which can cut or delay the
+# connection. rlock connects as the default user, so that no AUTH counts as a request.
+through_line() {
+    line_start "$REDIS_PORT"
+    export RLOCK_URL=redis://127.0.0.1:$LINE_PORT
+}
+
+# watches: has the server got WATCH since redis_monitor?
+watches() { file_has "$DIR/monitor" '"WATCH" "'"$KEY"'"'; }
+
+# ---- one lock from acquire to release ----
+
+@test "the manual's ACL rule is enough; after a run only the last fence is left, and it expires" {
+    # shellcheck disable=SC2016
+    run -7 --separate-stderr rlock -k "$KEY" -- sh -c 'echo "$RLOCK_FENCE"; exit 7'
+    assert_eq "$stderr" ''
+    assert_match "$output" '^[0-9]{16}$'
+    assert_eq "$(redis_cli --scan --pattern "*$KEY*")" "$FENCE"
+    assert_eq "$(redis_cli get "$FENCE")" "$output"
+    assert_between "$(redis_cli pttl "$FENCE")" 604700000 604800000 'PTTL of the fence'
+}
+
+@test "the key has the form and the expiry that scripts give it" {
+    hold one -k "$KEY" -t 20 --label a
+    assert_match "$(value "$KEY")" \
+        '^[0-9a-f]{32} v1 try=1 ttl=20000 host=.* command=sh label=a .*since=[0-9]{13}$'
+    assert_between "$(redis_cli pttl "$KEY")" 15000 20000 PTTL
+    let_go one
+    gone "$KEY"
+}
+
+@test "a lease is renewed, and another holder waits until the release" {
+    local ttl
+    ttl=$(lease 1)
+    hold one -k "$KEY" -t "$ttl"
+    run -75 --separate-stderr rlock -n -k "$KEY" -- true
+    assert_line 'busy: held for .* by sh of '
+    start two "$RLOCK" -k "$KEY" -- echo two
+    never $((ttl + 1)) grep -q two "$DIR/two.out"
+    let_go one
+    assert_status 0
+    finish two
+    assert_status 0
+    assert_eq "$output" two
+}
+
+@test "fences grow from grant to grant, with and without scripts, also after the fence is lost" {
+    local last=0 turn
+    # shellcheck disable=SC2016
+    for turn in no yes no no lost no yes lost yes no; do
+        if [[ $turn == lost ]]; then
+            redis_cli del "$FENCE"
+        elif [[ $turn == no ]]; then
+            run -0 rlock -k "$KEY" -- printenv RLOCK_FENCE
+        else
+            run -0 with_scripts rlock -k "$KEY" -- printenv RLOCK_FENCE
+        fi
+        [[ $turn == lost ]] || assert_between "$output" $((last + 1)) $((1 << 53)) 'fence'
+        last=$output
+    done
+}
+
+@test "a fence key of another program: status 77, and the lock is free" {
+    redis_cli set "$FENCE" other
+    run -77 --separate-stderr rlock -k "$KEY" -- true
+    assert_line 'rlock:fence is no fence from 1 to .*another program uses this key'
+    gone "$KEY"
+    redis_cli set "$FENCE" 9007199254740991
+    run -77 --separate-stderr rlock -k "$KEY" -- true
+    assert_line 'another program uses this key'
+    gone "$KEY"
+}
+
+@test "a key of another type: status 77, and it isn't changed" {
+    redis_cli rpush "$KEY" x
+    run -77 --separate-stderr rlock -k "$KEY" -- true
+    assert_line 'the key holds no lock'
+    assert_eq "$(redis_cli llen "$KEY")" 1
+}
+
+@test "--min-hold: the key stays taken after the command, and then expires" {
+    run -0 rlock -k "$KEY" --min-hold 9 -- true
+    assert_match "$(value "$KEY")" '^0{32} v1 mode=rest host='
+    assert_between "$(redis_cli pttl "$KEY")" 1 9000 PTTL
+    run -75 --separate-stderr rlock -n -k "$KEY" -- true
+    run -75 --separate-stderr with_scripts rlock -n -k "$KEY" -- true
+}
+
+@test "a nested rlock runs under its parent's lease; --nested without a parent exits with 76" {
+    export RLOCK_CONFIG=$DIR/config
+    (umask 077 && echo "url = $RLOCK_URL" >"$DIR/config")
+    unset RLOCK_URL
+    run -0 rlock -k "$KEY" -- "$RLOCK" -k "$KEY" --nested -- printenv RLOCK_TOKEN RLOCK_FENCE
+    assert_eq "${lines[1]}" "$(redis_cli get "$FENCE")"
+    gone "$KEY"
+    run -76 --separate-stderr rlock -k "$KEY" --nested -- true
+}
+
+@test "acquire, renew and release work by the token; a second release exits with 76" {
+    local RLOCK_TOKEN
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 20)
+    export RLOCK_TOKEN
+    redis_cli pexpire "$KEY" 5000
+    run -0 rlock renew -k "$KEY"
+    assert_between "$(redis_cli pttl "$KEY")" 15000 20000 PTTL
+    run -0 rlock renew -k "$KEY" -t 40
+    assert_match "$(value "$KEY")" ' ttl=40000 '
+    run -0 rlock renew -k "$KEY" -t 2 # never shortens a lease
+    assert_between "$(redis_cli pttl "$KEY")" 35000 40000 PTTL
+    run -0 rlock release -k "$KEY"
+    gone "$KEY"
+    run -76 --separate-stderr rlock release -k "$KEY"
+    run -76 --separate-stderr rlock renew -k "$KEY"
+}
+
+@test "hold takes the lock for a person; renew and release of the same user find its token" {
+    run -0 rlock hold -k "$KEY" --for 1h --label 'ask ann'
+    assert_match "$(value "$KEY")" ' label=ask%20ann hold=3600000 since='
+    assert_between "$(redis_cli pttl "$KEY")" 3500000 3600000 PTTL
+    run -75 --separate-stderr with_scripts rlock -n -k "$KEY" -- true
+    assert_line "busy: .*$(id -un) on .*ask ann"
+    run -0 rlock renew -k "$KEY" -t 2h
+    assert_between "$(redis_cli pttl "$KEY")" 7100000 7200000 PTTL
+    run -0 rlock release -k "$KEY"
+    gone "$KEY"
+    run -0 rlock hold -k "$KEY" --for 1h --renew
+    assert_between "$(redis_cli pttl "$KEY")" 1 30000 PTTL
+    run -0 rlock release -k "$KEY"
+    eventually 10 alone
+}
+
+@test "the lock of another owner: renew and release end with 76, and don't change the key" {
+    redis_cli set "$KEY" other PX 60000
+    export RLOCK_TOKEN=0123456789abcdef0123456789abcdef
+    run -76 --separate-stderr rlock renew -k "$KEY"
+    run -76 --separate-stderr rlock release -k "$KEY"
+    assert_eq "$(value "$KEY")" other
+}
+
+no_renewer() { ! pgrep -f "acquire -k $KEY " >/dev/null; }
+
+@test "--bind-pid: after a release by another process the renewing process ends, but not PID" {
+    local RLOCK_TOKEN
+    start work sleep 60
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t "$(lease 2)" --bind-pid "$pid" --log "$DIR/log")
+    export RLOCK_TOKEN
+    ! no_renewer || fail 'no process renews the lock'
+    run -0 rlock release -k "$KEY"
+    # The renewing process ends when its next renewal finds the note that the release has left.
+    eventually 10 no_renewer
+    alive "$pid"
+    kill "$pid"
+    refute_match "$(cat "$DIR/log" 2>/dev/null)" lost
+}
+
+# ---- how a lock is lost ----
+
+@test "another owner takes the key: rlock ends the command with 76, and doesn't change the key" {
+    hold one -k "$KEY" -t "$(lease 2)"
+    redis_cli set "$KEY" other
+    finish one 20
+    assert_status 76
+    assert_eq "$(value "$KEY")" other
+}
+
+@test "the key has vanished: the command is ended, status 76" {
+    hold one -k "$KEY" -t "$(lease 2)"
+    redis_cli del "$KEY"
+    finish one 20
+    assert_status 76
+    gone "$KEY"
+}
+
+@test "a holder that is killed: the lock is free when its lease ends" {
+    hold one -k "$KEY" -t "$(lease 2)"
+    kill -KILL "$pid"
+    finish one
+    run -0 rlock -k "$KEY" -w 20 -- true
+}
+
+@test "a holder that is stopped for longer than its lease has ended its command, status 76" {
+    hold one -k "$KEY" -t "$(lease 1)"
+    kill -STOP "$pid"
+    run -0 rlock -k "$KEY" -w 20 -- true
+    kill -CONT "$pid"
+    finish one
+    assert_status 76
+    gone "$KEY"
+}
+
+@test "an rlock with scripts breaks the lock: the holder is told who has broken it, status 76" {
+    hold one -k "$KEY" -t "$(lease 2)"
+    with_scripts rlock break -k "$KEY" --yes
+    finish one 20
+    assert_status 76
+    assert_match "$stderr" 'the lock was broken by '
+}
+
+# ---- beside rlocks with scripts ----
+
+@test "holders with and without scripts exclude each other; a waiter in the queue gets the lock" {
+    hold one -k "$KEY"
+    run -75 --separate-stderr with_scripts rlock -n -k "$KEY" -- true
+    assert_line 'busy: held for .* by sh of '
+    with_scripts start queued "$RLOCK" -k "$KEY" -- echo queued
+    eventually 10 exists "{$KEY}:rlock:queue"
+    let_go one
+    finish queued
+    assert_eq "$output" queued
+    with_scripts hold one -k "$KEY"
+    run -75 --separate-stderr rlock -n -k "$KEY" -- true
+    start polling "$RLOCK" -k "$KEY" -- echo polling
+    let_go one
+    finish polling
+    assert_eq "$output" polling
+}
+
+@test "renew and release work on leases of an rlock with scripts, and the other way round" {
+    local RLOCK_TOKEN
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY")
+    export RLOCK_TOKEN
+    with_scripts run -0 rlock renew -k "$KEY"
+    with_scripts run -0 rlock release -k "$KEY"
+    RLOCK_TOKEN=$(with_scripts rlock acquire -k "$KEY")
+    run -0 rlock renew -k "$KEY"
+    run -0 rlock release -k "$KEY"
+    gone "$KEY"
+}
+
+@test "a shared lock: rlock waits for it, and can't release it without scripts, status 64" {
+    local RLOCK_TOKEN
+    RLOCK_TOKEN=$(with_scripts rlock acquire -s -k "$KEY")
+    run -75 --separate-stderr env -u RLOCK_TOKEN "$RLOCK" -n -k "$KEY" -- true
+    export RLOCK_TOKEN
+    run -64 --separate-stderr rlock release -k "$KEY"
+    assert_line 'the lock is shared or has slots'
+    exists "$KEY"
+}
+
+# 8 loops run rlock 25 times each, two of the loops with scripts. The command notes an overlap if
+# another loop's command runs at the same time.
+@test "8 at once, 200 turns, with and without scripts: no two commands run at the same time" {
+    local each turns=25 pids=()
+    ! is_sanitized || turns=5
+    echo 0 >"$DIR/count"
+    cat >"$DIR/critical" <<'END'
+exec 9>>"$DIR/alone"
+flock -n 9 || echo overlap >>"$DIR/overlaps"
+read -r n <"$DIR/count"
+echo $((n + 1)) >"$DIR/count"
+echo "$RLOCK_FENCE" >>"$DIR/fences"
+END
+    for each in {1..8}; do
+        # shellcheck disable=SC2016
+        RLOCK_SCRIPTS=no
+        ((each % 4)) || export RLOCK_SCRIPTS=yes RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+        # shellcheck disable=SC2016
+        start "w$each" sh -c 'for turn in $(seq "$2"); do
+            "$0" -k "$1" -- sh "$DIR/critical" || exit; done' "$RLOCK" "$KEY" "$turns"
+    done
+    for each in {1..8}; do
+        finish "w$each" 120
+        assert_status 0
+    done
+    [[ ! -e $DIR/overlaps ]]
+    assert_eq "$(<"$DIR/count")" $((8 * turns))
+    sort -cnu "$DIR/fences"
+}
+
+# ---- replies that are lost ----
+
+# A grant takes three requests, 1 TIME, 2 SET, 3 the fence, and so does a release: 1 the value,
+# 2 DELIFEQ and DELEX, 3 MULTI.
+@test "the reply to any request of a grant is lost: rlock asks again, and holds the lock once" {
+    local request
+    through_line
+    for request in 1 2 3; do
+        line cut-after-request "$request"
+        run -0 rlock -k "$KEY" -t "$(lease 3)" -- sh -c "redis-cli -s '$REDIS_SOCKET' get '$KEY'"
+        assert_match "$output" '^[0-9a-f]{32} v1 try=[12] '
+        gone "$KEY"
+    done
+}
+
+@test "the reply to any request of a release is lost: the lock is free, status 0" {
+    local request RLOCK_TOKEN
+    through_line
+    for request in 1 2 3; do
+        RLOCK_TOKEN=$(rlock acquire -k "$KEY")
+        export RLOCK_TOKEN
+        line cut-after-request "$request"
+        run -0 rlock release -k "$KEY"
+        gone "$KEY"
+        unset RLOCK_TOKEN
+    done
+}
+
+@test "the reply to any request of a renewal is lost: the lease goes on" {
+    local request RLOCK_TOKEN
+    through_line
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 30)
+    export RLOCK_TOKEN
+    for request in 1 2 3; do
+        redis_cli pexpire "$KEY" 9000
+        line cut-after-request "$request"
+        run -0 rlock renew -k "$KEY"
+        assert_between "$(redis_cli pttl "$KEY")" 20000 30000 PTTL
+    done
+}
+
+# ---- changes of the key between WATCH and EXEC ----
+
+# between_watch COMMAND...: starts `rlock release` through the proxy, which delays all bytes by
+# 0.25 s. So redis-cli can run COMMAND after the server has got WATCH and before it gets EXEC. Then
+# waits for the release.
+between_watch() {
+    local RLOCK_TOKEN
+    through_line
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY")
+    export RLOCK_TOKEN
+    redis_monitor "$DIR/monitor"
+    line delay 250
+    start release "$RLOCK" release -k "$KEY"
+    eventually 10 watches
+    redis_cli "$@"
+    finish release 20
+}
+
+@test "the key is replaced between WATCH and EXEC: release ends with 76, and doesn't delete it" {
+    between_watch set "$KEY" other
+    assert_status 76
+    assert_eq "$(value "$KEY")" other
+}
+
+@test "the key expires between WATCH and EXEC: release ends with 76" {
+    between_watch pexpire "$KEY" 1
+    assert_status 76
+    gone "$KEY"
+}
+
+# VALUE is what the fake server says the key contains.
+TOKEN=0123456789abcdef0123456789abcdef
+VALUE="$TOKEN v1 try=1 ttl=30000 host=h since=1700000000000"
+bulk() { printf '$%d\\r\\n%s\\r\\n' ${#1} "$1"; }
+TIME_REPLY='*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n'
+UNKNOWN='-ERR unknown command\r\n'
+
+# look, delete and commit print lines for the script of a fake server, each for one step of rlock.
+# look: rlock watches and reads the key; GET_REPLY is the reply to the GET that a renewal adds.
+# delete: rlock tries the commands that compare and delete. commit: rlock deletes the key by MULTI
+# and EXEC.
+look() {
+    cat <<END
+EXPECT PTTL $KEY
+EXPECT MULTI
+EXPECT EXEC
+EXPECT WATCH $KEY
+EXPECT GETRANGE $KEY
+EXPECT TIME
+${GET_REPLY:+EXPECT GET}
+SEND :20000\r\n+OK\r\n*0\r\n+OK\r\n$(bulk "$VALUE")$TIME_REPLY${GET_REPLY:-}
+END
+}
+delete() { printf 'EXPECT %s\n' "DELIFEQ $KEY" "DELEX $KEY IFEQ"; }
+commit() { printf 'EXPECT %s\n' MULTI "DEL $KEY" EXEC; }
+
+# with_fake VERB: starts a fake server, which accepts a connection and then follows the script on
+# standard input, and runs `rlock VERB` with it. The fake server and rlock both exit with 0.
+with_fake() {
+    local script
+    script=$(cat)
+    fake_start <<<$'ACCEPT\n'"$script"$'\nSTALL'
+    export RLOCK_URL=redis://127.0.0.1:$FAKE_PORT RLOCK_TOKEN=$TOKEN
+    run -0 --separate-stderr rlock "$1" -k "$KEY"
+    fake_end
+    assert_status 0
+}
+
+@test "the connection ends after WATCH: rlock watches and reads the key again before EXEC" {
+    with_fake release <<END
+$(look)
+$(delete)
+RESET
+ACCEPT
+$(look)
+$(delete)
+SEND $UNKNOWN$UNKNOWN
+$(commit)
+RESET
+ACCEPT
+$(look)
+$(commit)
+SEND +OK\r\n+QUEUED\r\n*1\r\n:1\r\n
+END
+}
+
+@test "EXEC returns nil: the key is read again, and is deleted if it is still ours" {
+    with_fake release <<END
+$(look)
+$(delete)
+SEND $UNKNOWN$UNKNOWN
+$(commit)
+SEND +OK\r\n+QUEUED\r\n*-1\r\n
+$(look)
+$(commit)
+SEND +OK\r\n+QUEUED\r\n*1\r\n:1\r\n
+END
+}
+
+# ---- servers that compare and write by one command ----
+
+@test "a server with DELIFEQ (Valkey 9): release uses it, and no MULTI" {
+    with_fake release <<END
+$(look)
+$(delete)
+SEND :1\r\n$UNKNOWN
+END
+}
+
+@test "a server with DELEX (Redis 8.4): release uses it, and no MULTI" {
+    with_fake release <<END
+$(look)
+$(delete)
+SEND $UNKNOWN:1\r\n
+END
+}
+
+@test "a server with SET IFEQ: renew uses it, and no MULTI" {
+    with_fake renew <<END
+$(GET_REPLY='$-1\r\n' look)
+EXPECT SET $KEY * IFEQ
+SEND +OK\r\n
+END
+}
+
+@test "the reply to SET never comes: rlock sends DELIFEQ and DELEX behind it, and ends with 69" {
+    fake_start <<END
+ACCEPT
+EXPECT TIME
+SEND $TIME_REPLY
+EXPECT SET $KEY * NX PX
+EXPECT TIME
+EXPECT GETRANGE
+EXPECT PTTL
+$(delete)
+LOOP
+END
+    RLOCK_URL=redis://127.0.0.1:$FAKE_PORT run -69 --separate-stderr \
+        rlock -n -k "$KEY" -t 1 --connect-timeout 1 -- touch "$DIR/ran"
+    assert_match "$(fake_log)" 'GOT DELIFEQ'
+    [[ ! -e $DIR/ran ]]
+}
+
+# ---- status, list and break ----
+
+# same_as_with_scripts VERB...: checks that the verb prints the same JSON with and without scripts.
+# Left out are times that go on between the two calls, and times that rlock computes from two of
+# them, which may differ by 1 ms.
+same_as_with_scripts() {
+    local without with
+    without=$(rlock "$@" --json | without_times) || :
+    with=$(with_scripts rlock "$@" --json | without_times) || :
+    assert_eq "$without" "$with" "rlock $*"
+}
+without_times() { sed -E 's/,"(left_ms|held_ms|waited_ms|renewed_at|until)":[^,}]+//g'; }
+
+# make_locks: makes a lock of each kind; the key of each begins with $KEY.
+make_locks() {
+    local n
+    hold one -k "$KEY:plain" --label nightly
+    with_scripts hold two -k "$KEY:queue"
+    with_scripts start waiter "$RLOCK" -k "$KEY:queue" -- true
+    eventually 10 exists "{$KEY:queue}:rlock:queue"
+    with_scripts rlock hold -k "$KEY:person" --for 1h --label 'ask ann' >/dev/null
+    for n in 1 2 3; do with_scripts rlock acquire -s -k "$KEY:shared" >/dev/null; done
+    for n in 1 2; do with_scripts rlock acquire --slots 3 -k "$KEY:slots" >/dev/null; done
+    rlock -k "$KEY:rest" --min-hold 1h -- true
+    with_scripts rlock -k "$KEY:done" --once 1h -- true
+    redis_cli set "$KEY:foreign" other >/dev/null
+    redis_cli set "{$KEY:foreign}:rlock:fence" 5 >/dev/null
+    redis_cli set "$KEY:queued" other >/dev/null
+    redis_cli zadd "{$KEY:queued}:rlock:queue" 5 x >/dev/null
+    redis_cli set "{$KEY:wrong}:rlock:fence" other >/dev/null
+    redis_cli set "$KEY:ever" "$(printf %032x 7) v1 try=1 ttl=1000 host=h since=1" >/dev/null
+    redis_cli rpush "{$KEY:ever}:rlock:queue" x >/dev/null
+    rlock -k "$KEY:free" -- true
+    redis_cli set "$KEY:other" "$(printf %032x 7)" >/dev/null
+    redis_cli rpush "$KEY:list" x >/dev/null
+}
+
+@test "status and list show each kind of lock as with scripts, with the manual's rights" {
+    local kind
+    redis_cli flushall >/dev/null
+    redis_rule noscripts noscripts
+    make_locks
+    for kind in plain queue person shared slots rest 'done' foreign queued wrong ever free other \
+        none; do
+        same_as_with_scripts status -k "$KEY:$kind"
+    done
+    same_as_with_scripts list
+    same_as_with_scripts list "$KEY:[fp]*"
+    same_as_with_scripts list "$KEY:?l*"
+    assert_eq "$(rlock list "$KEY:q*" | awk 'NR > 1 { print $1 }' | xargs)" \
+        "$KEY:queue $KEY:queued"
+    run -75 rlock status -k "$KEY:queue"
+    assert_match "$output" $'\n    waiting  1\n'
+    run -77 --separate-stderr rlock status -k "$KEY:list"
+    assert_line 'the key holds no lock'
+    let_go one
+    let_go two
+    finish waiter
+    assert_status 0
+}
+
+@test "status shows all of 60 waiters in their order" {
+    local n now
+    redis_rule noscripts noscripts
+    now=$(date +%s%3N)
+    redis_cli set "$KEY" other >/dev/null
+    for ((n = 1; n <= 60; n++)); do
+        echo "zadd {$KEY}:rlock:queue $((now * 1000 + n)) $(printf %032x "$n")"
+        echo "hset {$KEY}:rlock:waiters $(printf %032x "$n") '$now x host=h$n pid=$n'"
+    done | redis_cli >/dev/null
+    same_as_with_scripts status -k "$KEY"
+    assert_eq "$(rlock status -k "$KEY" --json | grep -o '"host":"h[0-9]*"' | tr -dc '0-9\n' |
+        xargs)" "$(seq -s ' ' 60)"
+}
+
+@test "status shows the waiters behind members of the queue that another program has added" {
+    local n now
+    redis_rule noscripts noscripts
+    now=$(date +%s%3N)
+    redis_cli set "$KEY" other >/dev/null
+    for ((n = 1; n <= 30; n++)); do
+        echo "zadd {$KEY}:rlock:queue $n a-member-that-is-longer-than-a-token-$n"
+    done | redis_cli >/dev/null
+    redis_cli zadd "{$KEY}:rlock:queue" "$((now * 1000))" "$(printf %032x 7)" >/dev/null
+    redis_cli hset "{$KEY}:rlock:waiters" "$(printf %032x 7)" "$now x host=h7 pid=7" >/dev/null
+    same_as_with_scripts status -k "$KEY"
+    assert_match "$(rlock status -k "$KEY" --json || :)" '"host":"h7"'
+}
+
+@test "list finds all of 500 locks among 2 000 keys, once each" {
+    redis_rule noscripts noscripts
+    awk -v token="$(printf %032x 7)" -v key="$KEY" 'BEGIN {
+        for (i = 0; i < 500; i++) {
+            printf "set %s:%03d \"%s v1 try=1 ttl=1 host=h since=1\"\n", key, i, token
+            printf "set {%s:%03d}:rlock:fence 7\n", key, i
+            printf "set %s:x%d 1\nrpush %s:y%d 1\n", key, i, key, i
+        }
+    }' | redis_cli >/dev/null
+    run -0 rlock list --json "$KEY:*"
+    assert_eq "$(sed 's/^{"key":"\([^"]*\)".*/\1/' <<<"$output" | xargs)" \
+        "$(seq -f "$KEY:%03.0f" -s ' ' 0 499)"
+}
+
+@test "list leaves out keys that the user may not read" {
+    redis_rule noscripts noscripts
+    hold one -k "$KEY"
+    redis_cli set secret:lock "$(printf %032x 7) v1 try=1 ttl=1 host=h since=1" >/dev/null
+    redis_cli set '{secret:2}:rlock:fence' other >/dev/null
+    run -0 rlock list '*[bt]*'
+    assert_match "$output" "$KEY"
+    refute_match "$output" secret
+    redis_cli del secret:lock '{secret:2}:rlock:fence' >/dev/null
+    let_go one
+}
+
+@test "break takes the lock from a holder with or without scripts, which says so; fences grow" {
+    local holder before
+    redis_rule noscripts noscripts
+    for holder in '' with_scripts; do
+        $holder hold one -k "$KEY" -t "$(lease 2)"
+        before=$(redis_cli get "$FENCE")
+        run -0 --separate-stderr rlock break -k "$KEY" --yes --label 'web1 is down'
+        assert_line 'broken: it was held for .* by sh of '
+        gone "$KEY"
+        finish one 20
+        assert_status 76
+        assert_match "$stderr" 'the lock was broken by .*web1 is down'
+        assert_between "$(redis_cli get "$FENCE")" $((before + 1)) $((1 << 53)) 'fence'
+        assert_between "$(redis_cli pttl "$FENCE")" 604700000 604800000 'PTTL of the fence'
+    done
+}
+
+@test "break: a free lock stays as it is; a done mark, a rest and a foreign value are removed" {
+    local kind
+    redis_rule noscripts noscripts
+    make_locks
+    run -0 --separate-stderr rlock break -k "$KEY:free" --yes
+    assert_line 'free: nobody holds the lock'
+    for kind in rest 'done' foreign; do
+        run -0 rlock break -k "$KEY:$kind" --yes
+        gone "$KEY:$kind"
+    done
+    for kind in shared slots; do
+        run -64 --separate-stderr rlock break -k "$KEY:$kind" --yes
+        assert_line "without scripts .* it can't be broken"
+        exists "$KEY:$kind"
+    done
+    run -77 --separate-stderr rlock break -k "$KEY:list" --yes
+    assert_line 'the key holds no lock'
+    redis_cli set "$KEY" other >/dev/null
+    redis_cli set "$FENCE" other >/dev/null
+    run -77 --separate-stderr rlock break -k "$KEY" --yes
+    assert_line 'rlock:fence is no fence'
+    exists "$KEY"
+}
+
+# break_meanwhile COMMAND...: as between_watch(), but breaks the lock of another program.
+break_meanwhile() {
+    redis_rule noscripts noscripts
+    redis_cli set "$KEY" other >/dev/null
+    through_line
+    redis_monitor "$DIR/monitor"
+    line delay 250
+    start break "$RLOCK" break -k "$KEY" --yes
+    eventually 10 watches
+    redis_cli "$@" >/dev/null
+    finish break 20
+}
+
+@test "break: a lock that gets another holder before EXEC stays, status 75" {
+    break_meanwhile set "$KEY" another
+    assert_status 75
+    assert_match "$stderr" 'another holder has it by now'
+    assert_eq "$(value "$KEY")" another
+    gone "$FENCE"
+}
+
+@test "break: a lock that expires before EXEC is free, status 0" {
+    break_meanwhile pexpire "$KEY" 1
+    assert_status 0
+    assert_match "$stderr" 'its holder has released the lock meanwhile'
+    gone "$FENCE"
+}
+
+@test "the replies to break are lost: status 69, and break says that the lock may be broken" {
+    redis_rule noscripts noscripts
+    redis_cli set "$KEY" other >/dev/null
+    through_line
+    line cut-after-request 3
+    run -69 --separate-stderr rlock break -k "$KEY" --yes
+    assert_line 'the lock may have been broken'
+    gone "$KEY"
+}
+
+@test "a user who may not call WATCH, MULTI or EXEC: release and renew write nothing, 77" {
+    local RLOCK_TOKEN command
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100)
+    export RLOCK_TOKEN
+    redis_cli pexpire "$KEY" 50000 >/dev/null
+    for command in watch multi exec; do
+        redis_cli acl setuser noscripts -$command >/dev/null
+        run -77 --separate-stderr rlock release -k "$KEY"
+        assert_line "'$command'"
+        run -77 --separate-stderr rlock renew -k "$KEY"
+        assert_line "'$command'"
+        redis_cli acl setuser noscripts +$command >/dev/null
+        assert_match "$(value "$KEY")" "^$RLOCK_TOKEN "
+        assert_between "$(redis_cli pttl "$KEY")" 1 50000 PTTL
+    done
+    run -0 rlock release -k "$KEY"
+}
+
+@test "a denied command: status and break end with 77, and change nothing" {
+    local command
+    redis_rule noscripts noscripts
+    redis_cli set "$KEY" other >/dev/null
+    redis_cli acl setuser noscripts -strlen >/dev/null
+    run -77 --separate-stderr rlock status -k "$KEY"
+    assert_line "strlen"
+    redis_cli acl setuser noscripts +strlen >/dev/null
+    for command in watch multi exec; do
+        redis_cli acl setuser noscripts -$command >/dev/null
+        run -77 --separate-stderr rlock break -k "$KEY" --yes
+        redis_cli acl setuser noscripts +$command >/dev/null
+        assert_line "'$command'"
+        assert_eq "$(value "$KEY")" other
+    done
+}
+
+# ---- what needs scripts ----
+
+@test "an option or verb that needs scripts ends rlock with 64, and the message names it" {
+    local what options
+    while IFS='|' read -r what options; do
+        # shellcheck disable=SC2086
+        run -64 --separate-stderr rlock $options
+        assert_line "$what: not possible with --scripts no"
+    done <<END
+shared|-s -k $KEY -- true
+slots|--slots 2 -k $KEY -- true
+once|--once 1h -k $KEY -- true
+several keys|-k $KEY -k other -- true
+protocol timestamp|--protocol timestamp -k $KEY -- true
+queue fifo, queue newest|--queue fifo -k $KEY -- true
+queue fifo, queue newest|--queue newest -k $KEY -- true
+a quorum .several --url.|-u redis://h1 -u redis://h2 -u redis://h3 -k $KEY -- true
+history|--history 9 -k $KEY -- true
+history|break -k $KEY --yes --history 9
+this verb|history
+END
+    run -0 rlock --queue none -k "$KEY" -- true
+}
+
+@test "a user who may not run scripts: error and doctor advise --scripts no, doctor accepts it" {
+    redis_cli flushall >/dev/null
+    redis_rule 'noscripts on .*' noscripts
+    RLOCK_SCRIPTS=yes run -77 --separate-stderr rlock -k "$KEY" -- true
+    assert_line 'forbid scripts; take the lock without scripts: --scripts no'
+    RLOCK_SCRIPTS=yes run -78 --separate-stderr rlock doctor -k "$KEY"
+    assert_match "$output" 'use --scripts no'
+    run --separate-stderr rlock doctor -k "$KEY"
+    assert_match "$output" 'rights[^\n]*all that rlock needs for '
+    assert_match "$output" 'unknown +locks: +the server denies this user the commands that list'
+    redis_rule noscripts noscripts
+    run --separate-stderr rlock doctor -k "$KEY"
+    assert_match "$output" 'good +locks: +0, and each lock expires by itself'
+    redis_cli acl setuser noscripts -watch
+    run --separate-stderr rlock doctor -k "$KEY"
+    redis_cli acl setuser noscripts +watch
+    assert_match "$output" 'denied: WATCH'
+    gone "$KEY"
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env bats
+# publish: the workflows call make targets only; make publish uploads a tagged release and nothing
+# else.
+
+load ../helpers/common
+
+make_targets() {
+    sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT"/{Makefile,packaging/release.mk} | tr ' ' '\n'
+}
+
+# other_commands: prints the commands of workflows that can be no make target.
+other_commands() {
+    # The image debian:12 has neither make nor git.
+    echo 'apt-get update'
+    echo 'apt-get install -y --no-install-recommends ca-certificates gcc git libc6-dev make'
+    # This command changes a setting of the user, which make must not do on anybody's own machine.
+    echo "git config --global --add safe.directory '*'"
+    # This command changes a setting of the kernel, which make must not do on anybody's own machine.
+    echo 'sudo sysctl vm.mmap_rnd_bits=28'
+    # The job of this command has no checkout. The job only looks at the results of other jobs, to
+    # be the one job that a branch rule asks for.
+    sed -n "s/^ *- run: \(test '.*\)/\1/p" "$ROOT/.github/workflows/ci.yml"
+}
+
+# workflow_commands: prints each command of the workflows. `make X` stands for each target of the
+# matrix if X is ${{ matrix.target }}.
+workflow_commands() {
+    local targets
+    targets=$(sed -nE 's/^ *target: \[(.*)\]$/\1/p' "$ROOT/.github/workflows/ci.yml" | tr -d ,)
+    sed -nE 's/^ *(- )?run: //p' "$ROOT"/.github/workflows/*.yml | sed 's/ && /\n/g' |
+        while read -r command; do
+            case $command in
+                *'${{ matrix.target }}') printf 'make %s\n' $targets ;;
+                *) echo "$command" ;;
+            esac
+        done
+}
+
+@test "workflows: each command is a make target, or one of a few that can't be" {
+    local command n=0
+    while read -r command; do
+        n=$((n + 1))
+        ! other_commands | grep -Fqx -e "$command" || continue
+        [[ $command == 'make '* ]] || fail "not a call of make: $command"
+        make_targets | grep -Fqx "$(cut -d ' ' -f 2 <<<"$command")" ||
+            fail "no such make target: $command"
+    done < <(workflow_commands)
+    ((n >= 15)) || fail "only $n commands found"
+}
+
+# clone_of_release: makes a clone of the sources with a release in build/release, and a `gh` that
+# writes its arguments to $DIR/gh.
+clone_of_release() {
+    need git
+    git -C "$ROOT" rev-parse -q --verify HEAD >"$DIR/head" || skip 'the sources are not in git'
+    git clone -q "$ROOT" "$DIR/clone"
+    cd "$DIR/clone" || return
+    VERSION=$(sed -n 's/^#define RLOCK_VERSION "\(.*\)"/\1/p' lib/rlock.h)
+    git tag --list 'v[0-9]*' | xargs -r git tag -d >/dev/null
+    mkdir -p build/release "$DIR/bin"
+    echo 'a package' >build/release/rlock.deb
+    (cd build/release && sha256sum rlock.deb >SHA256SUMS)
+    printf '#!/bin/sh\nprintf "%%s\\n" "$@" >"%s"\n' "$DIR/gh" >"$DIR/bin/gh"
+    chmod +x "$DIR/bin/gh"
+    PATH=$DIR/bin:$PATH
+}
+
+@test "publish: it uploads all files of build/release if HEAD has the tag of the version" {
+    clone_of_release
+    git tag "v$VERSION"
+    run -0 make -s publish
+    assert_eq "$(sed -n '1,4p' "$DIR/gh")" $'release\ncreate\n'"v$VERSION"$'\n--verify-tag'
+    assert_eq "$(grep '^build/' "$DIR/gh")" $'build/release/SHA256SUMS\nbuild/release/rlock.deb'
+}
+
+@test "publish: it uploads nothing if HEAD does not have the tag of the version" {
+    clone_of_release
+    git tag v99.0.0
+    run ! make -s publish
+    assert_match "$output" "HEAD does not have the tag v$VERSION"
+    [[ ! -e $DIR/gh ]]
+}
+
+@test "publish: it uploads nothing if a file is not the one that SHA256SUMS names" {
+    clone_of_release
+    git tag "v$VERSION"
+    echo 'another package' >build/release/rlock.deb
+    run ! make -s publish
+    assert_match "$output" 'rlock.deb: FAILED'
+    [[ ! -e $DIR/gh ]]
+}

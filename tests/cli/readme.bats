@@ -1,0 +1,204 @@
+#!/usr/bin/env bats
+# readme: each block of the README and of docs/comparison.md does what the page says. The pictures
+# are those that make draws, and the numbers are those in docs/measured.
+
+load ../helpers/common
+load ../helpers/kinds
+load ../helpers/blocks
+load ../helpers/systems
+
+DOCUMENT=$ROOT/README.md
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() { systems_setup; }
+
+blocks_of_page() { headings_with_blocks "$DOCUMENT"; }
+held_by_other() { redis_cli set "$1" other PX 60000 >/dev/null; }
+
+@test "readme: it has at most 150 lines, and a test runs each of its blocks" {
+    (($(wc -l <"$DOCUMENT") <= 150)) || fail "more than 150 lines: $(wc -l "$DOCUMENT")"
+    assert_eq "$(blocks_of_page | sort)" "$(tested_blocks)"
+    (($(blocks_of_page | wc -l) >= 8))
+}
+
+@test "readme: each file that the documents link to is there" {
+    local file target
+    for file in README.md docs/comparison.md docs/cost.md docs/recipes.md; do
+        for target in $(grep -oE '\]\([^)#]+' "$ROOT/$file" | sed 's/](//' | grep -v '^https:'); do
+            [[ -e $ROOT/$(dirname "$file")/$target ]] || fail "$file: no such file: $target"
+        done
+    done
+}
+
+@test "readme: the first try, in two terminals: the second one waits for the first" {
+    unset RLOCK_URL
+    mkfifo go
+    here 'Try it' 1 's/sleep 10/read -r go <go/'
+    start first sh ./block
+    eventually 10 file_has "$DIR/first.out" 'my turn'
+    start second sh ./block
+    never 1 test -s "$DIR/second.out"
+    echo go >go
+    finish first
+    assert_status 0
+    eventually 10 file_has "$DIR/second.out" 'my turn'
+    echo go >go
+    finish second
+    assert_status 0
+}
+
+@test "readme: --explain says what would happen, and runs nothing" {
+    script backup.sh 'echo ran >ran'
+    here 'Try it' 2
+    run -78 sh ./block
+    assert_match "$output" 'persistence'
+    redis_cli config set appendonly yes
+    run -0 sh ./block
+    redis_cli config set appendonly no
+    assert_match "$output" 'job:nightly'
+    [[ ! -e ran ]]
+}
+
+@test "readme: the line for cron runs the job once, and is silent for the others" {
+    script backup 'echo backed up'
+    here 'Use it' 1 "$COMMANDS"
+    sed -i "1i PATH=$DIR/bin:$BASE\nRLOCK_URL=$RLOCK_URL" block
+    cron_run 1
+    assert_eq "$status:$output:$stderr" '0:backed up:'
+    cron_run 1
+    assert_eq "$status:$output:$stderr" 0::
+}
+
+@test "readme: the step for CI deploys, and ends with 75 if another deploy takes too long" {
+    script deploy.sh 'echo deployed'
+    here 'Use it' 2 's/ 30m / 0.1 /'
+    github_step 0.run
+    run -0 github_run RLOCK_URL="$RLOCK_URL"
+    assert_eq "$output" deployed
+    held_by_other deploy
+    run -75 github_run RLOCK_URL="$RLOCK_URL"
+}
+
+@test "readme: the systemd unit runs the daemon on one host at a time" {
+    script mailer 'echo mailer; exec sleep 60'
+    here 'Use it' 3 "$COMMANDS" "s,/usr/bin/rlock,$RLOCK,"
+    sed -i "1a Environment=RLOCK_URL=$RLOCK_URL" block
+    unit_start first
+    local first=$pid
+    eventually 10 file_has "$DIR/first.out" mailer
+    unit_start second
+    eventually 10 in_line 1 daemon:mailer
+    kill -TERM "$first"
+    eventually 10 file_has "$DIR/second.out" mailer
+}
+
+@test "readme: the container's process 1 is rlock, and runs the command" {
+    local words
+    script backup 'cat /proc/$PPID/comm'
+    here 'Use it' 4 "$COMMANDS"
+    container_words words
+    run -0 --separate-stderr bare_env PATH="$DIR/bin:$BASE" RLOCK_URL="$RLOCK_URL" "${words[@]}"
+    assert_eq "$output" rlock-guard
+    gone job:nightly
+}
+
+@test "readme: each line at the prompt does what its comment says" {
+    local line
+    for line in backup.sh import report render; do script "$line" 'echo "$0 $RLOCK_SLOT"'; done
+    here 'Use it' 5
+    for line in 1 2 3 4; do
+        sed -n "${line}p" block >line
+        run -0 --separate-stderr sh ./line
+    done
+    assert_eq "$output" './render 0'
+    hold other -k job:nightly
+    sed -n 1p block >line
+    run -75 sh ./line
+    sed -n 5p block >line
+    run -75 sh ./line
+    assert_match "$output" '^job:nightly: held'
+    sed -n 6p block >line
+    run -0 sh ./line
+    assert_match "$output" $'\n''job:nightly +exclusive'
+    let_go other
+    assert_eq "$(wc -l <block)" 6
+}
+
+# without_numbers: copies standard input, with N for each number.
+without_numbers() { sed -E 's/[0-9]+([.][0-9]+)*/N/g; s/(ahead of|behind) this/ahead of this/'; }
+
+@test "readme: doctor says of a Redis as it is installed what the README shows" {
+    here 'Is the server safe?' 1
+    assert_eq "$(head -n 1 block)" '$ rlock doctor -k job:nightly'
+    run --separate-stderr sh -c "$(sed -n '1s/^. //p' block)"
+    assert_status 78
+    assert_eq "$(without_numbers <<<"$output")" "$(sed 1d block | without_numbers)"
+}
+
+@test "readme: the commands under Install are run by other tests" {
+    local target
+    for target in $(sed -nE '/^## Install/,/^## /s/^    make +([a-z-]+) .*/\1/p' "$DOCUMENT"); do
+        grep -rqE "make.* $target( |\$|\"|\\))" "$ROOT"/tests/cli/*.bats "$ROOT"/tests/tools/*.sh ||
+            fail "no test runs make $target"
+    done
+}
+
+# ---- blocks of docs/comparison.md ----
+
+@test "comparison: the SET NX one-liner runs the job beside a holder, and deletes that lock" {
+    # shellcheck disable=SC2016
+    script redis-cli "exec $(asking) \"\$@\""
+    export PATH=$PWD:$PATH
+    script backup.sh 'echo ran'
+    block "$ROOT/docs/comparison.md" 'A `SET NX` one-liner'
+    held_by_other job:nightly
+    run -0 sh ./block
+    assert_eq "$output" $'\nran\n1'
+    gone job:nightly
+    # With the test for OK, which point 2 of the page names, DEL still deletes the other's lock.
+    held_by_other job:nightly
+    sed -i 's/^\(redis-cli SET [^&]*[^& ]\) *&&/[ "$(\1)" = OK ] \&\&/' block
+    run sh ./block
+    assert_eq "$output" 1
+    gone job:nightly
+}
+
+# ---- pictures and numbers ----
+
+@test "cost: the tables of docs/cost.md have the numbers in docs/measured, and no others" {
+    local kind files=()
+    for kind in time memory line rest cost grant; do
+        files+=("kind=$kind" "$ROOT/docs/measured/$kind.tsv")
+    done
+    assert_eq "$(grep '^| ' "$ROOT/docs/cost.md" | grep -v '^| \(program\|---\)' | sort)" \
+        "$(awk -f "$ROOT/tests/bench/markdown.awk" "${files[@]}" | sort)"
+}
+
+@test "readme: its numbers of what a lock costs are those in docs/measured" {
+    local name wanted
+    wanted=$(for name in rlock flock; do
+        awk -F '\t' -v name="$name" '$1 == name { printf "%.1f ms\n", $2 / 1000 }' \
+            "$ROOT/docs/measured/time.tsv"
+    done; awk -F '\t' '$1 == "rlock" { printf "%.1f ms\n", $2 / 1000 }' \
+        "$ROOT/docs/measured/line.tsv")
+    assert_eq "$(tr '\n' ' ' <"$DOCUMENT" | grep -oE 'what each of them costs.*order they came' |
+        grep -oE '[0-9.]+ ms')" "$wanted"
+}
+
+@test "pictures: make draws docs/bench.svg from the numbers in docs/measured" {
+    make -s -n -C "$ROOT" bench-pictures | sed "s,>docs/bench.svg,>$DIR/bench.svg," >draw
+    (cd "$ROOT" && sh "$DIR/here/draw")
+    cmp "$DIR/bench.svg" "$ROOT/docs/bench.svg"
+}
+
+# The row of the waiting rlock has the holder's pid only where it fits, and pids differ in length.
+without_pid() { without_numbers | sed 's/, pid N//'; }
+
+@test "pictures: docs/terminals.svg shows what two terminals show" {
+    /usr/bin/python3 -c 'import pyte' 2>/dev/null || skip_or_fail pyte
+    assert_match "$(make -s -n -C "$ROOT" pictures)" 'two_terminals.py docs/terminals.svg'
+    "$ROOT/tests/tools/two_terminals.py" "$DIR/terminals.svg" 3>&-
+    assert_eq "$(without_pid <"$DIR/terminals.svg")" "$(without_pid <"$ROOT/docs/terminals.svg")"
+    grep -q 'prefers-color-scheme: dark' "$ROOT/docs/terminals.svg"
+}

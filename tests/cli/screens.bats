@@ -1,0 +1,146 @@
+#!/usr/bin/env bats
+# screens: rlock's output on a terminal fits each width, also after a change of the width.
+# tests/tools/screen.py emulates the terminal, and prints its rows.
+
+load ../helpers/common
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+
+setup() {
+    common_setup
+    /usr/bin/python3 -c 'import pyte' 2>/dev/null || skip_or_fail 'the Python module pyte'
+    export RLOCK_URL=unix://$REDIS_SOCKET LC_ALL=C.UTF-8
+    redis_cli flushall >/dev/null
+}
+
+# screen [OPTION...] WIDTHS -- COMMAND...: prints the rows of the terminal at each of these widths.
+screen() { timeout 120 /usr/bin/python3 "$ROOT/tests/tools/screen.py" "$@"; }
+
+# waiting KEY [OPTION...] WIDTHS: sets `rows` to what the terminal shows at these widths while rlock
+# waits for the lock.
+waiting() {
+    local key=$1
+    shift
+    rows=$(screen --until '[0-9]s' "$@" -- "$RLOCK" -k "$key" -- true)
+}
+
+# row WIDTH: prints what the terminal showed at that width; it must have been one row, no wider than
+# the terminal.
+row() {
+    local shown
+    shown=$(sed -n "s/^$1\t//p" <<<"$rows")
+    [[ -n $shown && $shown != *$'\n'* ]] || fail "not exactly one row at width $1: $rows"
+    printf '%s' "$shown"
+}
+has() { assert_match "$(row "$1")" "$2" "at width $1"; }
+lacks() { refute_match "$(row "$1")" "$2" "at width $1"; }
+assert_nothing_left() { refute_match "$rows" $'(^|\n)end\t' 'after the end'; }
+
+WHOLE='^rlock: job:nightly: waiting [0-9]+s for sh of [^ ]+@[^ ]+, pid [0-9]+ \(db1\), '
+WHOLE+='[0-9ms]+ left, place 1$'
+
+@test "waiting row: when narrow it leaves out pid, label, host, time left, holder, in this order" {
+    local user host
+    user=$(id -un) host=$(uname -n)
+    hold holder -k job:nightly -t 600 --label db1
+    # no_pid, no_label and no_host are widths at which rlock leaves that part of the line out: one
+    # column more than the rest of the line needs, for the second digit of a wait of 10 s or more.
+    local fixed=$((${#user} + ${#host}))
+    local no_pid=$((73 + fixed)) no_label=$((67 + fixed)) no_host=$((65 + ${#user}))
+    waiting job:nightly "200,$no_pid,$no_label,$no_host,50,43,30,25,20"
+    has 200 "$WHOLE"
+    has "$no_pid" "for sh of $user@$host \(db1\), [0-9ms]+ left, place 1$"
+    has "$no_label" "for sh of $user@$host, [0-9ms]+ left, place 1$"
+    has "$no_host" "for sh of $user, [0-9ms]+ left, place 1$"
+    has 50 "^rlock: job:nightly: waiting [0-9]+s( for sh of $user)?, place 1$"
+    has 43 '^rlock: job:nightly: waiting [0-9]+s, place 1$'
+    has 30 '^job:nightly: [0-9]+s, place 1$'
+    has 25 '^job:nig.*: [0-9]+s, place 1$'
+    has 20 '^job:nig.*: [0-9]+s$|^job:nightly: [0-9]+s$'
+    assert_nothing_left
+    let_go holder
+}
+
+@test "waiting row: no width from 20 to 200 leaves a part of an older row, wherever it is drawn" {
+    local option width widths=200,20,30,79,80,50,21,120,40,25
+    hold holder -k job:nightly -t 600 --label db1
+    for option in '' --reflow --bottom '--reflow --bottom'; do
+        # shellcheck disable=SC2086 # $option is several words
+        waiting job:nightly $option "$widths"
+        for width in ${widths//,/ }; do
+            has "$width" '^(rlock: )?job:n'
+        done
+        assert_nothing_left
+    done
+    let_go holder
+}
+
+@test "waiting row: keys with wide, combining or control characters fit as well" {
+    local key width widths=100,60,40,30,20
+    local wide='日本語:夜間バックアップ:長い名前'
+    local combining=$'e\u0301e\u0301:cafe\u0301' controls=$'tab\tnew\nline\e[2J'
+    for key in "$wide" "$combining" "$controls"; do
+        hold holder -k "$key" -t 600 --label '全部 🔒'
+        waiting "$key" --reflow "$widths"
+        for width in ${widths//,/ }; do
+            row "$width" >/dev/null
+        done
+        has 100 'rlock: (日本語:夜間|é.*:caf|tab\\x09new\\x0aline).*: waiting .*place 1$'
+        has 30 ': [0-9]+s, place 1$'
+        has 20 '^(日本|é|tab)'
+        assert_nothing_left
+        let_go holder
+    done
+}
+
+@test "waiting row: a terminal without escape sequences gets none, and no part of an older row" {
+    hold holder -k job:nightly -t 600 --label db1
+    SCREEN_TERM=dumb waiting job:nightly 120,119,118
+    has 119 "$WHOLE"
+    row 118 >/dev/null
+    assert_nothing_left
+    let_go holder
+}
+
+# listing WIDTH: sets `rows` to what rlock list shows on a terminal of that width.
+listing() {
+    rows=$(screen --until "${2:-job}" "$1" -- env NO_COLOR=1 "$RLOCK" list | sed -n "s/^$1\t//p")
+    assert_eq "$(wc -l <<<"$rows")" 3 "rows at width $1: $rows"
+}
+
+@test "list: on a terminal a row fits it, and gives up held, waiting, mode, then the holder" {
+    local long=job:monthly:accounts:europe:2026-11 headings
+    hold one -k job:nightly -t 600 --label 'a label of some length'
+    hold two -k "$long" -t 600
+    for width in 200 80 66 60 50 40 30; do
+        listing "$width"
+        assert_match "$rows" $'\njob:nig[^ ]* '
+        headings=$(head -n 1 <<<"$rows")
+        case $width in
+            200 | 80) assert_match "$headings" '^KEY +MODE +LEFT +WAITING +HELD FOR +HOLDER$' ;;
+            66) assert_match "$headings" '^KEY +MODE +LEFT +WAITING +HOLDER$' ;;
+            60) assert_match "$headings" '^KEY +MODE +LEFT +HOLDER$' ;;
+            50) assert_match "$headings" '^KEY +LEFT +HOLDER$' ;;
+            40 | 30) assert_match "$headings" '^KEY +LEFT$' ;;
+        esac
+    done
+    listing 200
+    assert_match "$rows" "$long +exclusive"
+    assert_match "$rows" '\(a label of some length\)'
+    # Without a terminal nothing is cut, also if COLUMNS says that it is narrow.
+    run -0 env COLUMNS=30 "$RLOCK" list
+    assert_match "$output" "$long  exclusive  [0-9ms]+ +0 +[0-9ms]+ +sh of "
+    assert_match "$output" '\(a label of some length\)'
+    let_go one && let_go two
+}
+
+@test "list: wide characters in keys keep the columns of a terminal aligned" {
+    hold one -k '日本語:job' -t 600
+    hold two -k job:nightly -t 600
+    listing 100
+    assert_eq "$(/usr/bin/python3 -c 'import sys, wcwidth
+for row in sys.stdin: print(wcwidth.wcswidth(row.split(" exclusive")[0].split(" MODE")[0]))' \
+        <<<"$rows" | sort -u | wc -l)" 1 "the columns: $rows"
+    let_go one && let_go two
+}

@@ -1,0 +1,123 @@
+#!/usr/bin/env bats
+# systemd: what rlock tells the journal and the service manager, by the protocols of systemd alone.
+
+load ../helpers/common
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+setup() {
+    common_setup
+    need python3
+    export RLOCK_URL=unix://$REDIS_SOCKET DIR
+}
+
+# ---- the journal ----
+
+# journal FILE ARG...: runs rlock with stderr in FILE, and with FILE's device and inode number in
+# JOURNAL_STREAM, as systemd sets them for a stderr that is the journal.
+journal() {
+    local file=$1
+    shift
+    : >"$file"
+    JOURNAL_STREAM=$(stat -c %d:%i "$file") rlock "$@" 2>>"$file"
+}
+
+@test "journal: each line begins with the priority of its message, as text and as JSON" {
+    journal "$DIR/text" -v -k "$KEY" -- true
+    assert_match "$(<"$DIR/text")" "^<6>rlock: $KEY: granted .*"$'\n'"<6>rlock: $KEY: released "
+    refute_match "$(grep -v '^<6>rlock: ' "$DIR/text")" .
+    redis_cli set "$KEY" other px 60000
+    run -75 journal "$DIR/text" -n -k "$KEY" -- true
+    assert_match "$(<"$DIR/text")" "^<5>rlock: $KEY: busy: "
+    run -75 journal "$DIR/json" -n --json -k "$KEY" -- true
+    assert_match "$(<"$DIR/json")" '^<5>\{"event":"busy",'
+    cut -c4- "$DIR/json" >"$DIR/object"
+    assert_valid "$DIR/object"
+    run -64 journal "$DIR/text" -k "$KEY" --no-such-option
+    assert_match "$(<"$DIR/text")" "^<3>rlock: $KEY: usage: "
+}
+
+@test "journal: if JOURNAL_STREAM doesn't name stderr, no line has a priority" {
+    local stream
+    for stream in "$(stat -c %d:%i "$DIR")" 1:2 '' 'x' "$(stat -c %d:%i "$DIR")0"; do
+        JOURNAL_STREAM=$stream run -64 --separate-stderr rlock --no-such-option
+        assert_line '^rlock: usage: '
+    done
+}
+
+@test "journal: the command gets JOURNAL_STREAM, NOTIFY_SOCKET and WATCHDOG_USEC unchanged" {
+    # shellcheck disable=SC2016
+    JOURNAL_STREAM=8:15 NOTIFY_SOCKET=@none WATCHDOG_USEC=5 run -0 rlock -k "$KEY" -- \
+        sh -c 'echo "$JOURNAL_STREAM $NOTIFY_SOCKET $WATCHDOG_USEC"'
+    assert_eq "$output" '8:15 @none 5'
+}
+
+# ---- the service manager ----
+
+# manager ADDRESS: starts a process that receives datagrams at ADDRESS, as systemd does, and writes
+# each of them to $DIR/manager.out as one line, with | for the ends of lines.
+manager() {
+    start manager python3 -uc 'import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1].replace("@", "\0", 1))
+print("ready")
+while True:
+    print(s.recv(65536).decode().replace("\n", "|"))' "$1"
+    eventually 5 file_has "$DIR/manager.out" '^ready$'
+}
+
+# wait_with ADDRESS: starts the manager at ADDRESS, and an rlock with NOTIFY_SOCKET=ADDRESS that
+# waits, gets the lock, and runs a command. The command sends a datagram to ADDRESS itself. Then
+# checks which datagrams rlock and the command have sent.
+wait_with() {
+    local told
+    hold holder -k "$KEY" -t 60 --label nightly
+    manager "$1"
+    # shellcheck disable=SC2016
+    NOTIFY_SOCKET=$1 start waiter "$RLOCK" -k "$KEY" -- python3 -c 'import os, socket
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.sendto(b"READY=1\nWATCHDOG=1", os.environ["NOTIFY_SOCKET"].replace("@", "\0", 1))'
+    told="^STATUS=rlock: $KEY: waiting [0-9]+s for sh of .* \(nightly\), .*"
+    eventually 10 file_has "$DIR/manager.out" "$told\|EXTEND_TIMEOUT_USEC=90000000\|$"
+    let_go holder
+    finish waiter
+    assert_eq "$status$stderr" 0
+    eventually 5 file_has "$DIR/manager.out" '^READY=1\|WATCHDOG=1$'
+    assert_eq "$(tail -n 2 "$DIR/manager.out")" 'STATUS=|EXTEND_TIMEOUT_USEC=90000000|
+READY=1|WATCHDOG=1'
+}
+
+@test "service manager: rlock tells a socket why it waits, and leaves READY to the command" {
+    wait_with "$DIR/notify"
+}
+
+@test "service manager: rlock tells an abstract socket why it waits" {
+    wait_with "@rlock-test-$$-$BATS_TEST_NUMBER"
+}
+
+@test "service manager: an rlock that gets the lock at once tells nothing" {
+    manager "$DIR/notify"
+    NOTIFY_SOCKET=$DIR/notify run -0 rlock -k "$KEY" -- true
+    assert_eq "$(<"$DIR/manager.out")" ready
+}
+
+@test "service manager: a socket that isn't there, is full or has no valid name changes nothing" {
+    local address
+    hold holder -k "$KEY" -t 60
+    start full python3 -uc 'import socket, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+c = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+c.setblocking(False)
+try:
+    while True:
+        c.sendto(b"x", sys.argv[1])
+except BlockingIOError:
+    print("full")
+time.sleep(1000)' "$DIR/full"
+    eventually 5 file_has "$DIR/full.out" full
+    for address in "$DIR/full" "$DIR/none" relative @ "/$(printf '%0200d' 0)" '' vsock:2:1; do
+        NOTIFY_SOCKET=$address run -75 --separate-stderr rlock -w 0.2 -k "$KEY" -- true
+        assert_line "^rlock: $KEY: timeout: "
+    done
+}

@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+# utf8: in a UTF-8 locale rlock shows keys, labels and values that are valid UTF-8 as they are; in
+# any locale it escapes characters that a terminal would act on.
+
+load ../helpers/common
+load ../helpers/pty
+
+setup_file() { redis_start; }
+teardown_file() { redis_stop; }
+
+HIDDEN=$'\u009b31m\u202e\e[2J' # C1 control, direction override, escape sequence
+ESCAPED='\xc2\x9b31m\xe2\x80\xae\x1b[2J'
+
+setup() {
+    common_setup
+    export RLOCK_URL=unix://$REDIS_SOCKET
+    redis_cli flushall >/dev/null
+    KEY="größe:日本$BATS_TEST_NUMBER:$HIDDEN"
+    SHOWN="größe:日本$BATS_TEST_NUMBER:$ESCAPED"
+}
+
+# in_utf8 COMMAND..., in_ascii COMMAND...: run the command in a UTF-8 locale, or in the locale C.
+in_utf8() { run env LC_ALL=C.UTF-8 "$@"; }
+in_ascii() { run env LC_ALL=C "$@"; }
+
+has() { [[ $output == *"$1"* ]] || fail "the output lacks: $1" "output: $output"; }
+has_only_ascii() {
+    [[ $(LC_ALL=C tr -d ' -~\n' <<<"$output") == '' ]] || fail "not ASCII: $output"
+}
+
+# shows TEXT COMMAND...: checks that the command, in a UTF-8 locale, shows the key and the text as
+# they are, with controls escaped; and that it shows both in ASCII in the locale C.
+shows() {
+    local text=$1
+    shift
+    in_utf8 "$@"
+    has "$SHOWN"
+    has "$text"
+    refute_match "$output" $'[\e\u009b\u202e]'
+    in_ascii "$@"
+    has_only_ascii
+    has 'gr\xc3\xb6\xc3\x9fe:\xe6\x97\xa5\xe6\x9c\xac'
+    has "$ESCAPED"
+}
+
+@test "utf8: status, list and the message of a lock that is taken show key and label as they are" {
+    hold holder -k "$KEY" --label "Müller 🔒 $HIDDEN"
+    shows "(Müller 🔒 $ESCAPED)" "$RLOCK" status -k "$KEY"
+    shows "(Müller 🔒 $ESCAPED)" "$RLOCK" list
+    shows "(Müller 🔒 $ESCAPED)" "$RLOCK" -n -k "$KEY" -- true
+    let_go holder
+}
+
+@test "utf8: status and list show the value of another program as it is" {
+    redis_cli set "$KEY" "Zürich $HIDDEN" EX 100 >/dev/null
+    redis_cli set "{$KEY}:rlock:fence" 7 EX 100 >/dev/null
+    shows "Zürich $ESCAPED" "$RLOCK" status -k "$KEY"
+    shows "Zürich $ESCAPED" "$RLOCK" list
+}
+
+@test "utf8: a wrong value of an option is quoted as it is" {
+    SHOWN=größe
+    in_utf8 "$RLOCK" -k k -t größe -- true
+    has größe
+    in_ascii "$RLOCK" -k k -t größe -- true
+    has_only_ascii
+}
+
+@test "utf8: the question of break shows key and holder as they are" {
+    hold holder -k "$KEY" --label "Müller $HIDDEN"
+    printf '%s' "$KEY" >"$DIR/key"
+    pty_start
+    pty_type 'KEY=$(<"$DIR/key"); export LC_ALL=C.UTF-8'
+    pty_prompt
+    pty_type '"$RLOCK" break -k "$KEY"'
+    pty_expect 5 '\[y/N\] '
+    output=$(pty_screen)
+    has "$SHOWN"
+    has "(Müller $ESCAPED)"
+    pty_type n
+    pty_prompt
+    let_go holder
+}

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# deb: builds the Debian packages, checks them with lintian, installs them, runs their tests against
+# what is installed, and removes them. `make test-packages` runs it in new root directories.
+#
+#     tests/tools/deb.sh       as root; it installs and removes rlock on this system
+#
+# Results are TAP. The tests are those of packaging/debian/tests, which autopkgtest would run.
+
+set -uo pipefail
+cd "${BASH_SOURCE[0]%/*}/../.." || exit 1
+
+n=0
+failed=0
+log=$(mktemp)
+trap 'rm -f "$log" "$log".*' EXIT
+export DEBIAN_FRONTEND=noninteractive MANPAGER=cat
+
+# check TEXT COMMAND...: runs the command, and reports whether it succeeded.
+check() {
+    local text=$1
+    shift
+    n=$((n + 1))
+    if "$@" </dev/null >"$log" 2>&1; then
+        echo "ok $n - deb: $text"
+    else
+        echo "not ok $n - deb: $text"
+        tail -n 40 "$log" | sed 's/^/# /'
+        failed=$((failed + 1))
+    fi
+}
+
+# files: prints all files of the system that a package could leave behind.
+files() { find /etc /usr /var/lib /opt /srv -path /var/lib/apt -prune -o -print | grep -i rlock; }
+
+# install_all: installs the packages, not those with debug symbols, and what their tests need.
+install_all() {
+    local packages
+    mapfile -t packages < <(find "$PWD/build/release" -name '*.deb' ! -name '*dbgsym*')
+    # shellcheck disable=SC2046 # each word is a package
+    apt-get install -y --no-install-recommends "${packages[@]}" \
+        $(sed -n 's/^Depends: //p' packaging/debian/tests/control | tr -d , | tr ' ' '\n' |
+            grep -v rlock | sort -u) man-db bash-completion
+}
+lint() { lintian -EvIL +pedantic --allow-root --fail-on error,warning build/deb/*.changes; }
+remove_all() { apt-get purge -y rlock librlock0 librlock-dev; }
+completes() {
+    bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader rlock
+             complete -p rlock'
+}
+
+files >"$log.before"
+check 'make deb' make deb
+check 'lintian has no error and no warning' lint
+check 'the packages can be installed' install_all
+check 'rlock --version' rlock --version
+check 'bash finds the completions' completes
+check 'man rlock' man rlock
+check 'man 3 rlock_acquire' man 3 rlock_acquire
+for test in main-job signals library; do
+    check "autopkgtest: $test" "packaging/debian/tests/$test"
+done
+check 'the packages can be removed' remove_all
+files >"$log.after"
+check 'nothing of the packages is left' diff "$log.before" "$log.after"
+echo "1..$n"
+((failed == 0))

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""order: writes cmd/order.ld anew, by which ld places the functions of a run side by side.
+
+    make order                          (needs gcc, redis-server and valgrind)
+
+    tests/tools/order.py PROGRAM MAP    PROGRAM is the static rlock with its symbols, and MAP is the
+                                        file that ld wrote by -Wl,-Map when it linked PROGRAM
+
+It runs PROGRAM in callgrind: once with a lock that is free, and once as a waiter. callgrind tells
+which instructions the main process and the guard have executed, and MAP tells in which input
+section of the linker each instruction is.
+"""
+
+import bisect
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+
+OUT = pathlib.Path('cmd/order.ld')
+SECTION = re.compile(r'^ (\.text\S*)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)\s+(\S+)', re.M)
+POSITION = re.compile(r'(?:0x(?P<set>[0-9a-f]+)|\+(?P<up>\d+)|-(?P<down>\d+)|\*) \d')
+MEMBER = re.compile(r'(\w+\.a)\((\S+)\.o\)$')
+
+# What a process of glibc executes, and callgrind doesn't show: the C library's set-up of the vDSO,
+# which valgrind hides; and the child's part of a fork, which precedes guard_run().
+HIDDEN = {('libc.a', name) for name in ('dl-lookup', 'dl-object', 'strstr-avx512')}
+FORK = {('libc.a', name) for name in ('_Fork', 'errno-loc', 'fork', 'register-atfork')}
+
+
+def sections(map_file):
+    """The input sections of .text, sorted: address, size, name, object file."""
+    found = SECTION.findall(map_file.read_text().replace('\n                ', ' '))
+    return sorted((int(at, 16), int(size, 16), name, file.rsplit('/', 1)[-1])
+                  for name, at, size, file in found if int(at, 16) > 0 and int(size, 16) > 0)
+
+
+def executed(profile):
+    """The addresses of the executed instructions in a file that callgrind wrote."""
+    addresses = set()
+    at = 0
+    for line in profile.read_text().splitlines():
+        position = POSITION.match(line)
+        if position is None:
+            continue
+        if position['set'] is not None:
+            at = int(position['set'], 16)
+        else:
+            at += int(position['up'] or 0) - int(position['down'] or 0)
+        addresses.add(at)
+    return addresses
+
+
+def run(program, folder):
+    """Runs the program in callgrind. Returns the files of the main processes and of the guards."""
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(['redis-server', '--port', str(port), '--bind', '127.0.0.1',
+                               '--save', '', '--dir', folder], stdout=subprocess.DEVNULL)
+    rlock = [program, '-u', f'redis://127.0.0.1:{port}', '-k', 'order', '--']
+    # the guard is a fork of the main process: forget what that has executed before guard_run()
+    profiler = ['valgrind', '-q', '--tool=callgrind', '--dump-instr=yes',
+                '--zero-before=guard_run', f'--callgrind-out-file={folder}/%p']
+    try:
+        for _ in range(50):
+            if not subprocess.run(rlock + ['true'], stderr=subprocess.DEVNULL,
+                                  check=False).returncode:
+                break
+            time.sleep(0.1)
+        else:
+            sys.exit(f'order: {program} gets no lock')
+        free = subprocess.Popen(profiler + rlock + ['true'])
+        free.wait()
+        holder = subprocess.Popen(rlock + ['sleep', '8'])
+        waiter = subprocess.Popen(profiler + rlock + ['true'])
+        if waiter.wait() != 0 or holder.wait() != 0:
+            sys.exit('order: a run has failed')
+    finally:
+        server.terminate()
+        server.wait()
+    mains = {str(free.pid), str(waiter.pid)}
+    profiles = [file for file in pathlib.Path(folder).iterdir() if file.name.isdigit()]
+    return ([file for file in profiles if file.name in mains],
+            [file for file in profiles if file.name not in mains])
+
+
+def inputs(profiles, table):
+    """The input sections that the processes of these profiles have executed."""
+    starts = [row[0] for row in table]
+    used = set()
+    for profile in profiles:
+        for address in executed(profile):
+            row = table[max(bisect.bisect(starts, address) - 1, 0)]
+            if row[0] <= address < row[0] + row[1]:
+                used.add(row[2:])
+    return used
+
+
+def patterns(used, hidden):
+    """What ld matches: first the sections of our functions, then the members of archives."""
+    names = set()
+    members = set(hidden)
+    for section, file in used:
+        member = MEMBER.match(file)
+        if member and member[1] != 'librlock.a':
+            # valgrind's processor has AVX2; glibc has another function for newer processors
+            for newer in ('', '-evex') + (('-avx512',) if 'unaligned' in member[2] else ()):
+                members.add((member[1], re.sub('-avx2?', newer, member[2]) if newer else member[2]))
+        elif section.count('.') > 1:
+            clone = re.match(r'(\.text\.\w+)\.\w+\.\d+$', section)
+            names.add(clone[1] + '.*' if clone else section)
+    return sorted(names), [f'*{archive}:{name}.o' for archive, name in sorted(members)]
+
+
+def statements(names, members):
+    width = {'width': 96, 'initial_indent': '    ', 'subsequent_indent': '    ',
+             'break_long_words': False, 'break_on_hyphens': False}
+    listed = textwrap.fill(' '.join(names), **width)
+    each = textwrap.fill(' '.join(f'{member}(.text*)' for member in members), **width)
+    return f'    *(\n{listed}\n    )\n{each}\n'
+
+
+def main():
+    program, map_file = sys.argv[1:]
+    table = sections(pathlib.Path(map_file))
+    with tempfile.TemporaryDirectory() as folder:
+        mains, guards = run(program, folder)
+        by_guard = inputs(guards, table)
+        by_main = inputs(mains, table) - by_guard
+    text = OUT.read_text()
+    for name, used, hidden in (('the guard and the main process', by_guard, FORK),
+                               ('the main process', by_main, HIDDEN)):
+        body = statements(*patterns(used, hidden))
+        text, n = re.subn(rf'(/\* executed by {name} \*/\n).*?(?=    /\*|  }})',
+                          lambda head, body=body: head[1] + body, text, flags=re.S)
+        if n != 1:
+            sys.exit(f'order: {OUT} has no place for what {name} executes')
+    OUT.write_text(text)
+
+
+main()

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# reproducible: checks that two builds of HEAD, in clones at different paths and, by faketime, a day
+# apart, make the same tarball and the same programs. Results are TAP.
+#
+#     tests/tools/reproducible.sh
+
+set -euo pipefail
+cd "${BASH_SOURCE[0]%/*}/../.."
+
+command -v faketime >/dev/null || {
+    echo '1..0 # SKIP reproducible: faketime is not installed'
+    exit 0
+}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# build PATH DATE: clones HEAD to PATH, and builds there what is compared. make itself runs without
+# faketime: it would take each file for newer or older than it is.
+build() {
+    git clone -q . "$1"
+    git -C "$1" config core.fsmonitor false
+    (
+        cd "$1"
+        faketime "$2" make dist CFLAGS='-O2 -g'
+        find . -name '*.[ch]' -exec touch -d "$2" {} +
+        make all CFLAGS='-O2 -g'
+        make static CFLAGS='-O2 -g'
+    ) >"$folder/log" 2>&1 || {
+        tail -n 20 "$folder/log" >&2
+        return 1
+    }
+}
+build "$folder/one" '2026-01-01 00:00:00'
+build "$folder/another/place" '2026-01-02 03:04:05'
+
+n=0
+failed=0
+for file in build/release/rlock-*.tar.gz rlock rlock-static; do
+    n=$((n + 1))
+    name=$(cd "$folder/one" && echo $file)
+    if cmp "$folder/one/$name" "$folder/another/place/$name" >&2; then
+        echo "ok $n - reproducible: $name"
+    else
+        echo "not ok $n - reproducible: $name"
+        failed=1
+    fi
+done
+echo "1..$n"
+((failed == 0))

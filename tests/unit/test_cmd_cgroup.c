@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_cmd_cgroup: where rlock makes the command's cgroup, and which cgroups it removes.
+ *
+ * A folder in /tmp stands for the mounted cgroup v2. The test defines the C library's functions
+ * that need a kernel there: fopen() reads the test's own mountinfo and cgroup files, mkdirat()
+ * makes the files that the kernel makes in a new cgroup, and unlinkat() removes a directory with
+ * these files in it.
+ */
+#undef _FORTIFY_SOURCE /* it makes headers define some of these functions themselves */
+#include "supervise/cgroup.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/test_cgroup.XXXXXX";
+static const char *mountinfo; /* the contents of /proc/self/mountinfo */
+static const char *own;       /* the contents of /proc/self/cgroup */
+static bool has_kill = true;  /* the kernel makes cgroup.kill, as Linux 5.14 does */
+static bool is_busy;          /* a cgroup has members: the kernel doesn't remove it */
+
+FILE *fopen(const char *path, const char *mode)
+{
+    const char *text = strcmp(path, "/proc/self/mountinfo") == 0 ? mountinfo
+                       : strcmp(path, "/proc/self/cgroup") == 0  ? own
+                                                                 : NULL;
+
+    if (text == NULL) {
+        errno = ENOENT;
+        return NULL;
+    }
+    return fmemopen((void *)(uintptr_t)text, strlen(text), mode[0] == 'r' ? "r" : mode);
+}
+
+static void make_file(int dir, const char *name)
+{
+    close(openat(dir, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+int mkdirat(int dir, const char *path, mode_t mode)
+{
+    int made = (int)syscall(SYS_mkdirat, dir, path, mode);
+    int fd = made == 0 ? openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (fd >= 0) {
+        make_file(fd, "cgroup.procs");
+        if (has_kill)
+            make_file(fd, "cgroup.kill");
+        close(fd);
+    }
+    return made;
+}
+
+int unlinkat(int dir, const char *path, int flags)
+{
+    char file[300];
+
+    if (flags == AT_REMOVEDIR && is_busy) {
+        errno = EBUSY;
+        return -1;
+    }
+    if (flags == AT_REMOVEDIR) {
+        snprintf(file, sizeof file, "%s/cgroup.procs", path);
+        syscall(SYS_unlinkat, dir, file, 0);
+        snprintf(file, sizeof file, "%s/cgroup.kill", path);
+        syscall(SYS_unlinkat, dir, file, 0);
+    }
+    return (int)syscall(SYS_unlinkat, dir, path, flags);
+}
+
+/* Returns "FOLDER/NAME". */
+static const char *in_folder(const char *name)
+{
+    static char path[4][300];
+    static int next;
+    char *at = path[next++ % 4];
+
+    snprintf(at, sizeof path[0], "%s/%s", folder, name);
+    return at;
+}
+
+/* Returns mountinfo whose cgroup v2 is mounted on `folder` with this root. */
+static const char *mounted(const char *root)
+{
+    static char text[500];
+
+    snprintf(text, sizeof text,
+             "22 1 0:1 / / rw - ext4 /dev/x rw\n"
+             "30 22 0:26 %s %s rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
+             "31 22 0:27 /wrong /wrong rw - tmpfs none rw\n",
+             root, folder);
+    return text;
+}
+
+static void make_parent(const char *name)
+{
+    mkdir(in_folder(name), 0700);
+    make_file(AT_FDCWD, in_folder(strcmp(name, "a") == 0 ? "a/cgroup.procs" : "b/cgroup.procs"));
+}
+
+static unsigned long pid_namespace(void)
+{
+    struct stat namespace;
+
+    return stat("/proc/self/ns/pid", &namespace) == 0 ? (unsigned long)namespace.st_ino : 0;
+}
+
+/* Returns the first byte of a file in a cgroup; '\0': the file is empty, or there is none. */
+static char first_byte(const char *parent, const char *name, const char *file)
+{
+    char path[600];
+    char byte = '\0';
+    int fd;
+
+    snprintf(path, sizeof path, "%s/%s/%s/%s", folder, parent, name, file);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && read(fd, &byte, 1) != 1)
+        byte = '\0';
+    close(fd);
+    return byte;
+}
+
+static bool is_there(const char *parent, const char *name)
+{
+    char path[600];
+
+    snprintf(path, sizeof path, "%s/%s/%s", folder, parent, name);
+    return access(path, F_OK) == 0;
+}
+
+static void test_place(void)
+{
+    static const struct {
+        const char *name;
+        const char *root; /* of the mount; NULL: cgroup v2 isn't mounted */
+        const char *own;
+        int error;
+        const char *parent; /* in the mount */
+    } rows[] = {
+        {"the parent is this process's cgroup", "/", "0::/a\n", 0, "/a"},
+        {"the line of cgroup v2 is the one with number 0", "/", "3:cpu:/b\n0::/a\n", 0, "/a"},
+        {"the last line need not end with a newline", "/", "0::/a", 0, "/a"},
+        {"in a container the mount's root is left out of the path", "/x", "0::/x/a\n", 0, "/a"},
+        {"a path outside of the mount's root is left as it is", "/x", "0::/a\n", 0, "/a"},
+        {"without a line of cgroup v2 there is no cgroup", "/", "3:cpu:/a\n", ENOSYS, NULL},
+        {"without a mount of cgroup v2 there is no cgroup", NULL, "0::/a\n", ENOSYS, NULL},
+        {"the parent's directory doesn't exist", "/", "0::/none\n", ENOENT, "/none"},
+        {"the parent has no cgroup.procs", "/", "0::/\n", ENOENT, "/"},
+    };
+    struct cgroup cgroup;
+    char path[400];
+    char wanted[400];
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        mountinfo = rows[i].root != NULL ? mounted(rows[i].root) : "1 1 0:1 / / rw - ext4 x rw\n";
+        own = rows[i].own;
+        snprintf(wanted, sizeof wanted, "%s%s", rows[i].parent != NULL ? folder : "",
+                 rows[i].parent != NULL ? rows[i].parent : "");
+        okf(cgroup_make(&cgroup, path, sizeof path) == rows[i].error && strcmp(path, wanted) == 0,
+            "%s", rows[i].name);
+        okf((cgroup.procs_fd >= 0) == (rows[i].error == 0) &&
+                (cgroup.parent_fd >= 0) == (rows[i].error == 0),
+            "%s: descriptors are open only after a success", rows[i].name);
+        cgroup_remove(&cgroup);
+    }
+}
+
+static void test_use(void)
+{
+    struct cgroup cgroup;
+    struct cgroup second;
+    char path[400];
+    char name[64];
+    char next[64];
+
+    mountinfo = mounted("/");
+    own = "0::/b\n";
+    snprintf(name, sizeof name, "rlock-%lu-%d-0", pid_namespace(), (int)getpid());
+    snprintf(next, sizeof next, "rlock-%lu-%d-1", pid_namespace(), (int)getpid());
+    is_int(cgroup_make(&cgroup, path, sizeof path), 0, "a cgroup is made");
+    is_str(cgroup.name, name, "its name has the pid namespace, the pid and a number");
+    is_int(cgroup_make(&second, path, sizeof path), 0, "a second cgroup is made");
+    is_str(second.name, next, "a name that is taken isn't used again");
+    is_int(cgroup_enter(cgroup.procs_fd), 0, "a process enters the cgroup");
+    is_int(first_byte("b", name, "cgroup.procs"), '0', "0 stands for the process that writes it");
+    is_int(first_byte("b", name, "cgroup.kill"), '\0', "so far nothing was killed");
+    cgroup_kill(&cgroup);
+    is_int(first_byte("b", name, "cgroup.kill"), '1', "the kernel is told to kill the members");
+    is_int(first_byte("b", next, "cgroup.kill"), '\0', "the members of the other cgroup live");
+    is_int(cgroup_enter(-1), EBADF, "a failure to enter the cgroup is told");
+    cgroup_remove(&cgroup);
+    ok(!is_there("b", name) && is_there("b", next), "only its own directory is removed");
+    ok(cgroup.parent_fd == -1 && cgroup.procs_fd == -1 && cgroup.kill_fd == -1 &&
+           cgroup.name[0] == '\0',
+       "a removed cgroup is as if none had been made");
+    cgroup_kill(&cgroup);
+    cgroup_remove(&cgroup);
+    cgroup_remove(&second);
+    ok(!is_there("b", next), "the second directory is removed");
+}
+
+static void test_old_kernel(void)
+{
+    struct cgroup cgroup;
+    char path[400];
+    char name[64];
+
+    snprintf(name, sizeof name, "rlock-%lu-%d-0", pid_namespace(), (int)getpid());
+    has_kill = false;
+    is_int(cgroup_make(&cgroup, path, sizeof path), ENOSYS, "without cgroup.kill there is no use");
+    ok(!is_there("b", name), "the directory is removed again");
+    is_int(cgroup.procs_fd, -1, "the descriptor is closed");
+    has_kill = true;
+}
+
+/* Returns the pid of a process that has ended. */
+static int dead_pid(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(0);
+    waitpid(pid, NULL, 0);
+    return (int)pid;
+}
+
+static void test_leftovers(void)
+{
+    enum { OF_DEAD, OF_LIVING, OF_OTHER_NAMESPACE, OF_OTHER_PROGRAM, N };
+    char name[N][64];
+    struct cgroup cgroup;
+    char path[400];
+    int i;
+
+    snprintf(name[OF_DEAD], 64, "rlock-%lu-%d-0", pid_namespace(), dead_pid());
+    snprintf(name[OF_LIVING], 64, "rlock-%lu-%d-0", pid_namespace(), (int)getppid());
+    snprintf(name[OF_OTHER_NAMESPACE], 64, "rlock-%lu-%d-0", pid_namespace() + 1, dead_pid());
+    snprintf(name[OF_OTHER_PROGRAM], 64, "other-%lu-%d-0", pid_namespace(), dead_pid());
+    for (i = 0; i < N; i++) {
+        snprintf(path, sizeof path, "%s/b/%s", folder, name[i]);
+        mkdir(path, 0700);
+    }
+    is_int(cgroup_make(&cgroup, path, sizeof path), 0, "a cgroup is made beside old ones");
+    ok(!is_there("b", name[OF_DEAD]), "the directory of a dead rlock is removed");
+    ok(is_there("b", name[OF_LIVING]), "the directory of a process that lives stays");
+    ok(is_there("b", name[OF_OTHER_NAMESPACE]),
+       "the directory of another pid namespace stays, as its pids mean other processes");
+    ok(is_there("b", name[OF_OTHER_PROGRAM]), "the directory of another program stays");
+    is_busy = true;
+    cgroup_remove(&cgroup);
+    ok(cgroup.parent_fd == -1, "a cgroup with members is left behind");
+    is_busy = false;
+    for (i = 0; i < N; i++) {
+        snprintf(path, sizeof path, "%s/b/%s", folder, name[i]);
+        rmdir(path);
+    }
+    is_int(cgroup_make(&cgroup, path, sizeof path), 0, "a later cgroup is made");
+    cgroup_remove(&cgroup);
+}
+
+int main(void)
+{
+    char remove[64];
+
+    if (mkdtemp(folder) == NULL)
+        return 1;
+    make_parent("a");
+    make_parent("b");
+    test_place();
+    test_use();
+    test_old_kernel();
+    test_leftovers();
+    snprintf(remove, sizeof remove, "rm -rf %s", folder);
+    return done_testing() | (system(remove) != 0);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_fds: a forked process closes the descriptors of one group, and no others. */
+#include "process/fds.h"
+#include "tap.h"
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LOW 20      /* the tests open descriptors from here on, with gaps between them */
+#define HIGH 700    /* a descriptor far above the first ones */
+#define BEYOND 1500 /* above 1024, so fds.c finds this one only by reading /proc/self/fd */
+
+/* Which of the descriptors of the tests are open: bit i is about fds[i]. */
+static const int fds[] = {LOW, LOW + 5, HIGH, LOW + 9, LOW + 10, HIGH + 1, BEYOND, BEYOND + 1};
+#define N ((int)(sizeof fds / sizeof fds[0]))
+enum { INHERITED = 0x47, OURS = 0xb8 }; /* bits of fds[] without and with FD_CLOEXEC */
+
+static void open_all(int last)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int i;
+
+    for (i = 0; i < N; i++)
+        if (fds[i] <= last)
+            dup3(fd, fds[i], (OURS & (1 << i)) != 0 ? O_CLOEXEC : 0);
+    close(fd);
+}
+
+static int which_are_open(void)
+{
+    int open = 0;
+    int i;
+
+    for (i = 0; i < N; i++)
+        if (fcntl(fds[i], F_GETFD) >= 0)
+            open |= 1 << i;
+    return open;
+}
+
+/*
+ * Starts a child that opens the descriptors of `fds` up to `last`, and then calls `drop`. Returns
+ * which of them the child still has open, one bit for each element of `fds`.
+ */
+static int left_after(void (*drop)(void), int last)
+{
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        open_all(last);
+        drop();
+        _exit(which_are_open());
+    }
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void drop_nothing(void)
+{
+}
+
+static void drop_ours(void)
+{
+    fds_drop_ours(NULL, 0);
+}
+
+static void drop_ours_but_two(void)
+{
+    fds_drop_ours((int[]){HIGH + 1, -1, LOW + 9}, 3);
+}
+
+static void keep_two(void)
+{
+    fds_keep((int[]){HIGH, -1, LOW + 9}, 3);
+}
+
+int main(void)
+{
+    struct rlimit many = {.rlim_cur = BEYOND + 10, .rlim_max = BEYOND + 10};
+    int low = 0x3f; /* the bits of all elements of `fds` but BEYOND and BEYOND + 1 */
+
+    is_int(left_after(drop_nothing, HIGH + 1), low,
+           "the child has opened all descriptors of the test up to 701");
+    is_int(left_after(drop_ours, HIGH + 1), INHERITED & low,
+           "fds_drop_ours() closes the descriptors with FD_CLOEXEC, and no others");
+    is_int(left_after(drop_ours_but_two, HIGH + 1), (INHERITED & low) | 0x28,
+           "fds_drop_ours() keeps the descriptors in its list");
+    is_int(left_after(fds_drop_inherited, HIGH + 1), OURS & low,
+           "fds_drop_inherited() closes the descriptors without FD_CLOEXEC, and no others");
+    is_int(left_after(keep_two, HIGH + 1), 0x0c,
+           "fds_keep() closes all descriptors except those in its list");
+    if (setrlimit(RLIMIT_NOFILE, &many) < 0) {
+        skip("descriptors above 1024", "the limit of descriptors can't be raised");
+        return done_testing();
+    }
+    is_int(left_after(drop_ours, BEYOND + 1), INHERITED,
+           "fds_drop_ours() finds the descriptor 1501");
+    is_int(left_after(fds_drop_inherited, BEYOND + 1), OURS,
+           "fds_drop_inherited() finds the descriptor 1500");
+    return done_testing();
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_cmd_guard: a real guard and real commands: what the guard tells the program, and when.
+ *
+ * The commands are shell scripts. Each has the writing end of a pipe as its descriptor 9: it writes
+ * a line when it is ready, and all of its processes have ended once the pipe is at its end.
+ */
+#include "supervise/cgroup.h"
+#include "supervise/guard_client.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 40000 /* a busy machine runs processes late */
+#define LONG_MS 100000    /* a lease that lasts for longer than the test */
+#define SOON_MS 300
+#define READY_FD 9
+#define INPUT_FD 8 /* from which the command of one test reads */
+
+extern char **environ;
+
+static struct report report = {.level = REPORT_FAILURE};
+static struct environment environment;
+static struct cgroup cgroup = CGROUP_NONE;
+static sigset_t no_signals;
+static struct guard_client guard = {.fd = -1};
+static struct guard_plan plan;
+static char *argv[] = {"/bin/sh", "-c", NULL, NULL};
+static int ready_fd; /* the reading end of the command's pipe */
+
+/* Makes a plan to run a shell script; a test may change the plan. */
+static void make_plan(const char *script)
+{
+    argv[2] = (char *)(uintptr_t)script;
+    plan = (struct guard_plan){.spawn = {.argv = argv, .mask = &no_signals},
+                               .name = "sh",
+                               .environment = &environment,
+                               .keeps_secrets = true,
+                               .cgroup = &cgroup,
+                               .keep_fd = -1,
+                               .hook_fd = -1,
+                               .report = &report};
+}
+
+static struct guard_request start_with(struct deadlines lease)
+{
+    struct guard_request start = {.kind = GUARD_REQUEST_START,
+                                  .lease = lease,
+                                  .not_after_ms = lease.kill_ms,
+                                  .grace_ms = 200};
+
+    memcpy(start.variables, "RLOCK_FENCE=7\0", sizeof "RLOCK_FENCE=7\0");
+    return start;
+}
+
+static struct deadlines in_ms(int64_t term_ms, int64_t kill_ms)
+{
+    return (struct deadlines){rlock_clock_ms() + term_ms, rlock_clock_ms() + kill_ms};
+}
+
+/* Starts the guard and the command of `plan`. */
+static void start(struct guard_request request)
+{
+    int pair[2];
+
+    if (pipe2(pair, O_CLOEXEC) != 0 || dup2(pair[1], READY_FD) < 0)
+        abort();
+    close(pair[1]);
+    ready_fd = pair[0];
+    is_int(guard_client_start(&guard, &plan, &request), 0, "the guard is started");
+    close(READY_FD);
+}
+
+static void run(const char *script, struct deadlines lease)
+{
+    make_plan(script);
+    start(start_with(lease));
+}
+
+static bool is_ready(void)
+{
+    struct pollfd ready = {.fd = ready_fd, .events = POLLIN};
+    char c;
+
+    return poll(&ready, 1, PATIENCE_MS) > 0 && read(ready_fd, &c, 1) == 1;
+}
+
+/* Returns whether all processes of the command end. */
+static bool ends(void)
+{
+    struct pollfd ready = {.fd = ready_fd, .events = POLLIN};
+    char c[16];
+
+    while (poll(&ready, 1, PATIENCE_MS) > 0)
+        if (read(ready_fd, c, sizeof c) <= 0)
+            return true;
+    return false;
+}
+
+/* Waits for the guard's next message. */
+static struct guard_news hear(void)
+{
+    struct pollfd socket = {.fd = guard.fd, .events = POLLIN};
+    struct guard_news news = {.kind = GUARD_NEWS_FAILED, .error = -999};
+
+    poll(&socket, 1, PATIENCE_MS);
+    guard_client_hear(&guard, &news);
+    return news;
+}
+
+/* Waits for the message that the guard has ended its work. */
+static struct guard_news hear_done(const char *name)
+{
+    struct guard_news news = hear();
+
+    is_int(news.kind, GUARD_NEWS_DONE, name);
+    return news;
+}
+
+static void stop(void)
+{
+    guard_client_dismiss(&guard);
+    while (guard.pid != 0 && waitpid(guard.pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    guard.pid = 0;
+    close(ready_fd);
+}
+
+/* ---- starts ---- */
+
+static void test_status(void)
+{
+    struct guard_news news;
+
+    run("[ \"$RLOCK_FENCE\" = 7 ] && exit 3", in_ms(LONG_MS, LONG_MS));
+    news = hear_done("the guard tells that the command has ended");
+    ok(WIFEXITED(news.status) && WEXITSTATUS(news.status) == 3,
+       "the command has the variables of the grant, and the guard tells its status");
+    ok(news.ending.term_ms == 0 && news.ending.kill_ms == 0 && news.ending.ended_ms > 0,
+       "a command that ended by itself got neither TERM nor KILL");
+    ok(!news.lease_ended_first && !news.program_was_gone && news.freeze_error == 0,
+       "the guard had no reason to end the command");
+    stop();
+}
+
+static void test_failed_start(void)
+{
+    struct guard_news news;
+    struct guard_request late = start_with(in_ms(LONG_MS, LONG_MS));
+
+    make_plan("");
+    plan.spawn.argv = (char *[]){"/nonexistent/command", NULL};
+    start(start_with(in_ms(LONG_MS, LONG_MS)));
+    news = hear();
+    ok(news.kind == GUARD_NEWS_FAILED && news.error == ENOENT && news.is_exec_error,
+       "the guard tells why exec failed");
+    stop();
+
+    make_plan("echo >&9");
+    late.not_after_ms = rlock_clock_ms();
+    start(late);
+    news = hear();
+    ok(news.kind == GUARD_NEWS_FAILED && news.error == SPAWN_TOO_LATE,
+       "at `not_after_ms` the guard doesn't start the command any more");
+    ok(ends() && !is_ready(), "a command that came too late did nothing");
+    stop();
+
+    make_plan("echo >&9");
+    cgroup.procs_fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    start(start_with(in_ms(LONG_MS, LONG_MS)));
+    news = hear();
+    ok(news.kind == GUARD_NEWS_FAILED && news.error == ENOSPC && !news.is_exec_error,
+       "the guard tells why the command could not enter its cgroup");
+    stop();
+    close(cgroup.procs_fd);
+    cgroup.procs_fd = -1;
+
+    make_plan("echo >&9");
+    plan.environment = NULL;
+    start(start_with(in_ms(LONG_MS, LONG_MS)));
+    news = hear();
+    ok(news.kind == GUARD_NEWS_FAILED && news.error == ENOMEM && !news.is_exec_error,
+       "without an environment the guard fails for lack of memory");
+    stop();
+}
+
+static void test_killed_before_start(void)
+{
+    make_plan("exit 4");
+    is_int(guard_client_prepare(&guard, &plan), 0, "the guard is forked ahead of its start");
+    kill(guard.pid, SIGKILL);
+    waitid(P_PID, (id_t)guard.pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
+    start(start_with(in_ms(LONG_MS, LONG_MS)));
+    is_int(WEXITSTATUS(hear_done("a guard that was killed before the start is replaced").status), 4,
+           "the second guard has run the command");
+    stop();
+}
+
+/* ---- signals ---- */
+
+static void await_next_ms(void)
+{
+    int64_t now_ms = rlock_clock_ms();
+
+    while (rlock_clock_ms() <= now_ms)
+        poll(NULL, 0, 1);
+}
+
+#define WAIT_FOR_EVER "echo >&9; while :; do sleep 0.02; done"
+
+static void test_signals(void)
+{
+    struct guard_news news;
+
+    run("trap 'exit 5' USR1; " WAIT_FOR_EVER, in_ms(LONG_MS, LONG_MS));
+    ok(is_ready(), "the command runs");
+    guard_client_signal(&guard, SIGUSR1, false);
+    news = hear_done("a signal from another process ends the command");
+    is_int(WEXITSTATUS(news.status), 5, "the guard has passed the signal on");
+    stop();
+
+    run("trap 'exit 5' USR1; trap 'exit 6' USR2; " WAIT_FOR_EVER, in_ms(LONG_MS, LONG_MS));
+    ok(is_ready(), "the command runs");
+    await_next_ms(); /* the guard compares the times of the start and of the signal */
+    guard_client_signal(&guard, SIGUSR1, true);
+    guard_client_signal(&guard, SIGUSR2, false);
+    news = hear_done("the command ends by the second signal");
+    is_int(WEXITSTATUS(news.status), 6,
+           "the guard doesn't pass on what the terminal has sent to the command as well");
+    stop();
+}
+
+static void test_end(void)
+{
+    struct guard_news news;
+    int64_t kill_ms;
+
+    run(WAIT_FOR_EVER, in_ms(LONG_MS, LONG_MS));
+    ok(is_ready(), "the command runs");
+    guard_client_end(&guard, rlock_clock_ms() + LONG_MS);
+    news = hear_done("the guard ends the command when the program asks for it");
+    ok(WIFSIGNALED(news.status) && WTERMSIG(news.status) == SIGTERM, "TERM has ended the command");
+    ok(news.ending.term_ms > 0 && news.ending.kill_ms == 0, "the command got TERM, and no KILL");
+    ok(!news.lease_ended_first, "it was not the lease that ended the command");
+    stop();
+
+    run("trap '' TERM; " WAIT_FOR_EVER, in_ms(LONG_MS, LONG_MS));
+    ok(is_ready(), "the command runs");
+    kill_ms = rlock_clock_ms() + SOON_MS;
+    guard_client_end(&guard, kill_ms);
+    news = hear_done("the guard ends a command that ignores TERM");
+    ok(WIFSIGNALED(news.status) && WTERMSIG(news.status) == SIGKILL, "KILL has ended the command");
+    ok(news.ending.kill_ms >= kill_ms && news.ending.term_ms < kill_ms,
+       "the command got KILL at the time that the program asked for, and TERM before");
+    stop();
+}
+
+/* ---- the lease ---- */
+
+static void test_lease_end(void)
+{
+    struct deadlines lease = in_ms(SOON_MS, 2 * SOON_MS);
+    struct guard_news news;
+
+    run("trap '' TERM; " WAIT_FOR_EVER, lease);
+    news = hear_done("the guard ends the command before the lease ends");
+    ok(news.lease_ended_first, "the guard tells that it was the lease");
+    ok(news.ending.term_ms >= lease.term_ms && news.ending.kill_ms >= lease.kill_ms,
+       "TERM and KILL came at their deadlines");
+    ok(ends(), "no process of the command is left");
+    stop();
+}
+
+static void test_extended_lease(void)
+{
+    struct deadlines longer = in_ms(LONG_MS, LONG_MS + 1);
+    struct guard_news news;
+
+    run(WAIT_FOR_EVER, in_ms(PATIENCE_MS, PATIENCE_MS));
+    ok(is_ready(), "the command runs");
+    guard_client_extend(&guard, longer);
+    news = hear();
+    ok(news.kind == GUARD_NEWS_AGREES && news.lease.term_ms == longer.term_ms &&
+           news.lease.kill_ms == longer.kill_ms,
+       "the guard agrees to the deadlines of the renewed lease");
+    guard_client_extend(&guard, in_ms(0, PATIENCE_MS));
+    while ((news = hear()).kind == GUARD_NEWS_AGREES)
+        continue;
+    ok(news.kind == GUARD_NEWS_DONE && WTERMSIG(news.status) == SIGTERM,
+       "the guard acts by the deadlines that it was told last");
+    stop();
+}
+
+static void test_pause(void)
+{
+    struct guard_news news;
+    int64_t since_ms;
+
+    make_plan("trap 'exit 5' USR1; " WAIT_FOR_EVER);
+    plan.pauses = true;
+    start(start_with(in_ms(SOON_MS, LONG_MS)));
+    ok(is_ready(), "the command runs");
+    news = hear();
+    ok(news.kind == GUARD_NEWS_PAUSED && news.frozen_since_ms > 0,
+       "--on-lost pause: the guard freezes the command at the deadline for TERM");
+    since_ms = news.frozen_since_ms;
+    guard_client_extend(&guard, in_ms(LONG_MS, LONG_MS));
+    news = hear();
+    is_int(news.kind, GUARD_NEWS_AGREES, "a renewal lets the command run again");
+    guard_client_signal(&guard, SIGUSR1, false);
+    news = hear_done("the command runs again, and ends by a signal");
+    is_int(WEXITSTATUS(news.status), 5, "the command was not killed");
+    ok(news.frozen_since_ms >= since_ms, "the guard tells until when the command was not frozen");
+    stop();
+}
+
+/* ---- the end of the tree, and of the program ---- */
+
+static void test_wait_all(void)
+{
+    struct pollfd guard_socket = {.events = POLLIN};
+    struct guard_news news;
+    int pair[2];
+
+    if (pipe2(pair, O_CLOEXEC) != 0 || dup2(pair[0], INPUT_FD) < 0)
+        abort();
+    close(pair[0]);
+    make_plan("(read line; exit 0) <&8 & exit 7");
+    plan.wait_all = true;
+    start(start_with(in_ms(LONG_MS, LONG_MS)));
+    close(INPUT_FD);
+    guard_socket.fd = guard.fd;
+    is_int(poll(&guard_socket, 1, 200), 0,
+           "--wait-all: the guard waits for all processes that the command has started");
+    close(pair[1]);
+    news = hear_done("the last process of the command has ended");
+    is_int(WEXITSTATUS(news.status), 7, "the status is that of the command itself");
+    stop();
+}
+
+static void test_program_gone(void)
+{
+    run("trap '' TERM; " WAIT_FOR_EVER, in_ms(LONG_MS, LONG_MS));
+    ok(is_ready(), "the command runs");
+    guard_client_dismiss(&guard);
+    ok(ends(), "the guard kills the command when the program has closed the socket");
+    stop();
+}
+
+/* ---- a guard that fails ---- */
+
+static void no_survivor(void *context, pid_t refused)
+{
+    (void)context;
+    (void)refused;
+}
+
+static void test_fate(void)
+{
+    char text[200];
+    struct guard_news news;
+
+    run(WAIT_FOR_EVER, in_ms(LONG_MS, LONG_MS));
+    ok(is_ready(), "the command runs");
+    guard_client_fate(&guard, text, sizeof text);
+    is_str(text, "has neither answered nor ended the command in time", "the guard lives");
+    kill(guard.pid, SIGSTOP);
+    waitid(P_PID, (id_t)guard.pid, &(siginfo_t){0}, WSTOPPED | WNOWAIT);
+    guard_client_fate(&guard, text, sizeof text);
+    is_str(text, "does not answer: it is stopped", "the guard is stopped");
+    kill(guard.pid, SIGKILL);
+    waitid(P_PID, (id_t)guard.pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
+    is_int(guard_client_hear(&guard, &news), -1, "a dead guard is noticed");
+    guard_client_fate(&guard, text, sizeof text);
+    is_str(text, "was ended by signal 9 (Killed)", "the guard was killed");
+    guard_client_replace(&guard, no_survivor, NULL);
+    ok(ends(), "the program kills the processes that a dead guard has left");
+    is_int(guard.pid, 0, "the guard is reaped");
+    stop();
+
+    run("exit 0", in_ms(LONG_MS, LONG_MS));
+    hear_done("the command ends");
+    guard_client_dismiss(&guard);
+    guard.is_gone = true;
+    guard_client_fate(&guard, text, sizeof text);
+    is_str(text, "ended with status 0", "a guard that was dismissed ends with 0");
+    stop();
+}
+
+int main(void)
+{
+    alarm(110); /* ends this test if a guard hangs */
+    sigemptyset(&no_signals);
+    if (!environment_make(&environment, environ, "key", (char *[]){NULL}, true))
+        return 1;
+    test_status();
+    test_failed_start();
+    test_killed_before_start();
+    test_signals();
+    test_end();
+    test_lease_end();
+    test_extended_lease();
+    test_pause();
+    test_wait_all();
+    test_program_gone();
+    test_fate();
+    environment_fini(&environment);
+    return done_testing();
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_holds: tokens of holds are stored, found and removed; files of others are refused. */
+#include "session/holds.h"
+#include "tap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TOKEN "0123456789abcdef0123456789abcdef"
+#define OTHER "fedcba9876543210fedcba9876543210"
+
+static char top[] = "/tmp/rlock-holds-XXXXXX"; /* a directory of this test alone */
+static char dir[64];                           /* RLOCK_HOLD_DIR */
+
+static const char *const one_key[] = {"job"};
+static const char *const two_keys[] = {"job", "other"};
+
+static const struct hold a_hold = {
+    .token = TOKEN, .until_ms = 1700000000123, .length_ms = 3600000, .has_renewer = true};
+
+/* Opens the holds of these keys on this server. `err` may be NULL. */
+static enum rlock_status open_holds(struct holds *holds, const char *server,
+                                    const char *const *keys, size_t n, bool creates,
+                                    struct rlock_error *err)
+{
+    return holds_open(holds, strdup(server), keys, n, creates, err);
+}
+
+/* Writes the path of the only file in the directory. Returns how many files there are. */
+static int only_file(char path[400])
+{
+    DIR *stream = opendir(dir);
+    struct dirent *entry;
+    int n = 0;
+
+    while (stream != NULL && (entry = readdir(stream)) != NULL)
+        if (entry->d_name[0] != '.') {
+            snprintf(path, 400, "%s/%s", dir, entry->d_name);
+            n++;
+        }
+    if (stream != NULL)
+        closedir(stream);
+    return n;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+    ok(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), "a file is written");
+    close(fd);
+}
+
+/* Opens the holds of "job" on "s". Returns whether its file was read, or the fault. */
+static enum rlock_status read_one(struct hold *hold, struct rlock_error *err)
+{
+    struct holds holds;
+    enum rlock_status st = open_holds(&holds, "s", one_key, 1, false, err);
+
+    *hold = holds.hold[0];
+    st = st == RLOCK_OK && holds.n == 0 ? RLOCK_GONE : st;
+    holds_fini(&holds);
+    return st;
+}
+
+static void test_no_directory(void)
+{
+    struct holds holds;
+    struct rlock_error err = {.status = RLOCK_OK};
+
+    ok(open_holds(&holds, "s", one_key, 1, false, &err) == RLOCK_OK,
+       "without a directory there are no holds, which is no error");
+    is_int(holds.dir, -1, "no directory is open");
+    is_int((int64_t)holds.n, 0, "no key has a file");
+    is_str(holds.hold[0].token, "", "the key has no token");
+    ok(access(dir, F_OK) != 0, "reading doesn't create the directory");
+    holds_remove(&holds, TOKEN);
+    holds_fini(&holds);
+    holds_fini(&holds); /* a second call changes nothing */
+    ok(holds_open(&holds, NULL, one_key, 1, false, &err) == RLOCK_E_MEMORY,
+       "a server without a name is reported as missing memory");
+    holds_fini(&holds);
+}
+
+static void test_write_and_read(void)
+{
+    struct holds holds;
+    struct stat is;
+    struct hold got;
+    char path[400] = "";
+    mode_t mask = umask(0);
+
+    ok(open_holds(&holds, "s", one_key, 1, true, NULL) == RLOCK_OK, "the directory is created");
+    is_int(stat(dir, &is) == 0 ? is.st_mode & 07777 : 0, 0700,
+           "the directory has the mode 0700, whatever the umask is");
+    is_int(holds_write(&holds, &a_hold), 0, "the hold is stored");
+    is_str(holds.hold[0].token, TOKEN, "the struct has the stored token");
+    holds_fini(&holds);
+    is_int(only_file(path), 1, "the directory has one file, and no file that was left over");
+    is_int(stat(path, &is) == 0 ? is.st_mode & 07777 : 0, 0600, "the file has the mode 0600");
+    umask(mask);
+    ok(read_one(&got, NULL) == RLOCK_OK, "the file is found");
+    is_str(got.token, TOKEN, "the token is read");
+    is_int(got.until_ms, 1700000000123, "the end of the hold is read");
+    is_int(got.length_ms, 3600000, "the length of the hold is read");
+    ok(got.has_renewer, "the file says that a process renews the hold");
+}
+
+static void test_keys_and_servers(void)
+{
+    struct hold second = {.token = OTHER, .until_ms = 1, .length_ms = 2};
+    struct holds holds;
+
+    ok(open_holds(&holds, "t", one_key, 1, false, NULL) == RLOCK_OK && holds.n == 0,
+       "the same key on another server has no file");
+    holds_fini(&holds);
+    ok(open_holds(&holds, "s", two_keys, 2, true, NULL) == RLOCK_OK && holds.n == 1,
+       "of two keys the one with a file is found");
+    is_str(holds.hold[1].token, "", "the other key has no token");
+    is_int(holds_write(&holds, &second), 0, "a hold of both keys is stored");
+    holds_fini(&holds);
+    ok(open_holds(&holds, "s", two_keys, 2, false, NULL) == RLOCK_OK && holds.n == 2,
+       "both keys have a file");
+    is_str(holds.hold[0].token, OTHER, "the new file replaces the older one");
+    ok(!holds.hold[1].has_renewer, "the file says that no process renews the hold");
+    holds_remove(&holds, TOKEN);
+    holds_fini(&holds);
+    ok(open_holds(&holds, "s", two_keys, 2, false, NULL) == RLOCK_OK && holds.n == 2,
+       "removing another token leaves the files");
+    holds_remove(&holds, OTHER);
+    holds_fini(&holds);
+    ok(open_holds(&holds, "s", two_keys, 2, false, NULL) == RLOCK_OK && holds.n == 0,
+       "removing the token removes the files of both keys");
+    holds_fini(&holds);
+}
+
+/* Key and server are hashed with the NUL between them, so "ab" on "c" isn't "b" on "ca". */
+static void test_names(void)
+{
+    static const char *const ab[] = {"ab"};
+    static const char *const b[] = {"b"};
+    struct holds holds;
+
+    ok(open_holds(&holds, "c", ab, 1, true, NULL) == RLOCK_OK && holds_write(&holds, &a_hold) == 0,
+       "a hold of the key ab on the server c is stored");
+    holds_fini(&holds);
+    ok(open_holds(&holds, "ca", b, 1, false, NULL) == RLOCK_OK && holds.n == 0,
+       "the key b on the server ca has no file");
+    holds_fini(&holds);
+    ok(open_holds(&holds, "c", ab, 1, false, NULL) == RLOCK_OK && holds.n == 1,
+       "the key ab on the server c has a file");
+    holds_remove(&holds, TOKEN);
+    holds_fini(&holds);
+}
+
+static const struct {
+    const char *text;
+    enum rlock_status wanted;
+    const char *why;
+} texts[] = {
+    {TOKEN " 1 2 0\n", RLOCK_OK, "a file without the second line"},
+    {TOKEN " 1 2 0", RLOCK_OK, "a file without a newline"},
+    {"", RLOCK_E_CONFIG, "an empty file"},
+    {TOKEN "\n", RLOCK_E_CONFIG, "a file with a token and no times"},
+    {TOKEN " 1 2\n", RLOCK_E_CONFIG, "a file without the last number"},
+    {"TOKEN 1 2 0\n", RLOCK_E_CONFIG, "a file whose first word is no token"},
+};
+
+static void test_contents(void)
+{
+    struct rlock_error err;
+    struct holds holds;
+    struct hold got;
+    char path[400] = "";
+    size_t i;
+
+    ok(open_holds(&holds, "s", one_key, 1, true, NULL) == RLOCK_OK &&
+           holds_write(&holds, &a_hold) == 0 && only_file(path) == 1,
+       "a hold is stored");
+    holds_fini(&holds);
+    for (i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        err = (struct rlock_error){.status = RLOCK_OK};
+        write_text(path, texts[i].text);
+        is_int(read_one(&got, &err), texts[i].wanted, texts[i].why);
+        okf((texts[i].wanted == RLOCK_OK) == (err.text[0] == '\0'),
+            "only a file that can't be used has an error: %s", err.text);
+        ok(strstr(err.text, TOKEN) == NULL, "the error doesn't have the token");
+    }
+    write_text(path, TOKEN " 1 2 0\n");
+    chmod(path, 0640);
+    is_int(read_one(&got, &err), RLOCK_E_CONFIG, "a file that the group can read is refused");
+    ok(strstr(err.text, "other users have rights to it") != NULL,
+       "the error says that other users have rights to the file");
+    unlink(path);
+    ok(symlink("/etc/passwd", path) == 0 && read_one(&got, &err) == RLOCK_E_CONFIG,
+       "a symbolic link is refused");
+    unlink(path);
+    ok(mkfifo(path, 0600) == 0 && read_one(&got, &err) == RLOCK_E_CONFIG,
+       "a named pipe is refused, and doesn't block");
+    unlink(path);
+    ok(mkdir(path, 0700) == 0 && read_one(&got, &err) == RLOCK_E_CONFIG, "a directory is refused");
+    ok(open_holds(&holds, "s", two_keys + 1, 1, true, NULL) == RLOCK_OK, "another key is usable");
+    holds.keys = one_key;
+    ok(holds_write(&holds, &a_hold) != 0, "a file that can't be replaced is an error");
+    holds_fini(&holds);
+    rmdir(path);
+    is_int(only_file(path), 0, "a failed write leaves no file");
+}
+
+static void test_directory_of_others(void)
+{
+    struct rlock_error err = {.status = RLOCK_OK};
+    struct holds holds;
+
+    chmod(dir, 0755);
+    ok(open_holds(&holds, "s", one_key, 1, true, &err) == RLOCK_E_CONFIG,
+       "a directory that others can read is refused");
+    ok(strstr(err.text, "set RLOCK_HOLD_DIR") != NULL, "the error says how to choose another one");
+    holds_fini(&holds);
+    chmod(dir, 0700);
+    setenv("RLOCK_HOLD_DIR", "relative/path", 1);
+    ok(open_holds(&holds, "s", one_key, 1, true, &err) == RLOCK_E_CONFIG,
+       "a relative path in RLOCK_HOLD_DIR is refused");
+    holds_fini(&holds);
+    setenv("RLOCK_HOLD_DIR", dir, 1);
+}
+
+int main(void)
+{
+    if (!ok(mkdtemp(top) != NULL, "a directory for this test is created"))
+        return done_testing();
+    snprintf(dir, sizeof dir, "%s/holds", top);
+    setenv("RLOCK_HOLD_DIR", dir, 1);
+    test_no_directory();
+    test_write_and_read();
+    test_keys_and_servers();
+    test_names();
+    test_contents();
+    test_directory_of_others();
+    ok(rmdir(dir) == 0 && rmdir(top) == 0, "no file is left");
+    return done_testing();
+}

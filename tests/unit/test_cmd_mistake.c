@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_mistake: what the messages suggest for command lines that can't be carried out. */
+#include "options/mistake.h"
+#include "tap.h"
+
+#define SECRET "s3cret"
+#define WORDS_MAX 8
+
+static const struct {
+    const char *words; /* separated by blanks */
+    bool may_be_verb;
+    const char *why;
+    const char *hint; /* a part of the hint; "": there is no hint */
+} no_key[] = {
+    {"", true, "no key: name", ""},
+    {"job", true, "no key: name", ""},
+    {"job true", true, "no key: name", "did you mean: rlock -k job -- true?"},
+    {"job true x", true, "no key: name", "did you mean: rlock -k job -- true ...?"},
+    {"job -n -- true", true, "no key: name", "did you mean: rlock -k job -- true?"},
+    {"job -c true", true, "no key: name", "did you mean: rlock -k job -c ...?"},
+    {"job -n", true, "no key: name", ""},
+    {"job --", true, "no key: name", ""},
+    {"j$b true", true, "no key: name", ""},
+    {"sh -c true", true, "no key: name", ""},
+    {"/bin/sh x", true, "no key: name", ""},
+    {"/nowhere/job x", true, "no key: name", "did you mean: rlock -k /nowhere/job -- x?"},
+    {"relase", true, "no such verb: relase", "did you mean release?"},
+    {"relase", false, "no key: name", ""},
+    {"relase -k a", false, "no key: the options of rlock end", "rlock -k KEY -- relase"},
+    {"frob -k a", true, "no such verb: frob", ""},
+    {"frob --key=a", true, "no such verb: frob", ""},
+    {"frob x -- -k a", true, "no key: name", "did you mean: rlock -k frob -- -k ...?"},
+    {"sh -k a", true, "no key: the options of rlock end", "rlock -k KEY -- sh"},
+    {"redis://u:" SECRET "@h true", true, "no key: name", ""},
+    {"job redis://u:" SECRET "@h", true, "no key: name", "rlock -k job -- redis://u:******@h?"},
+};
+
+static const struct {
+    const char *word;
+    const char *hint; /* a part of the hint; "": there is no hint */
+} commands[] = {
+    {"", ""},
+    {"backup.sh", ""},
+    {"/bin/cd", ""},
+    {"status", "status is a verb when it comes first: rlock status"},
+    {"cd", "with -c: -c 'cd ...'"},
+    {".", "with -c: -c '. ...'"},
+    {"echo a | cat", "with -c: -c 'echo a | cat'"},
+    {"a;b", "with -c: -c 'a;b'"},
+};
+
+static void split(const char *line, char *room, char *words[WORDS_MAX])
+{
+    char *rest = room;
+    int n = 0;
+
+    strcpy(room, line);
+    memset(words, 0, WORDS_MAX * sizeof *words);
+    while (*line != '\0' && n < WORDS_MAX - 1 && (words[n] = strsep(&rest, " ")) != NULL)
+        n++;
+}
+
+int main(void)
+{
+    struct mistake mistake;
+    char *words[WORDS_MAX];
+    char room[200];
+    size_t i;
+
+    for (i = 0; i < sizeof no_key / sizeof no_key[0]; i++) {
+        split(no_key[i].words, room, words);
+        mistake = mistake_no_key(words, no_key[i].may_be_verb, "/nowhere:/usr/bin:/bin");
+        okf(strstr(mistake.why, no_key[i].why) == mistake.why &&
+                strstr(mistake.hint, no_key[i].hint) != NULL &&
+                (mistake.hint[0] == '\0') == (no_key[i].hint[0] == '\0'),
+            "\"%s\": %s; %s", no_key[i].words, mistake.why, mistake.hint);
+        okf(strstr(mistake.why, SECRET) == NULL && strstr(mistake.hint, SECRET) == NULL,
+            "the message has no password");
+    }
+    split("sh -c true", room, words);
+    mistake = mistake_no_key(words, true, NULL);
+    ok(strstr(mistake.hint, "rlock -k sh") != NULL, "without PATH no word is a program");
+    for (i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        mistake = mistake_in_command(commands[i].word);
+        okf(strstr(mistake.hint, commands[i].hint) != NULL &&
+                (mistake.hint[0] == '\0') == (commands[i].hint[0] == '\0'),
+            "the command \"%s\": %s", commands[i].word, mistake.hint);
+    }
+    return done_testing();
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_suggest: the distance of two words, and the name that is nearest to a mistyped word. */
+#include "options/suggest.h"
+#include "tap.h"
+
+static const struct {
+    const char *one, *other;
+    size_t distance;
+} pairs[] = {
+    {"", "", 0},
+    {"", "ttl", 3},
+    {"ttl", "ttl", 0},
+    {"TTL", "ttl", 0},
+    {"tll", "ttl", 1},  /* replaced */
+    {"tl", "ttl", 1},   /* left out */
+    {"tttl", "ttl", 1}, /* inserted */
+    {"tlt", "ttl", 1},  /* swapped */
+    {"ltt", "ttl", 2},  /* moved by two places */
+    {"relase", "release", 1},
+    {"nonblok", "nonblock", 1},
+    {"kill-atfer", "kill-after", 1},
+    {"wait", "break", 5},
+    {"\xff", "\x7f", 1},
+};
+
+static const char *const names[] = {"ttl", "wait", "wait-all", "nonblock", "conflict-exit-code"};
+
+static const struct {
+    const char *typed;
+    const char *meant; /* NULL: no name is near enough */
+} words[] = {
+    {"tll", "ttl"},
+    {"TTL", "ttl"},
+    {"tt", "ttl"},
+    {"lll", NULL},
+    {"t", NULL},
+    {"", NULL},
+    {"wiat", "wait"},
+    {"wa", NULL}, /* two letters are no abbreviation */
+    {"wai", "wait"},
+    {"wait-al", "wait-all"},
+    {"wait-", "wait"}, /* wait-all is as near, but the first of the names wins */
+    {"non", "nonblock"},
+    {"onblok", "nonblock"},
+    {"nbloc", NULL},
+    {"conflict", "conflict-exit-code"},
+    {"conflictexitcod", "conflict-exit-code"},
+    {"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", NULL},
+};
+
+int main(void)
+{
+    static const char longest[] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        okf(suggest_distance(pairs[i].one, pairs[i].other) == pairs[i].distance,
+            "\"%s\" and \"%s\" differ by %zu", pairs[i].one, pairs[i].other, pairs[i].distance);
+        okf(suggest_distance(pairs[i].other, pairs[i].one) == pairs[i].distance,
+            "\"%s\" and \"%s\" differ by %zu", pairs[i].other, pairs[i].one, pairs[i].distance);
+    }
+    is_int((int64_t)strlen(longest), SUGGEST_BYTES_MAX,
+           "the longest word of the test has SUGGEST_BYTES_MAX bytes");
+    is_int((int64_t)suggest_distance(longest, ""), SUGGEST_BYTES_MAX,
+           "a word of SUGGEST_BYTES_MAX bytes is compared to its end");
+    for (i = 0; i < sizeof words / sizeof words[0]; i++) {
+        struct suggestion suggestion = {.typed = words[i].typed};
+
+        for (j = 0; j < sizeof names / sizeof names[0]; j++)
+            suggest_consider(&suggestion, names[j]);
+        okf(suggestion.best == words[i].meant ||
+                (suggestion.best != NULL && words[i].meant != NULL &&
+                 strcmp(suggestion.best, words[i].meant) == 0),
+            "\"%s\" means %s: %s", words[i].typed, words[i].meant != NULL ? words[i].meant : "none",
+            suggestion.best != NULL ? suggestion.best : "none");
+    }
+    return done_testing();
+}

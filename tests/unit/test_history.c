@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+/* test_history: rlock_history() joins the entries of a scripted server into holds. */
+#include "server.h"
+#include "tap.h"
+
+#include <rlock_admin.h>
+
+#define NOW_MS 1700000100000
+#define ID_A "aaaaaaaaaaaa"
+#define ID_B "bbbbbbbbbbbb"
+#define HOLDS_MAX 8
+#define REPLY_BYTES 4096
+#define DAY_MS INT64_C(86400000)
+
+/* The state of the lock that a page tells. */
+struct state {
+    const char *next;    /* where the next page begins; "": there is none */
+    const char *wrong;   /* what is wrong with the history's key; "": nothing */
+    const char *fence;   /* the last fence */
+    int64_t fence_left;  /* ms until the server forgets this fence */
+    const char *holders; /* 12 digits of each token, with commas between; "*": the newest grant */
+};
+
+static const struct state free_lock = {"", "", "0", -2, ""};
+
+static size_t add_text(char *reply, size_t used, const char *text)
+{
+    return used +
+           (size_t)snprintf(reply + used, REPLY_BYTES - used, "$%zu\r\n%s\r\n", strlen(text), text);
+}
+
+/* Makes a reply of history.lua. `entries` ends in NULL. */
+static void make_page(char reply[REPLY_BYTES], const struct state *state,
+                      const char *const *entries)
+{
+    size_t n = 0;
+    size_t used;
+
+    while (entries[n] != NULL)
+        n++;
+    used = (size_t)snprintf(reply, REPLY_BYTES, "*%zu\r\n:%lld\r\n", 6 + n, (long long)NOW_MS);
+    used = add_text(reply, used, state->next);
+    used = add_text(reply, used, state->wrong);
+    used = add_text(reply, used, state->fence);
+    used += (size_t)snprintf(reply + used, REPLY_BYTES - used, ":%lld\r\n",
+                             (long long)state->fence_left);
+    used = add_text(reply, used, state->holders);
+    for (; *entries != NULL; entries++)
+        used = add_text(reply, used, *entries);
+}
+
+struct seen {
+    size_t n;
+    struct rlock_hold hold[HOLDS_MAX]; /* its pointers are not valid after the callback */
+    char hosts[256];                   /* the hosts of the holders, in the order of the holds */
+};
+
+static void see_hold(void *context, const struct rlock_hold *hold)
+{
+    struct seen *seen = context;
+
+    if (seen->n < HOLDS_MAX)
+        seen->hold[seen->n++] = *hold;
+    strcat(strcat(seen->hosts, hold->holder.host), " ");
+}
+
+/* Reads the history of a lock from servers that give these answers, one list for each server. */
+static enum rlock_status read_history(const char *const *const answers[], size_t n_servers,
+                                      int64_t since_ms, struct seen *seen, struct rlock_error *err)
+{
+    struct server server[3];
+    const char *urls[3];
+    struct rlock_history_visitor visitor = {.on_hold = see_hold, .context = seen};
+    struct rlock_config config = {.size = sizeof config,
+                                  .urls = urls,
+                                  .n_urls = n_servers,
+                                  .timing = {.reply_ms = 10000},
+                                  .connect_ms = 5000};
+    enum rlock_status st;
+    struct rlock *lock = NULL;
+    size_t i;
+
+    *seen = (struct seen){.n = 0};
+    *err = (struct rlock_error){.status = RLOCK_OK};
+    for (i = 0; i < n_servers; i++) {
+        server[i] = (struct server){.answers = {[ASKED_OTHER] = answers[i]}};
+        if (!ok(server_start(&server[i]), "a server is started"))
+            return RLOCK_E_SYSTEM;
+        urls[i] = server[i].url;
+    }
+    st = rlock_open(&lock, &config, err);
+    if (st == RLOCK_OK)
+        st = rlock_history(lock, "k", since_ms,
+                           (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &visitor, err);
+    rlock_close(lock);
+    for (i = 0; i < n_servers; i++)
+        server_stop(&server[i]);
+    return st;
+}
+
+/* Reads the history that a single server tells in one page. */
+static void read_page(const struct state *state, const char *const *entries, struct seen *seen)
+{
+    char reply[REPLY_BYTES];
+    struct rlock_error err;
+
+    make_page(reply, state, entries);
+    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 0, seen, &err), RLOCK_OK,
+           "the history is read");
+    is_str(err.text, "", "there is no error");
+}
+
+#define ENTRIES(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define GRANT_A \
+    "1700000000000 grant v1 token=" ID_A " fence=5 waited=70 ttl=30000 host=a since=1700000000000"
+#define GRANT_B \
+    "1700000050000 grant v1 token=" ID_B " fence=6 waited=0 ttl=30000 host=b since=1700000050000"
+#define END_A \
+    "1700000020000 end v1 token=" ID_A " fence=5 status=3 reason=exited held=20000 renewals=2"
+
+static void test_ends(void)
+{
+    struct seen seen;
+
+    read_page(&free_lock, ENTRIES(NULL), &seen);
+    is_int((int64_t)seen.n, 0, "a lock without a history has no holds");
+    read_page(&free_lock, ENTRIES(GRANT_A, END_A), &seen);
+    is_int((int64_t)seen.n, 1, "a grant and its end are one hold");
+    is_int(seen.hold[0].end, RLOCK_HOLD_ENDED, "the holder has ended it");
+    is_int(seen.hold[0].status, 3, "the status is read");
+    is_str(seen.hold[0].reason, "exited", "the reason is read");
+    is_int(seen.hold[0].waited_ms, 70, "the wait is read");
+    is_int(seen.hold[0].held_ms, 20000, "the length is read");
+    is_int(seen.hold[0].renewals, 2, "the number of renewals is read");
+    is_int((int64_t)seen.hold[0].fence, 5, "the fence is read");
+    is_int(seen.hold[0].ended_ms, 1700000020000,
+           "the time of the end entry is the end of the hold");
+    is_str(seen.hold[0].holder.host, "a", "the holder is read");
+    read_page(&free_lock,
+              ENTRIES(GRANT_A, "1700000020000 end v1 token=" ID_A
+                               " fence=5 missing=1 status=0 reason=exited held=20000 renewals=2"),
+              &seen);
+    is_int(seen.hold[0].end, RLOCK_HOLD_LOST,
+           "an end with missing=1 means that the lock was lost before");
+    read_page(&free_lock,
+              ENTRIES(GRANT_A, "1700000020000 end v1 token=" ID_A
+                               " fence=0 by=1 host=web2 user=ann pid=7 label=x%20y"),
+              &seen);
+    is_int(seen.hold[0].end, RLOCK_HOLD_RELEASED,
+           "an end with by=1 means that another process released the lock");
+    is_str(seen.hold[0].by.text, "ann@web2, pid 7: x y",
+           "the process that released the lock is read");
+    is_int(seen.hold[0].held_ms, 20000, "the length is computed from the grant and the end");
+    read_page(&free_lock,
+              ENTRIES(GRANT_A, "1700000020000 break v1 token=" ID_A "," ID_B " host=h user=root"),
+              &seen);
+    is_int((int64_t)seen.n, 2, "a break of two tokens tells of two holds");
+    is_int(seen.hold[0].end, RLOCK_HOLD_BROKEN, "the first hold was broken");
+    is_int(seen.hold[1].end, RLOCK_HOLD_BROKEN,
+           "the second hold, which has no grant, was broken, too");
+    is_int(seen.hold[1].holder.since_ms, 0, "without a grant the start of the hold is unknown");
+}
+
+static void test_repeated_entries(void)
+{
+    struct seen seen;
+
+    read_page(&free_lock, ENTRIES(GRANT_A, GRANT_A, END_A, END_A), &seen);
+    is_int((int64_t)seen.n, 1, "a grant and a release that were sent twice are one hold");
+    read_page(&free_lock, ENTRIES(END_A), &seen);
+    is_int((int64_t)seen.n, 1, "an end whose grant was removed is a hold");
+    is_int(seen.hold[0].holder.since_ms, 0, "without a grant the start of the hold is unknown");
+    is_int(seen.hold[0].status, 3, "the status is known from the end alone");
+    read_page(&free_lock,
+              ENTRIES(GRANT_A, END_A,
+                      "1700000030000 grant v1 token=" ID_A
+                      " fence=9 ttl=30000 host=c since=1700000030000"),
+              &seen);
+    is_int((int64_t)seen.n, 2, "a token that gets the lock again after its end has two holds");
+    read_page(&free_lock, ENTRIES("1700000000000 future v2 token=" ID_A, GRANT_A), &seen);
+    is_int((int64_t)seen.n, 1, "an entry of a later version is left out");
+}
+
+/* A fence lives for 7 days after its last grant or renewal. */
+static void test_without_end(void)
+{
+    struct state state = {"", "", "6", 7 * DAY_MS - 10000, ID_B};
+    struct seen seen;
+
+    read_page(&state, ENTRIES(GRANT_A, GRANT_B), &seen);
+    is_int(seen.hold[1].end, RLOCK_HOLD_NOW, "the token in the key holds the lock now");
+    is_int(seen.hold[1].held_ms, 50000, "the present hold lasts since its grant");
+    is_int(seen.hold[0].end, RLOCK_HOLD_VANISHED, "the hold before has vanished");
+    is_int(seen.hold[0].alive_ms, 1700000000000,
+           "the vanished holder had the lock for sure only at its grant");
+    is_int(seen.hold[0].ended_ms, 1700000050000,
+           "the vanished hold had ended by the time of the next grant");
+    state.holders = "*";
+    read_page(&state, ENTRIES(GRANT_A, GRANT_B), &seen);
+    is_int(seen.hold[1].end, RLOCK_HOLD_NOW, "with the holders *, the newest grant holds the lock");
+    is_int(seen.hold[0].end, RLOCK_HOLD_VANISHED,
+           "with the holders *, an older grant doesn't hold the lock");
+    state.holders = "";
+    state.fence_left = 7 * DAY_MS - 40000;
+    read_page(&state, ENTRIES(GRANT_A, GRANT_B), &seen);
+    is_int(seen.hold[1].end, RLOCK_HOLD_VANISHED, "the last hold has vanished");
+    is_int(seen.hold[1].alive_ms, 1700000060000,
+           "the TTL of the fence tells when the last hold was last renewed");
+    is_int(seen.hold[1].ended_ms, 1700000090000,
+           "the last lease ended one TTL after the last renewal");
+    state.fence = "0";
+    state.fence_left = -2;
+    read_page(&state, ENTRIES(GRANT_B), &seen);
+    is_int(seen.hold[0].alive_ms, 1700000050000,
+           "without a fence only the grant tells that the holder had the lock");
+    is_int(seen.hold[0].ended_ms, NOW_MS,
+           "without a fence the hold is known only to have ended by now");
+    read_page(&free_lock,
+              ENTRIES("1700000000000 grant v1 token=" ID_A
+                      " fence=5 shared=1 ttl=30000 host=a since=1700000000000",
+                      "1700000050000 grant v1 token=" ID_B
+                      " fence=6 shared=1 ttl=30000 host=b since=1700000050000"),
+              &seen);
+    is_int(seen.hold[0].ended_ms, NOW_MS, "the next grant of a shared lock doesn't end a hold");
+}
+
+static void test_since(void)
+{
+    struct seen seen;
+    struct rlock_error err;
+    char reply[REPLY_BYTES];
+    struct state state = {"", "", "6", 7 * DAY_MS, ID_B};
+
+    make_page(reply, &state, ENTRIES(GRANT_A, END_A, GRANT_B));
+    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 80000, &seen, &err),
+           RLOCK_OK, "the holds of the last 80 s are read");
+    is_str(seen.hosts, "a b ", "a hold that ended 80 s ago is shown");
+    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 79999, &seen, &err),
+           RLOCK_OK, "the holds of the last 79.999 s are read");
+    is_str(seen.hosts, "b ", "a hold that ended earlier isn't shown, one that lasts is");
+}
+
+static void test_pages(void)
+{
+    struct state first = {"1700000020001-0", "", "0", -2, ""};
+    char reply[2][REPLY_BYTES];
+    struct rlock_error err;
+    struct seen seen;
+
+    make_page(reply[0], &first, ENTRIES(GRANT_A));
+    make_page(reply[1], &free_lock, ENTRIES(END_A, GRANT_B));
+    is_int(
+        read_history((const char *const *const[]){ANSWERS(reply[0], reply[1])}, 1, 0, &seen, &err),
+        RLOCK_OK, "a history of two pages is read");
+    is_str(seen.hosts, "a b ", "the holds of both pages are shown");
+    is_int(seen.hold[0].end, RLOCK_HOLD_ENDED, "an end on the next page belongs to its grant");
+}
+
+static void test_quorum(void)
+{
+    struct state state = {"", "", "6", 7 * DAY_MS, ""};
+    char reply[3][REPLY_BYTES];
+    const char *const *answers[3] = {ANSWERS(reply[0]), ANSWERS(reply[1]), ANSWERS(reply[2])};
+    struct rlock_error err;
+    struct seen seen;
+
+    make_page(reply[0], &free_lock, ENTRIES(GRANT_A, END_A));
+    make_page(reply[1], &free_lock, ENTRIES(GRANT_A));
+    make_page(reply[2], &state, ENTRIES(GRANT_B));
+    is_int(read_history(answers, 3, 0, &seen, &err), RLOCK_OK, "three histories are read");
+    is_str(seen.hosts, "a b ", "the holds of all members are joined, the oldest first");
+    is_int((int64_t)seen.hold[0].n_alike, 2, "two members know the first hold");
+    is_int((int64_t)seen.hold[0].n_members, 3, "the hold tells that there are three members");
+    is_int(seen.hold[0].end, RLOCK_HOLD_ENDED, "the member that knows the end is believed");
+    is_int((int64_t)seen.hold[1].n_alike, 1, "one member knows the second hold");
+    answers[0] = ANSWERS(CLOSE);
+    is_int(read_history(answers, 3, 0, &seen, &err), RLOCK_OK,
+           "the history is read if two of three members answer");
+    answers[1] = ANSWERS(CLOSE);
+    ok(read_history(answers, 3, 0, &seen, &err) >= RLOCK_E_USAGE,
+       "no history is read if one of three members answers");
+    is_int((int64_t)seen.n, 0, "with too few members no hold is shown");
+}
+
+/* A START for the next page that is longer than an ID of a stream can be. */
+#define LONG_START "$48\r\n111111111111111111111111111111111111111111111111\r\n"
+
+static const char *const malformed[] = {
+    ":1\r\n",
+    "*0\r\n",
+    "$-1\r\n",
+    "*5\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n0\r\n:-2\r\n",
+    "*6\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n0\r\n:-2\r\n$0\r\n\r\n",
+    "*6\r\n:1\r\n:0\r\n$0\r\n\r\n$1\r\n0\r\n:-2\r\n$0\r\n\r\n",
+    "*6\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n:0\r\n:-2\r\n$0\r\n\r\n",
+    "*6\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n0\r\n$1\r\n0\r\n$0\r\n\r\n",
+    "*6\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n0\r\n:-2\r\n:0\r\n",
+    "*7\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n0\r\n:-2\r\n$0\r\n\r\n:1\r\n",
+    "*7\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n0\r\n:-2\r\n$0\r\n\r\n$5\r\ngrant\r\n",
+    "*7\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n0\r\n:-2\r\n$0\r\n\r\n$7\r\n1 grant\r\n",
+    "*6\r\n:1\r\n" LONG_START "$0\r\n\r\n$1\r\n0\r\n:-2\r\n$0\r\n\r\n",
+};
+
+static void test_faults(void)
+{
+    const struct state wrong = {"", "{k}:rlock:history is no list", "0", -2, ""};
+    char reply[REPLY_BYTES];
+    struct rlock_error err;
+    struct seen seen;
+    size_t i;
+
+    for (i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
+        okf(read_history((const char *const *const[]){ANSWERS(malformed[i])}, 1, 0, &seen, &err) ==
+                    RLOCK_E_PROTOCOL &&
+                err.text[0] != '\0',
+            "malformed reply %zu is refused: %s", i, err.text);
+    make_page(reply, &wrong, ENTRIES(NULL));
+    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 0, &seen, &err),
+           RLOCK_E_REFUSED, "a key of another type is refused");
+    ok(strstr(err.text, "{k}:rlock:history is no list") != NULL, "the error names the key");
+}
+
+/* ---- rlock_history_keys() ---- */
+
+static void see_key(void *context, const char *key)
+{
+    struct seen *seen = context;
+
+    seen->n++;
+    strcat(strcat(seen->hosts, key), " ");
+}
+
+/* Lists the locks of a server that gives these answers. */
+static enum rlock_status list_keys(const char *const *answers, const char *pattern,
+                                   struct seen *seen)
+{
+    struct server server = {.answers = {[ASKED_OTHER] = answers}};
+    struct rlock_history_visitor visitor = {.on_key = see_key, .context = seen};
+    struct rlock_error err = {.status = RLOCK_OK};
+    const char *url = server.url;
+    struct rlock_config config = {.size = sizeof config,
+                                  .urls = &url,
+                                  .n_urls = 1,
+                                  .timing = {.reply_ms = 10000},
+                                  .connect_ms = 5000};
+    enum rlock_status st = RLOCK_E_SYSTEM;
+    struct rlock *lock = NULL;
+
+    *seen = (struct seen){.n = 0};
+    if (!ok(server_start(&server), "a server is started"))
+        return st;
+    if (rlock_open(&lock, &config, &err) == RLOCK_OK)
+        st = rlock_history_keys(
+            lock, pattern, (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &visitor, &err);
+    rlock_close(lock);
+    server_stop(&server);
+    return st;
+}
+
+static void test_keys(void)
+{
+    static const char page_one[] =
+        "*2\r\n$2\r\n17\r\n$61\r\n"
+        "19:{job}:rlock:history20:{other}:rlock:histor13:not a history\r\n";
+    static const char page_two[] = "*2\r\n$1\r\n0\r\n$22\r\n19:{web}:rlock:history\r\n";
+    static const char *const bad[] = {
+        ":1\r\n",
+        "*1\r\n$1\r\n0\r\n",
+        "*2\r\n:0\r\n$0\r\n\r\n",
+        "*2\r\n$1\r\n0\r\n:1\r\n",
+        "*2\r\n$0\r\n\r\n$0\r\n\r\n",
+        "*2\r\n$1\r\n0\r\n$4\r\n9:ab\r\n",
+        "*2\r\n$1\r\n0\r\n$2\r\n:a\r\n",
+        "*2\r\n$1\r\n0\r\n$2\r\n1a\r\n",
+        "*2\r\n$32\r\n11111111111111111111111111111111\r\n$0\r\n\r\n",
+    };
+    struct seen seen;
+    size_t i;
+
+    is_int(list_keys(ANSWERS(page_one, page_two), NULL, &seen), RLOCK_OK, "two pages are read");
+    is_str(seen.hosts, "job web ", "the locks of all histories are shown, and no other keys");
+    is_int(list_keys(ANSWERS(page_one, page_two), "w*", &seen), RLOCK_OK,
+           "a list with a pattern is read");
+    is_str(seen.hosts, "web ", "only locks whose keys match are shown");
+    for (i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        okf(list_keys((const char *const[]){bad[i], NULL}, NULL, &seen) == RLOCK_E_PROTOCOL,
+            "malformed reply %zu is refused", i);
+}
+
+int main(void)
+{
+    test_ends();
+    test_repeated_entries();
+    test_without_end();
+    test_since();
+    test_pages();
+    test_quorum();
+    test_faults();
+    test_keys();
+    return done_testing();
+}

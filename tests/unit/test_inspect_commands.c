@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* test_inspect_commands: locks read, listed and broken without scripts, by a scripted server. */
+#include "server.h"
+#include "tap.h"
+
+#include <rlock_admin.h>
+
+#define TOKEN "0123456789abcdef0123456789abcdef"
+#define VALUE "$71\r\n" TOKEN " v1 try=1 host=web1 since=1700000000000\r\n"
+#define OTHER "$71\r\nfedcba9876543210fedcba9876543210 v1 try=1 host=web2 since=1700000004000\r\n"
+#define TIME "*2\r\n$10\r\n1700000005\r\n$1\r\n7\r\n"
+#define EMPTY "*0\r\n"
+#define NIL "$-1\r\n"
+#define UNREAD "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
+
+/* The replies to GETRANGE, STRLEN, PTTL, TIME and GET of the fence. */
+#define READING(value) value, ":71\r\n", ":29000\r\n", TIME, "$2\r\n77\r\n"
+/* The replies to the second GETRANGE, and to ZCARD and ZRANGEBYSCORE for an empty queue. */
+#define NOBODY_WAITS(value) value, ":0\r\n", EMPTY
+/* The replies to PTTL, MULTI, EXEC and WATCH, by which a break begins. */
+#define WATCHED ":29000\r\n", "+OK\r\n", EMPTY, "+OK\r\n"
+#define QUEUED "+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "+QUEUED\r\n"
+
+struct seen {
+    int n_locks;
+    int n_waiters;
+    struct rlock_view view; /* of the last lock; its pointers are not valid after the callback */
+    char name[64];          /* view->name of the last lock */
+    char text[256];         /* the keys of the locks and the hosts of holders and waiters */
+    char fault[512];        /* the text of the error */
+};
+
+static void see_lock(void *context, const struct rlock_view *view)
+{
+    struct seen *seen = context;
+
+    seen->n_locks++;
+    seen->view = *view;
+    snprintf(seen->name, sizeof seen->name, "%s", view->name);
+    strcat(strcat(seen->text, view->key), " ");
+    if (view->n_holders > 0)
+        strcat(strcat(seen->text, view->holders[0].host), " ");
+}
+
+static void see_waiter(void *context, const struct rlock_party *waiter)
+{
+    struct seen *seen = context;
+
+    seen->n_waiters++;
+    strcat(strcat(seen->text, waiter->host), " ");
+}
+
+enum call { INSPECT, LIST, BREAK };
+
+/* Makes one call to a server that sends these replies, one to each command. */
+static enum rlock_status run(enum call what, const char *const *answers, const char *name,
+                             struct seen *seen)
+{
+    struct server server = {.answers = {[ASKED_OTHER] = answers}};
+    struct rlock_visitor visitor = {.on_lock = see_lock, .on_waiter = see_waiter, .context = seen};
+    struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
+    struct rlock_error err = {.text = ""};
+    const struct rlock_config config = {.without_scripts = true, .timing = {.reply_ms = 10000}};
+    enum rlock_status st = RLOCK_E_SYSTEM;
+    struct rlock *lock = NULL;
+
+    *seen = (struct seen){.n_locks = 0};
+    if (server_open(&server, config, &lock, &err) == RLOCK_OK) {
+        if (what == INSPECT)
+            st = rlock_inspect(lock, "k", deadline, &visitor, &err);
+        else if (what == LIST)
+            st = rlock_list(lock, NULL, deadline, &visitor, &err);
+        else
+            st = rlock_break(lock, "k", name, deadline, &err);
+    }
+    okf((st >= RLOCK_E_USAGE) == (err.text[0] != '\0'),
+        "a fault has a text, and nothing else has: \"%s\"", err.text);
+    snprintf(seen->fault, sizeof seen->fault, "%s", err.text);
+    rlock_close(lock);
+    server_stop(&server);
+    return st;
+}
+
+static void test_inspect(void)
+{
+    struct seen seen;
+
+    is_int(run(INSPECT, ANSWERS(READING(VALUE), NOBODY_WAITS(VALUE)), NULL, &seen), RLOCK_OK,
+           "a lock is read");
+    is_str(seen.text, "k web1 ", "the holder of the lock is shown");
+    is_int(seen.view.left_ms, 29000, "the view has the time left");
+    is_int((int64_t)seen.view.fence, 77, "the view has the fence");
+    is_int(run(INSPECT,
+               ANSWERS(READING(VALUE), NOBODY_WAITS(OTHER), READING(OTHER), NOBODY_WAITS(OTHER)),
+               NULL, &seen),
+           RLOCK_OK, "a lock whose value changes between the two GETRANGE is read again");
+    is_str(seen.text, "k web2 ", "of a lock that was read twice only the new holder is shown");
+    is_int(run(INSPECT,
+               ANSWERS("$0\r\n\r\n", ":0\r\n", ":-2\r\n", TIME, NIL, "$0\r\n\r\n", ":0\r\n", EMPTY),
+               NULL, &seen),
+           RLOCK_OK, "a free lock is read");
+    is_int(seen.view.seen, RLOCK_SEEN_FREE, "a free lock is seen as free");
+    is_int(run(INSPECT,
+               ANSWERS(VALUE, ":71\r\n", ":29000\r\n", TIME, UNREAD, VALUE, UNREAD, UNREAD), NULL,
+               &seen),
+           RLOCK_OK, "a lock whose helper keys hold other types is read");
+    is_int(seen.view.waiting, -1, "the length of a queue of another type isn't known");
+}
+
+static void test_waiters(void)
+{
+    struct seen seen;
+
+    is_int(run(INSPECT,
+               ANSWERS(READING(VALUE), VALUE, ":2\r\n",
+                       "*4\r\n$1\r\na\r\n$16\r\n1700000001000000\r\n$1\r\nb\r\n$16\r\n"
+                       "1700000002000000\r\n",
+                       "*2\r\n$22\r\n1700000004000 x host=w\r\n$22\r\n1600000004000 x host=d\r\n"),
+               NULL, &seen),
+           RLOCK_OK, "a lock with waiters is read");
+    is_str(seen.text, "k web1 w ", "a waiter without a heartbeat for 20 s isn't shown");
+    is_int(seen.view.waiting, 2,
+           "the length of the queue counts also a waiter without a heartbeat");
+}
+
+static void test_break(void)
+{
+    struct seen seen;
+    char name[64];
+
+    run(INSPECT, ANSWERS(READING(VALUE), NOBODY_WAITS(VALUE)), NULL, &seen);
+    snprintf(name, sizeof name, "%s", seen.name);
+    is_int(run(BREAK, ANSWERS(WATCHED, READING(VALUE), QUEUED, "*3\r\n:1\r\n+OK\r\n+OK\r\n"), name,
+               &seen),
+           RLOCK_OK, "a lock with the value that was seen is broken");
+    is_int(run(BREAK, ANSWERS(WATCHED, READING(OTHER)), name, &seen), RLOCK_BUSY,
+           "a lock that has got another value isn't broken");
+    is_int(run(BREAK, ANSWERS(WATCHED, READING(VALUE), QUEUED, NIL, WATCHED, READING(OTHER)), name,
+               &seen),
+           RLOCK_BUSY, "after EXEC has returned nil, the lock is compared again");
+    is_int(run(BREAK, ANSWERS(WATCHED, "$0\r\n\r\n", ":0\r\n", ":-2\r\n", TIME, NIL), name, &seen),
+           RLOCK_GONE, "a free lock isn't broken");
+    is_int(run(BREAK, ANSWERS(WATCHED, READING(VALUE), QUEUED, "*3\r\n:0\r\n+OK\r\n+OK\r\n"), name,
+               &seen),
+           RLOCK_GONE, "a lock that expired before EXEC is free");
+    ok(run(BREAK,
+           ANSWERS(":1\r\n", "-NOPERM no right to 'multi'\r\n", "-ERR EXEC without MULTI\r\n",
+                   "+OK\r\n", READING(VALUE)),
+           name, &seen) == RLOCK_E_REFUSED,
+       "without the right to MULTI the break fails before it writes");
+    is_int(run(BREAK, ANSWERS(WATCHED, READING(VALUE), CLOSE), name, &seen), RLOCK_E_UNREACHABLE,
+           "a break without a reply is a fault");
+    ok(strstr(seen.fault, "may have been broken") != NULL,
+       "the error of a break without a reply says that the lock may be broken");
+}
+
+/* The last reply to SCAN, with the keys a and b. */
+#define FOUND "*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
+
+static void test_list(void)
+{
+    struct seen seen;
+
+    is_int(
+        run(LIST,
+            ANSWERS(FOUND, TIME, VALUE, "$1\r\nx\r\n", TIME, READING(VALUE), NOBODY_WAITS(VALUE)),
+            NULL, &seen),
+        RLOCK_OK, "the keys of a server are listed");
+    is_str(seen.text, "a web1 ", "only the key that rlock wrote is a lock");
+    is_int(run(LIST, ANSWERS(FOUND, TIME, VALUE, UNREAD, TIME, "-MOVED 1 h:1\r\n"), NULL, &seen),
+           RLOCK_OK, "a lock that has moved to another server is no fault");
+    is_int(seen.n_locks, 0, "a lock that has moved to another server isn't listed");
+    is_int(run(LIST, ANSWERS("*2\r\n$1\r\n0\r\n*1\r\n$16\r\n{a}:rlock:holders\r\n"), NULL, &seen),
+           RLOCK_E_PROTOCOL, "a reply with a wrong length is malformed");
+}
+
+static const char *const malformed[] = {
+    ":1\r\n",
+    "*0\r\n",
+    "$-1\r\n",
+    "+OK\r\n",
+    "*65\r\n",
+    "*2\r\n:1\r\n:2\r\n",
+    "*2\r\n$33\r\n111111111111111111111111111111111\r\n*0\r\n",
+    "*2\r\n$1\r\n0\r\n*1\r\n:1\r\n",
+};
+
+static void test_malformed_replies(void)
+{
+    struct seen seen;
+    size_t i;
+
+    for (i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
+        const char *const answers[] = {malformed[i], NULL};
+
+        okf(run(INSPECT, answers, NULL, &seen) == RLOCK_E_PROTOCOL,
+            "malformed reply %zu to inspect is refused", i);
+        okf(run(LIST, answers, NULL, &seen) == RLOCK_E_PROTOCOL,
+            "malformed reply %zu to list is refused", i);
+        okf(run(BREAK, answers, "n", &seen) == RLOCK_E_PROTOCOL,
+            "malformed reply %zu to break is refused", i);
+        is_int(seen.n_locks, 0, "nothing of a malformed reply is shown");
+    }
+}
+
+int main(void)
+{
+    test_inspect();
+    test_waiters();
+    test_break();
+    test_list();
+    test_malformed_replies();
+    return done_testing();
+}

@@ -1,0 +1,641 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_lua: runs the scripts of lib/lua on a real redis-server, and checks what each of them
+ * replies, and which keys it changes.
+ *
+ * tests/unit/scripts.txt is a list of cases. A title, which begins with #, begins a case: the
+ * server then has no keys. Each step of a case is a command, behind it "-> REPLY", then a line for
+ * each key that differs after the step: KEY=VALUE and the ms until the key expires (-1: never), or
+ * KEY= if the key is gone. In a reply ... stands for any text, such as the words of an error, which
+ * differ between releases of Redis. Commands are those of Redis, and these:
+ *
+ *     acquire LOCKS ARGV...   runs a script of lib/lua; each letter of LOCKS is a lock: "jk" stands
+ *                             for two, "-" for none
+ *     wait MS                 moves the server's clock, which otherwise stands still
+ *     u: COMMAND...           runs the command as the user `u`, who has all rights until a step
+ *                             takes some away by ACL SETUSER
+ *     old: SCRIPT...          runs the script as on Redis 6, which has no redis.acl_check_cmd()
+ *
+ * The list uses these abbreviations:
+ *
+ *     <a>       a token: 32 times the digit a; (a): its first 12 digits
+ *     T         the digits 17000000, with which each time begins: T00000 is the first time of each
+ *               case in ms, T00000000 the same time in microseconds
+ *     j~queue   the helper key {j}:rlock:queue of the lock j
+ *
+ * `test_lua --write` prints the list with what the scripts do now. To add a case: write its
+ * commands into the list, replace the list by that output, and check that the new lines are what
+ * the scripts should do.
+ */
+#include "lock/scripts.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <libgen.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define START_US INT64_C(1700000000000000)
+#define WORDS_MAX 40
+#define WORD_BYTES 1024
+#define SHOWN_BYTES 16384 /* a reply and all keys, as text */
+#define LINE_BYTES 4096   /* of the list */
+#define KEYS_MAX 64
+#define CASES "tests/unit/scripts.txt"
+#define COLUMNS 100
+#define PART "       " /* begins a further line of a reply or key that is too long for one line */
+#define ANY "..."      /* in the list: any text within a line */
+#define TOKEN_DIGITS 32
+#define SHORT_DIGITS 12
+
+static const struct {
+    const char *name;
+    enum script script;
+} scripts[] = {
+    {"acquire", SCRIPT_ACQUIRE},
+    {"confirm", SCRIPT_CONFIRM},
+    {"renew", SCRIPT_RENEW},
+    {"release", SCRIPT_RELEASE},
+    {"timestamp_acquire", SCRIPT_TIMESTAMP_LOCK_ACQUIRE},
+    {"timestamp_renew", SCRIPT_TIMESTAMP_LOCK_RENEW},
+    {"timestamp_release", SCRIPT_TIMESTAMP_LOCK_RELEASE},
+    {"inspect", SCRIPT_INSPECT},
+    {"list", SCRIPT_LIST},
+    {"break", SCRIPT_BREAK},
+    {"history", SCRIPT_HISTORY},
+    {"histories", SCRIPT_HISTORIES},
+    {"history_rights", SCRIPT_HISTORY_RIGHTS},
+    {"time", SCRIPT_TIME},
+    {"rights", SCRIPT_RIGHTS},
+};
+
+/* Returns all keys, sorted: for each its name, its value and for how many ms it lasts. */
+static const char dump[] =
+    "local keys, all = redis.call('KEYS', '*'), {}\n"
+    "table.sort(keys)\n"
+    "for _, key in ipairs(keys) do\n"
+    "  local kind, value = redis.call('TYPE', key).ok, nil\n"
+    "  if kind == 'string' then value = redis.call('GET', key) end\n"
+    "  if kind == 'list' then value = redis.call('LRANGE', key, 0, -1) end\n"
+    "  if kind == 'zset' then value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end\n"
+    "  if kind == 'hash' then\n"
+    "    local fields = redis.call('HKEYS', key)\n"
+    "    table.sort(fields)\n"
+    "    value = {}\n"
+    "    for _, field in ipairs(fields) do\n"
+    "      value[#value + 1] = field\n"
+    "      value[#value + 1] = redis.call('HGET', key, field)\n"
+    "    end\n"
+    "  end\n"
+    "  all[#all + 1] = {key, value, redis.call('PTTL', key)}\n"
+    "end\n"
+    "return all\n";
+
+static char folder[] = "/tmp/test_lua.XXXXXX";
+static volatile int64_t *clock_us; /* what the server's clock shows */
+static pid_t server_pid;
+static redisContext *admin; /* the connection of a user with all rights */
+static redisContext *user;  /* the connection of the user `u` */
+
+/* ---- the server ---- */
+
+static void run_server(const char *shim)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (chdir(folder) != 0)
+        _exit(127);
+    setenv("LD_PRELOAD", shim, 1);
+    setenv("CLOCKSHIM", "clock", 1);
+    setenv("CLOCKSHIM_STILL", "1", 1);
+    execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", "socket", "--save", "",
+           "--logfile", "/dev/null", (char *)NULL);
+    execlp("valkey-server", "valkey-server", "--port", "0", "--unixsocket", "socket", "--save", "",
+           "--logfile", "/dev/null", (char *)NULL);
+    _exit(127);
+}
+
+/* Connects to the server as soon as it listens. Returns NULL if its process has ended. */
+static redisContext *connect_to_server(void)
+{
+    char path[sizeof folder + 8];
+    redisContext *made = NULL;
+
+    snprintf(path, sizeof path, "%s/socket", folder);
+    while (waitpid(server_pid, NULL, WNOHANG) == 0) {
+        made = redisConnectUnix(path);
+        if (made != NULL && made->err == 0)
+            return made;
+        redisFree(made);
+        poll(NULL, 0, 10);
+    }
+    server_pid = 0;
+    return NULL;
+}
+
+static bool make_clock(void)
+{
+    char path[sizeof folder + 8];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/clock", folder);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof *clock_us) != 0)
+        return false;
+    clock_us = mmap(NULL, sizeof *clock_us, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (clock_us == MAP_FAILED)
+        return false;
+    *clock_us = START_US;
+    return true;
+}
+
+/* Returns whether the server's clock shows the time that clock_us says. */
+static bool has_our_clock(void)
+{
+    redisReply *time = redisCommand(admin, "TIME");
+    bool is_ours = time != NULL && time->type == REDIS_REPLY_ARRAY &&
+                   strtoll(time->element[0]->str, NULL, 10) == START_US / 1000000;
+
+    freeReplyObject(time);
+    return is_ours;
+}
+
+static bool is_redis_7(void)
+{
+    redisReply *has = redisCommand(admin, "EVAL %s 0", "return redis.acl_check_cmd and 1 or 0");
+    bool is_7 = has != NULL && has->integer == 1;
+
+    freeReplyObject(has);
+    return is_7;
+}
+
+/* Returns why the server can't run here, or NULL if it runs. */
+static const char *start_server(char *program)
+{
+    char shim[4096];
+    char *built = realpath(dirname(dirname(program)), NULL);
+
+    snprintf(shim, sizeof shim, "%s/tools/clockshim.so", built != NULL ? built : "");
+    free(built);
+    if (mkdtemp(folder) == NULL || !make_clock())
+        return "no folder in /tmp";
+    server_pid = fork();
+    if (server_pid == 0)
+        run_server(shim);
+    admin = connect_to_server();
+    if (admin == NULL)
+        return "no redis-server";
+    user = connect_to_server();
+    if (!has_our_clock())
+        return "the clock of this redis-server can't be set";
+    return is_redis_7() ? NULL : "this redis-server is older than Redis 7";
+}
+
+static void stop_server(void)
+{
+    static const char *const file[] = {"clock", "socket"};
+    char path[sizeof folder + 8];
+    size_t i;
+
+    if (server_pid > 0) {
+        kill(server_pid, SIGKILL);
+        waitpid(server_pid, NULL, 0);
+    }
+    for (i = 0; i < sizeof file / sizeof file[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, file[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+/* ---- text ---- */
+
+static void append(char *text, size_t room, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void append(char *text, size_t room, const char *format, ...)
+{
+    size_t n = strlen(text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text + n, room - n, format, args);
+    va_end(args);
+}
+
+/* Returns how many of the next characters are the digit `c`. */
+static size_t run_of(const char *text, char c)
+{
+    size_t n = 0;
+
+    while (text[n] == c)
+        n++;
+    return n;
+}
+
+/* Replaces the abbreviations of the table by what they stand for. */
+static void expand(const char *text, char *out)
+{
+    char c[2] = "";
+
+    for (out[0] = '\0'; *text != '\0'; text++) {
+        c[0] = *text;
+        if (text[0] == 'T' && text[1] >= '0' && text[1] <= '9') {
+            append(out, WORD_BYTES, "17000000");
+        } else if ((text[0] == '<' && text[1] != '\0' && text[2] == '>') ||
+                   (text[0] == '(' && text[1] != '\0' && text[2] == ')')) {
+            size_t n = strlen(out);
+            size_t digits = text[0] == '<' ? TOKEN_DIGITS : SHORT_DIGITS;
+
+            memset(out + n, text[1], digits);
+            out[n + digits] = '\0';
+            text += 2;
+        } else if (*text >= 'a' && *text <= 'z' && text[1] == '~') {
+            append(out, WORD_BYTES, "{%s}:rlock:", c);
+            text++;
+        } else {
+            append(out, WORD_BYTES, "%s", c);
+        }
+    }
+}
+
+/* Appends the text with the abbreviations of the table. */
+static void append_short(char *out, size_t room, const char *text)
+{
+    while (*text != '\0') {
+        size_t n = run_of(text, *text);
+
+        if (n == TOKEN_DIGITS || (n == SHORT_DIGITS && *text != '0')) {
+            append(out, room, n == TOKEN_DIGITS ? "<%c>" : "(%c)", *text);
+            text += n;
+        } else if (strncmp(text, "17000000", 8) == 0) {
+            append(out, room, "T");
+            text += 8;
+        } else if (text[0] == '{' && strncmp(text + 2, "}:rlock:", 8) == 0) {
+            append(out, room, "%c~", text[1]);
+            text += 10;
+        } else {
+            append(out, room, "%c", *text++);
+        }
+    }
+}
+
+/* Appends a reply: a text with blanks in quotes, the elements of an array in brackets. */
+static void append_reply(char *out, size_t room, const redisReply *reply)
+{
+    bool is_quoted;
+    char number[32];
+    size_t i;
+
+    switch (reply->type) {
+    case REDIS_REPLY_ARRAY:
+        append(out, room, "[");
+        for (i = 0; i < reply->elements; i++) {
+            append(out, room, "%s", i > 0 ? " " : "");
+            append_reply(out, room, reply->element[i]);
+        }
+        append(out, room, "]");
+        break;
+    case REDIS_REPLY_INTEGER:
+        snprintf(number, sizeof number, "%lld", reply->integer);
+        append_short(out, room, number);
+        break;
+    case REDIS_REPLY_NIL:
+        append(out, room, "nil");
+        break;
+    default:
+        is_quoted = reply->len == 0 || strchr(reply->str, ' ') != NULL;
+        append(out, room, "%s", is_quoted ? "'" : "");
+        append_short(out, room, reply->str);
+        append(out, room, "%s", is_quoted ? "'" : "");
+    }
+}
+
+/* ---- the keys ---- */
+
+struct shown_key {
+    char name[WORD_BYTES];
+    char value[LINE_BYTES];
+    int64_t expires_ms; /* -1: never */
+};
+
+struct shown_keys {
+    struct shown_key key[KEYS_MAX];
+    size_t n;
+};
+
+static void read_keys(struct shown_keys *keys)
+{
+    redisReply *all = redisCommand(admin, "EVAL %s 0", dump);
+    size_t i;
+
+    keys->n = 0;
+    for (i = 0; all != NULL && i < all->elements && i < KEYS_MAX; i++) {
+        redisReply **part = all->element[i]->element;
+        struct shown_key *key = &keys->key[keys->n++];
+        long long left = part[2]->integer;
+
+        key->name[0] = key->value[0] = '\0';
+        append_short(key->name, sizeof key->name, part[0]->str);
+        append_reply(key->value, sizeof key->value, part[1]);
+        key->expires_ms = left < 0 ? left : *clock_us / 1000 + left;
+    }
+    freeReplyObject(all);
+}
+
+static const struct shown_key *find_key(const struct shown_keys *keys, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < keys->n; i++)
+        if (strcmp(keys->key[i].name, name) == 0)
+            return &keys->key[i];
+    return NULL;
+}
+
+/* Appends a line for each key whose value or expiry the step has changed. */
+static void append_changes(char *out, const struct shown_keys *before,
+                           const struct shown_keys *after)
+{
+    size_t i;
+
+    for (i = 0; i < before->n; i++)
+        if (find_key(after, before->key[i].name) == NULL)
+            append(out, SHOWN_BYTES, "   %s=\n", before->key[i].name);
+    for (i = 0; i < after->n; i++) {
+        const struct shown_key *key = &after->key[i];
+        const struct shown_key *was = find_key(before, key->name);
+        int64_t left = key->expires_ms < 0 ? -1 : key->expires_ms - *clock_us / 1000;
+
+        if (was == NULL || strcmp(was->value, key->value) != 0 ||
+            was->expires_ms != key->expires_ms)
+            append(out, SHOWN_BYTES, "   %s=%s %lld\n", key->name, key->value, (long long)left);
+    }
+}
+
+/* ---- the steps ---- */
+
+struct command {
+    char text[WORDS_MAX][WORD_BYTES];
+    const char *word[WORDS_MAX];
+    size_t bytes[WORDS_MAX];
+    int n;
+};
+
+static void add(struct command *command, const char *word)
+{
+    snprintf(command->text[command->n], WORD_BYTES, "%s", word);
+    command->word[command->n] = command->text[command->n];
+    command->bytes[command->n] = strlen(command->text[command->n]);
+    command->n++;
+}
+
+/* Cuts the next word from the text; '...' is one word. Returns false at the end of the text. */
+static bool next_word(const char **text, char word[WORD_BYTES])
+{
+    char cut[WORD_BYTES];
+    size_t n;
+
+    *text += run_of(*text, ' ');
+    if (**text == '\0')
+        return false;
+    if (**text == '\'') {
+        n = strcspn(++*text, "'");
+        snprintf(cut, sizeof cut, "%.*s", (int)n, *text);
+        *text += n + 1;
+    } else {
+        n = strcspn(*text, " ");
+        snprintf(cut, sizeof cut, "%.*s", (int)n, *text);
+        *text += n;
+    }
+    expand(cut, word);
+    return true;
+}
+
+/*
+ * If `name` is that of a script, adds the words that run it, with the keys of the locks, with which
+ * `text` begins. is_old: hide from the script what servers before Redis 7 don't have.
+ */
+static bool add_script(struct command *command, const char *name, const char **text, bool is_old)
+{
+    static const char hide[] =
+        "local redis = setmetatable({acl_check_cmd = false}, {__index = redis})\n";
+    static struct request request;
+    static char source[65536];
+    char locks[WORD_BYTES];
+    char key[WORD_BYTES];
+    const char *lock;
+    size_t i = 0;
+
+    while (i < sizeof scripts / sizeof scripts[0] && strcmp(scripts[i].name, name) != 0)
+        i++;
+    if (i == sizeof scripts / sizeof scripts[0] || !next_word(text, locks))
+        return false;
+    if (strcmp(locks, "-") == 0)
+        locks[0] = '\0';
+    script_request(&request, scripts[i].script, 0);
+    add(command, is_old ? "EVAL" : "EVALSHA");
+    add(command, request.word[1]);
+    if (is_old) {
+        snprintf(source, sizeof source, "%s%s", hide, request.script);
+        command->word[1] = source;
+        command->bytes[1] = strlen(source);
+    }
+    snprintf(key, sizeof key, "%zu", 3 * strlen(locks));
+    add(command, key);
+    for (lock = locks; *lock != '\0'; lock++) {
+        snprintf(key, sizeof key, "%c", *lock);
+        add(command, key);
+        snprintf(key, sizeof key, "{%c}:rlock:fence", *lock);
+        add(command, key);
+        snprintf(key, sizeof key, "{%c}:rlock:queue", *lock);
+        add(command, key);
+    }
+    return true;
+}
+
+/* Carries out the command of a step, and appends its reply as a line. */
+static void carry_out(const char *text, char out[SHOWN_BYTES])
+{
+    static struct command command;
+    redisContext *server = admin;
+    bool is_old = false;
+    char word[WORD_BYTES];
+    char *place;
+    redisReply *reply;
+
+    next_word(&text, word);
+    if (strcmp(word, "wait") == 0) {
+        *clock_us += strtoll(text, NULL, 10) * 1000;
+        return;
+    }
+    if (strcmp(word, "u:") == 0) {
+        server = user;
+        next_word(&text, word);
+    }
+    if (strcmp(word, "old:") == 0) {
+        is_old = true;
+        next_word(&text, word);
+    }
+    command.n = 0;
+    if (!add_script(&command, word, &text, is_old))
+        add(&command, word);
+    while (command.n < WORDS_MAX && next_word(&text, word))
+        add(&command, word);
+    reply = redisCommandArgv(server, command.n, command.word, command.bytes);
+    append(out, SHOWN_BYTES, "-> ");
+    if (reply != NULL)
+        append_reply(out, SHOWN_BYTES, reply);
+    else
+        append(out, SHOWN_BYTES, "no reply: %s", server->errstr);
+    place = strstr(out, " script: "); /* which script, and which line of it */
+    if (place != NULL)
+        *place = '\0';
+    append(out, SHOWN_BYTES, "\n");
+    freeReplyObject(reply);
+}
+
+/* Removes all keys, gives the user `u` all rights, and sets the clock to the first time. */
+static void begin_case(void)
+{
+    static const char *const commands[] = {"FLUSHALL", "CONFIG SET maxmemory 0",
+                                           "ACL SETUSER u reset on nopass ~* &* +@all"};
+    size_t i;
+
+    *clock_us = START_US;
+    for (i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        freeReplyObject(redisCommand(admin, commands[i]));
+    freeReplyObject(redisCommand(user, "AUTH u x"));
+}
+
+static void load_scripts(void)
+{
+    static struct request request;
+    size_t i;
+
+    for (i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
+        script_request(&request, scripts[i].script, 0);
+        freeReplyObject(redisCommand(admin, "SCRIPT LOAD %s", request.script));
+    }
+}
+
+/* Returns whether a step did what the list says. */
+static bool is_same(const char *got, const char *wanted)
+{
+    const char *any = strstr(wanted, ANY);
+    const char *end;
+
+    if (any == NULL)
+        return strcmp(got, wanted) == 0;
+    if (strncmp(got, wanted, (size_t)(any - wanted)) != 0)
+        return false;
+    got += any - wanted;
+    for (end = got + strcspn(got, "\n"); got <= end; got++)
+        if (is_same(got, any + strlen(ANY)))
+            return true;
+    return false;
+}
+
+/* Prints lines, and cuts those that are too long at blanks. append_line() joins the parts again. */
+static void print_wrapped(const char *lines)
+{
+    const char *cut;
+    int column = 0;
+
+    for (; *lines != '\0'; lines++) {
+        cut = *lines == ' ' ? lines + 1 + strcspn(lines + 1, " \n") : NULL;
+        if (cut != NULL && column > (int)sizeof PART && column + (cut - lines) > COLUMNS) {
+            printf("\n" PART);
+            column = (int)sizeof PART - 1;
+        } else {
+            putchar(*lines);
+            column = *lines == '\n' ? 0 : column + 1;
+        }
+    }
+}
+
+static void append_line(char *lines, size_t room, const char *line)
+{
+    size_t n = strlen(lines);
+
+    if (n > 0 && strncmp(line, PART, sizeof PART - 1) == 0) {
+        lines[n - 1] = ' ';
+        line += sizeof PART - 1;
+    }
+    append(lines, room, "%s", line);
+}
+
+/* Runs the step `command`; `wanted` are the lines that the list has behind it. */
+static void run_step(const char *title, const char *command, const char *wanted, bool writes)
+{
+    static struct shown_keys before;
+    static struct shown_keys after;
+    static char got[SHOWN_BYTES];
+
+    got[0] = '\0';
+    read_keys(&before);
+    carry_out(command, got);
+    read_keys(&after);
+    append_changes(got, &before, &after);
+    if (writes) {
+        printf("%s\n", command);
+        print_wrapped(is_same(got, wanted) ? wanted : got);
+    } else if (!okf(is_same(got, wanted), "%s: %s", title, command)) {
+        printf("# command: %s\n# got:\n%s# wanted:\n%s", command, got, wanted);
+    }
+}
+
+/* Runs the cases of the list. With `writes`, prints the list with what the scripts do now. */
+static void run_cases(FILE *list, bool writes)
+{
+    static char wanted[SHOWN_BYTES];
+    char title[LINE_BYTES] = "";
+    char command[LINE_BYTES];
+    char line[LINE_BYTES];
+    char *next = fgets(line, sizeof line, list);
+
+    while (next != NULL) {
+        if (line[0] == '#') {
+            snprintf(title, sizeof title, "%.*s", (int)strcspn(line + 2, "\n"), line + 2);
+            begin_case();
+        }
+        if (line[0] == '#' || line[0] == '\n') {
+            if (writes)
+                fputs(line, stdout);
+            next = fgets(line, sizeof line, list);
+            continue;
+        }
+        snprintf(command, sizeof command, "%.*s", (int)strcspn(line, "\n"), line);
+        wanted[0] = '\0';
+        while ((next = fgets(line, sizeof line, list)) != NULL && strchr(" -", line[0]) != NULL)
+            append_line(wanted, sizeof wanted, line);
+        run_step(title, command, wanted, writes);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    bool writes = argc == 2 && strcmp(argv[1], "--write") == 0;
+    FILE *list = fopen(CASES, "r");
+    const char *obstacle = start_server(argv[0]);
+
+    if (list == NULL) {
+        ok(false, "the list of cases can be read: the test runs in the folder of the repository");
+    } else if (obstacle != NULL) {
+        skip("the replies of the scripts, and the keys that they change", obstacle);
+    } else {
+        load_scripts();
+        run_cases(list, writes);
+    }
+    if (list != NULL)
+        fclose(list);
+    redisFree(admin);
+    redisFree(user);
+    stop_server();
+    return writes ? 0 : done_testing();
+}
