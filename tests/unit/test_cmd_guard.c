@@ -225,9 +225,16 @@ static void test_signals(void)
     is_int(WEXITSTATUS(news.status), 5, "the guard has passed the signal on");
     stop();
 
-    run("trap 'exit 5' USR1; trap 'exit 6' USR2; " WAIT_FOR_EVER, in_ms(LONG_MS, LONG_MS));
+    run("trap 'exit 5' USR1; trap 'exit 6' USR2; trap 'echo >&9' WINCH; " WAIT_FOR_EVER,
+        in_ms(LONG_MS, LONG_MS));
     ok(is_ready(), "the command runs");
-    await_next_ms(); /* the guard compares the times of the start and of the signal */
+    /*
+     * The guard compares the times of the start and of the terminal's signal, and notes that of the
+     * start after the command has begun to run. A guard that passes on another signal has noted it.
+     */
+    guard_client_signal(&guard, SIGWINCH, false);
+    ok(is_ready(), "the guard passes on signals");
+    await_next_ms();
     guard_client_signal(&guard, SIGUSR1, true);
     guard_client_signal(&guard, SIGUSR2, false);
     news = hear_done("the command ends by the second signal");
