@@ -55,10 +55,10 @@ bool config_names_descriptor(const char *path)
 }
 
 /*
- * Returns NULL if rlock may read from a file of this kind, else the reason why not. To open or read
- * a FIFO without a writer, a terminal or a device could block for ever. A FIFO is allowed if the
- * path names a descriptor that rlock inherited: then whoever opened the FIFO for rlock writes into
- * it, as a shell arranges it for <(...).
+ * Returns NULL if rlock may read from a file of this kind, else the reason why not. Opening or
+ * reading a terminal, a device, or a FIFO that has no writer could block for ever. A FIFO is
+ * allowed if the path names a descriptor that rlock inherited: then the process that opened the
+ * FIFO for rlock also has a writer for it, as a shell does for <(...).
  */
 static const char *check_kind(const char *path, const struct stat *is)
 {

@@ -72,6 +72,8 @@ static void put_row(const struct page *page, size_t at, const char *left, const 
 /* ---- the text of --help ---- */
 
 #define USAGE 7 /* the width of "usage: " */
+
+/* The columns at which the descriptions of verbs, exit statuses and so on begin. */
 #define AT_VERB 12
 #define AT_STATUS 8
 #define AT_OPTION 28
@@ -183,7 +185,7 @@ static void put_verbs(const struct page *page, bool is_whole)
             put_row(page, AT_VERB, verb_table[i].name, verb_table[i].help);
 }
 
-/* Write a row with the exit status and the meanings of its reasons; no row, if it has no reason. */
+/* Write a row with the exit status and the meanings of all reasons that have this status. */
 static void put_exit(const struct page *page, int status)
 {
     char left[16] = "other";

@@ -146,9 +146,9 @@ static bool keep_text(struct options *options, const char *value, const char **k
 }
 
 /*
- * Returns false if a greater source (enum source) has already set this option. Otherwise records
- * the source that is being read as the origin of the option's value, and returns true: a second
- * value from the same source replaces the first.
+ * Returns false if a source that outranks the one being read (see enum source) has already set this
+ * option. Otherwise records the source being read as the origin of the option's value, and returns
+ * true: a second value from the same source replaces the first.
  */
 static bool overrides(struct parser *parser, const struct option *row)
 {
@@ -270,7 +270,7 @@ static bool take(struct parser *parser, const struct option *row, const char *va
 
 /* ---- reading the configuration file ---- */
 
-/* The configuration file can't set `name`: write a hint why, or which option the user meant. */
+/* The configuration file can't set `name`: hint at the reason, or at the option that was meant. */
 static void suggest_name(struct parser *parser, const char *name)
 {
     /* not NULL: the command line accepts this name, for an option of rlock or of flock(1) */
@@ -717,7 +717,7 @@ static bool is_later(const struct origin *one, const struct origin *other)
 
 /*
  * If several of --shared, --exclusive and --slots are given, only one has an effect: the option
- * that the greatest source (enum source) has set; if one source has set several, the last of them.
+ * whose source outranks the others (see enum source); if one source has set several, the last.
  */
 static enum rlock_mode mode_of(const struct parser *parser)
 {
@@ -743,9 +743,9 @@ static enum rlock_protocol protocol_of(const struct options *options)
 }
 
 /*
- * If both --password-file and --password-command are given, keep only one: the option that the
- * greater source (enum source) has set; if one source has set both, the later option. The field of
- * the other option becomes NULL.
+ * If both --password-file and --password-command are given, keep only one: the option whose source
+ * outranks the other (see enum source); if one source has set both, the later option. The field of
+ * the option that isn't kept becomes NULL.
  */
 static void choose_password(const struct parser *parser)
 {
@@ -765,7 +765,7 @@ static bool takes_lock(enum verb verb)
     return verb == VERB_RUN || verb == VERB_ACQUIRE || verb == VERB_HOLD;
 }
 
-/* Returns what among the verb and the options needs a script on the server; NULL: nothing. */
+/* Names the verb or the option that needs a script on the server; NULL: none needs one. */
 static const char *needs_scripts(const struct options *options)
 {
     bool chooses_queue = options_origin(options, "queue")->from != FROM_DEFAULT;

@@ -35,7 +35,10 @@ const struct variable variable_table[VARIABLE_COUNT] = {
     {"RLOCK_HOLD_DIR", false},
 };
 
-/* Without strncmp(3): most names differ in their first letter, and there are thousands of pairs. */
+/*
+ * Without strncmp(3), which takes longer: rlock compares each variable of its environment with each
+ * name that it knows, and most of these thousands of pairs differ in their first letters.
+ */
 bool variable_is_named(const char *entry, const char *name)
 {
     while (*name != '\0' && *entry == *name) {
@@ -126,7 +129,7 @@ bool variable_check(const char *entry, struct mistake *mistake)
     snprintf(name, sizeof name, "%.*s", (int)strcspn(entry, "="), entry);
     option = option_of_variable(name + strlen(PREFIX));
     if (option != NULL && option->kind == OPTION_ASK)
-        return true; /* RLOCK_VERSION is often set where programs are installed */
+        return true; /* scripts that install rlock often set RLOCK_VERSION */
     err_escape(shown, sizeof shown, name);
     *mistake = (struct mistake){.hint = ""};
     if (option != NULL && !option->is_everywhere) {

@@ -8,11 +8,11 @@
 /* The meaning of the words that are no options, behind a verb. */
 enum verb_words {
     VERB_WORDS_NONE,
-    VERB_WORDS_COMMAND, /* the command to run; rlock's options end where it begins */
-    VERB_WORDS_KEY,     /* one key, which may be given by -k instead */
-    VERB_WORDS_MAYBE_KEY,
-    VERB_WORDS_PATTERN, /* one pattern for keys, or none */
-    VERB_WORDS_VERB     /* the name of one verb, or none */
+    VERB_WORDS_COMMAND,   /* the command to run; rlock's options end where it begins */
+    VERB_WORDS_KEY,       /* one key, which may be given by -k instead */
+    VERB_WORDS_MAYBE_KEY, /* one key, or none */
+    VERB_WORDS_PATTERN,   /* one pattern for keys, or none */
+    VERB_WORDS_VERB       /* the name of one verb, or none */
 };
 
 /*

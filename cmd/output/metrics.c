@@ -4,8 +4,8 @@
  *
  * The format demands UTF-8, all samples of a metric one after the other, and no two samples with
  * the same label: node_exporter ignores a whole file that breaks one of these rules. So
- * err_escape() writes what is not UTF-8 or not visible as \xNN. err_escape() also writes a
- * backslash as \x5c, so that two keys never have the same label.
+ * err_escape() writes bytes that are not UTF-8, and invisible characters, as \xNN. err_escape()
+ * also writes a backslash as \x5c, so that two keys never have the same label.
  *
  * Source: the "Exposition formats" in the manual of Prometheus.
  */

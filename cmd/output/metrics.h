@@ -33,7 +33,7 @@ struct metrics {
     char *key;                            /* heap: the key of the lock being added; NULL: none */
     int64_t n_waiters;                    /* number of waiters of the lock `key` so far */
     int64_t longest_wait_ms;              /* the longest wait of these waiters; 0: none */
-    struct lock_end *ends; /* heap: of a lock any number, of which the last one counts */
+    struct lock_end *ends; /* heap: the ends of holds; for each lock only the last end counts */
     size_t n_ends;
     size_t ends_room;
     bool has_failed; /* memory ran out: an end is missing */

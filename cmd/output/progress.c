@@ -376,9 +376,10 @@ static void clear(struct progress *progress)
 }
 
 /*
- * Returns how long a failure of the server has to last before a message reports it. Before a server
- * has answered for the first time, the server may just be slow; and if rlock gives up, its last
- * message says why. So without --verbose rlock then waits for --connect-timeout.
+ * Returns how long a failure of the server has to last before a message reports the failure. Until
+ * a server has answered for the first time (`gives_up_ms` is set), that is --connect-timeout, or
+ * TROUBLE_MS if that is longer: the server may just be slow, and if rlock gives up, its last
+ * message says why. With --verbose rlock reports such a failure at once.
  */
 static int64_t quiet_ms(const struct progress *progress, const struct rlock_obstacle *obstacle)
 {
@@ -476,7 +477,7 @@ static void describe_progress(char *out, size_t room, const struct rlock_obstacl
 }
 
 /*
- * When rlock writes the first message about the wait, counted from its start, and the time between
+ * How long rlock has waited when it writes the first message about the wait, and the time between
  * two messages. Without -v a log has no message about a wait of less than 10 s, and six messages an
  * hour about a long wait.
  */

@@ -75,10 +75,11 @@ void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obsta
                       int64_t now_ms);
 
 /*
- * progress_text: write the row, which takes at most `columns` columns. If the whole row would take
- * more, the key is cut to a third of the columns first. Then the row loses the holder's pid,
- * label and host, the time left, the holder, and the words "rlock" and "waiting". The time of the
- * wait and the place stay down to 30 columns, the key down to the last one.
+ * progress_text: write the line, which takes at most `columns` columns. If the whole line would
+ * take more, the key is cut to a third of the columns first. Then the line loses, one after the
+ * other, the holder's pid, label and host, the time left, the holder, and the words "rlock" and
+ * "waiting". Only below 30 columns the line also loses the place in the queue and the time of the
+ * wait. The key is never left out.
  */
 void progress_text(char *out, size_t room, size_t columns, const struct report *report,
                    const struct rlock_obstacle *obstacle, int64_t now_ms);

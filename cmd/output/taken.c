@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FRESH_MS 1000 /* if the report is older, the holder may have renewed its lease since */
+#define FRESH_MS 1000 /* if the server's reply is older, the holder may have renewed since */
 #define GRANT_MS 100  /* a last renewal this close to the grant is the grant itself */
 
 static const struct {

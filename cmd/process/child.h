@@ -7,8 +7,7 @@
 
 /*
  * child_fork: fork, with a socket pair of which parent and child keep one end each. A message
- * (SOCK_SEQPACKET) is received as a whole. When one process ends, the other receives the end of
- * messages.
+ * (SOCK_SEQPACKET) is received as a whole. When one process ends, recv(2) returns 0 in the other.
  *
  *   fd  out: this process's end, which closes on exec; -1 if no child was forked
  *

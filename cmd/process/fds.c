@@ -69,8 +69,9 @@ static bool is_among(int fd, const int fds[], int n)
 }
 
 struct drop {
-    bool is_ours; /* close descriptors that rlock opened; false: those that it was started with */
-    const int *keep;
+    /* close the descriptors that rlock has opened; false: those that rlock was started with */
+    bool is_ours;
+    const int *keep; /* descriptors that stay open in any case */
     int n_keep;
 };
 

@@ -17,7 +17,7 @@
 static const struct {
     int number;
     enum signal_action action;
-    bool by_key; /* the terminal sends it to the whole job, as at ^C or a resize */
+    bool by_key; /* the terminal sends the signal to the whole job, as at ^C or a resize */
 } table[] = {
     {SIGHUP, SIGNAL_ENDS, false},    {SIGINT, SIGNAL_ENDS, true},
     {SIGQUIT, SIGNAL_ENDS, true},    {SIGTERM, SIGNAL_ENDS, false},
@@ -73,14 +73,14 @@ int signals_open(struct signals *signals)
     struct sigaction as_default = {.sa_handler = SIG_DFL};
     struct sigaction before;
     sigset_t handled;
-    /* without CONT and WINCH, which must not interrupt a waiter: it would lose its place */
+    /* without CONT and WINCH: a waiter that they interrupted would lose its place in the queue */
     sigset_t stopping;
     int number;
 
     sigemptyset(&handled);
     sigemptyset(&stopping);
     for (number = 1; number <= SIGRTMAX; number++) {
-        /* don't block an ignored signal: while it is blocked, the kernel queues it nevertheless */
+        /* an ignored signal stays unblocked: the kernel queues a blocked one even if ignored */
         if (!is_handled(number) || is_ignored(number))
             continue;
         sigaddset(&handled, number);

@@ -12,7 +12,9 @@ void stack_trim(void);
 
 /*
  * stack_touch: write to the memory of the stack below the caller's frame, as far as rlock needs it
- * until the command starts. After a fork each page of the stack is copied at the first write.
+ * until the command starts. After a fork the kernel copies each page of the stack at the first
+ * write. rlock calls this while it waits, so that it doesn't spend the time for the copies between
+ * the grant and the start of the command.
  */
 void stack_touch(void);
 

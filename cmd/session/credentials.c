@@ -102,8 +102,8 @@ static enum rlock_status check_url(const struct options *options, struct rlock_e
          (strstr(stripped, "REDIS_URL") != NULL && getenv("REDIS_URL") == NULL)))
         return err_set(
             err, RLOCK_E_CONFIG, 0,
-            "a parent rlock removed the server's URL from the environment, as it holds a "
-            "password: use a configuration file, or give the parent rlock --pass-credentials");
+            "a parent rlock removed the server's URL, which has a password, from the "
+            "environment: use a configuration file, or give the parent rlock --pass-credentials");
     return RLOCK_OK;
 }
 

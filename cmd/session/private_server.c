@@ -230,7 +230,7 @@ static enum rlock_status join(struct private_server *server, int dir,
     int start_fd;
 
     if (st == RLOCK_PENDING)
-        flock(server->users_fd, LOCK_UN); /* another process may need it to start the server */
+        flock(server->users_fd, LOCK_UN); /* another process may need the flock to start a server */
     if (st != RLOCK_PENDING && st != RLOCK_BUSY)
         return st;
     st = lock_start(dir, deadline, &start_fd, err);

@@ -151,7 +151,7 @@ void session_start_hook(struct session *session)
     char why[100];
     int failed;
 
-    /* RLOCK_EVENT is set in the command of --on-event: an rlock there must not run it again */
+    /* RLOCK_EVENT is set: the command of --on-event runs this rlock, which must not run it again */
     if (options->on_event == NULL || getenv("RLOCK_EVENT") != NULL)
         return;
     keys = options_keys(options, '\n');

@@ -3,9 +3,9 @@
  * cgroup: a control group for the command, by the files of cgroup v2 (cgroups(7)).
  *
  * Why: proctree.c reads pids from /proc and sends KILL to them. Processes that fork and exit faster
- * than rlock reads /proc can escape it, if rlock runs as an ordinary user on a busy machine. A
- * write to cgroup.kill leaves no gap: the kernel kills all members under one lock, and kills a
- * child that is being forked with its parent.
+ * than rlock reads /proc can escape that KILL, if rlock runs as an ordinary user on a busy machine.
+ * No process escapes a write to cgroup.kill: the kernel kills all members under one lock, and kills
+ * a child that is being forked with its parent.
  */
 #include "supervise/cgroup.h"
 
@@ -94,9 +94,10 @@ static unsigned long pid_namespace(void)
 
 /*
  * Removes directories that earlier runs have left, because a process of the cgroup lived on when
- * rlock ended. The kernel refuses to remove the directory of a cgroup that has members. An empty
- * one may belong to an rlock that lives and has yet to start its command. So a directory is removed
- * only if the rlock in its name is of our pid namespace, in which kill(2) proves that it is dead.
+ * rlock ended. The kernel refuses to remove the directory of a cgroup that has members. But it
+ * removes the directory of an empty cgroup, which may belong to a living rlock that has not started
+ * its command yet. So this function removes a directory only if its name has our pid namespace and
+ * the pid of an rlock, and kill(2) reports that no process has that pid.
  */
 static void remove_old(int parent_fd)
 {

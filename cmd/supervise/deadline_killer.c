@@ -214,7 +214,8 @@ static void report_why(struct killer *killer, const char *outcome)
 
 static void end_bound(struct killer *killer)
 {
-    bool starter_lives = getppid() == killer->starter; /* if not, its pid may be another's */
+    /* if the starter is dead, another process may have got its pid, and must not be spared */
+    bool starter_lives = getppid() == killer->starter;
     pid_t refused = bound_process_end(&killer->bound, killer->deadlines.kill_ms,
                                       starter_lives ? killer->starter : 0);
 

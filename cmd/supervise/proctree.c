@@ -66,15 +66,15 @@
 #include <unistd.h>
 
 #define PLACES_MAX (1U << 22) /* PID_MAX_LIMIT: Linux has no higher pid */
-#define PLACES_MIN (1U << 15)
-#define TERM_WALKS 100      /* how many walks proctree_term() makes at most */
-#define REAPED_AT_ONCE 4096 /* how many zombies reap() reaps before KILL goes on */
-#define MOMENT_NS 50000     /* the pause between two rounds of KILL */
-#define MOMENT_EACH_NS 500  /* added to the pause for each of our children, see give_way() */
-#define WALK_PAUSES 4       /* the pause between two walks for KILL takes as long as 4 walks */
-#define WALK_EVERY 32       /* one round of KILL out of 32 also walks the tree */
-#define WALK_MASK 0x07ffffffU
-#define LIST_BYTES 4096 /* the buffer for a list of children */
+#define PLACES_MIN (1U << 15) /* one for each pid below 32768, Linux' default pid_max */
+#define TERM_WALKS 100        /* how many walks proctree_term() makes at most */
+#define REAPED_AT_ONCE 4096   /* how many zombies reap() reaps before KILL goes on */
+#define MOMENT_NS 50000       /* the pause between two rounds of KILL */
+#define MOMENT_EACH_NS 500    /* added to the pause for each of our children, see give_way() */
+#define WALK_PAUSES 4         /* the pause between two walks for KILL takes as long as 4 walks */
+#define WALK_EVERY 32         /* one round of KILL out of 32 also walks the tree */
+#define WALK_MASK 0x07ffffffU /* the 27 bits of proctree_place.walk */
+#define LIST_BYTES 4096       /* the buffer for a list of children */
 
 /* What we know of a process. If the array is shorter than pid_max, several pids share a place. */
 struct proctree_place {
@@ -126,7 +126,7 @@ static pid_t pids_next(struct pids *pids)
     }
 }
 
-/* Reads a small file of /proc as text; -1: it isn't there. */
+/* Reads a small file of /proc as text. Returns its length; -1: the file can't be read. */
 static ssize_t slurp(const char *path, char *text, size_t room)
 {
     size_t used = 0;
@@ -265,8 +265,9 @@ static bool is_ours(const struct proctree *tree)
 }
 
 /*
- * The caller doesn't reap a spared child, so the child keeps its pid. The parent of another spared
- * descendant may reap it, so we check the start time: another process may have got its pid.
+ * The caller doesn't reap a spared child, so the child keeps its pid. Any other spared descendant
+ * may be reaped by its own parent, and another process may then get its pid. So for such a
+ * descendant we also compare the start time.
  */
 static bool is_spared(const struct proctree *tree, pid_t pid)
 {
@@ -661,7 +662,8 @@ size_t proctree_signal(struct proctree *tree, int number)
 }
 
 /*
- * True: a process got TERM. Between the walk and the TERM that process may have forked another one.
+ * Walks the tree, and sends TERM to each process that has not got it. True: a process got TERM. It
+ * may have forked another process after the walk, so the caller calls this function again.
  */
 static bool term_all(struct proctree *tree)
 {

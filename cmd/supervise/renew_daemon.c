@@ -206,7 +206,7 @@ static void lose(struct renewing *r, const char *why)
         say_ended(r);
     else if (r->ends_bound && !is_ending)
         say_lost(r, why, r->bound.ending);
-    if (refused != 0 && !is_ending) /* if is_ending, the killer reports it */
+    if (refused != 0 && !is_ending) /* if is_ending, the killer reports the refusal */
         guard_say_refused(&r->report, refused, "that process runs on without the lock");
 }
 

@@ -468,8 +468,8 @@ static void take_signals(struct supervisor *s)
 }
 
 /*
- * A key such as ^C sends its signal to rlock and to the command. The command may have ended before
- * we read ours: note the signal now, as rlock then exits by the same signal.
+ * A key such as ^C sends a signal to the command and to rlock. The command may have ended by that
+ * signal before we have read it from our descriptor. So read it now: rlock exits by the signal.
  */
 static void note_pending_signals(struct supervisor *s)
 {
@@ -486,6 +486,7 @@ static void note_pending_signals(struct supervisor *s)
  *
  * 1. The guard sends the message that the command has ended.
  * 2. This process is stopped, or gets no processor, until the deadline is over.
+ * 3. This process runs again, and finds both the message and the deadline.
  */
 static void take_deadlines(struct supervisor *s)
 {

@@ -77,7 +77,7 @@ static void take_waiter(void *context, const struct rlock_party *waiter)
     metrics_waiter(&listing->metrics, waiter);
 }
 
-/* The history has the status of the command. If the lock was lost, that of rlock was another. */
+/* The history has the status of the command; rlock exits with another status after a lost lock. */
 static void take_last_end(void *context, const char *key, const struct rlock_last_end *end)
 {
     struct listing *listing = context;

@@ -163,14 +163,14 @@ static void unreachable(void *context)
     run->has_prepared = false;
 }
 
-/* Does now, while rlock waits, what would take time after the grant. */
+/* rlock is the next in the queue: do now what would otherwise take time after the grant. */
 static void get_ready(struct run *run)
 {
     prepare_guard(run);
     stack_touch();
 }
 
-/* Frees memory that rlock doesn't need until its turn is near. */
+/* Other waiters come before rlock: free the memory that rlock doesn't need until it is the next. */
 static void save_memory(struct run *run)
 {
     guard_client_reap(&run->guard);
