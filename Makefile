@@ -3,7 +3,7 @@
 # rlock: run a command while holding a lock in Redis. GNU make; `make help` lists the targets.
 #
 #   PREFIX=/usr/local DESTDIR=   `make install` copies files to $DESTDIR$PREFIX
-#   LIBDIR=lib                   where `make install-library` puts it, relative to PREFIX
+#   LIBDIR=lib                   the folder of the library below PREFIX (`make install-library`)
 #   CC CFLAGS LDFLAGS            the compiler and your flags; the flags that rlock needs are added
 #   V=1                          print each command before it runs
 #   WERROR=1                     the compiler treats warnings as errors
@@ -38,7 +38,8 @@ WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wswitch-enu
 
 SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 SANITIZE_tsan := -fsanitize=thread
-# trace-cmp costs a third of the time; the corpus has the words that it would help to find.
+# Without trace-cmp, by which libFuzzer learns the words that a parser compares its input with: it
+# takes a third of the time, and tests/fuzz/corpus already has these words.
 SANITIZE_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
                  -fno-sanitize-coverage=trace-cmp
 SANITIZE_coverage := -fprofile-instr-generate -fcoverage-mapping

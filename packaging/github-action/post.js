@@ -21,8 +21,8 @@ else
     end_sleeper();
 
 // end_sleeper: ends the `sleep` that main.js started in a job with a container. rlock-renewd
-// releases the lock when `sleep` ends. So release() comes first: otherwise its status could not
-// tell whether the lock was held until then.
+// releases the lock when `sleep` ends. So release() comes before end_sleeper(): otherwise the
+// status of `rlock release` could not tell whether the lock was held until the end of the job.
 function end_sleeper() {
     if (state('sleeper'))
         process.kill(Number(state('sleeper')));

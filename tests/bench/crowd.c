@@ -181,7 +181,7 @@ static bool is_asleep(pid_t pid)
 }
 
 /* Waits until the process sleeps at `looks` looks in a row, using no processor time meanwhile. */
-static void wait_until_it_rests(pid_t pid, int looks)
+static void wait_until_asleep(pid_t pid, int looks)
 {
     long long before = -1;
     int still = 0;
@@ -194,7 +194,7 @@ static void wait_until_it_rests(pid_t pid, int looks)
         before = cpu_ns;
         sleep_ms(LOOK_MS);
     }
-    die("a waiter", "does not come to rest");
+    die("a process", "does not stay asleep: it seems not to wait");
 }
 
 static pid_t begin(struct crowd *crowd, int number)
@@ -227,7 +227,7 @@ static void gather(struct crowd *crowd)
 {
     for (int i = 0; i <= crowd->n; i++) {
         crowd->pids[i] = begin(crowd, i);
-        wait_until_it_rests(crowd->pids[i], i == 0 ? LOOKS_OF_HOLDER : LOOKS);
+        wait_until_asleep(crowd->pids[i], i == 0 ? LOOKS_OF_HOLDER : LOOKS);
     }
 }
 
@@ -259,7 +259,7 @@ static void drain(const struct crowd *crowd)
     int gate = open(crowd->gate, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 
     if (gate < 0)
-        die("the first one", "does not hold the lock");
+        die("the holder", "does not hold the lock");
     close(gate);
     alarm(DRAIN_LIMIT_S);
     for (int i = 0; i <= crowd->n; i++) {
@@ -295,7 +295,7 @@ static void turns_read(const struct crowd *crowd, struct turn *turns)
         die(crowd->log, "a turn is missing");
     qsort(turns, (size_t)n, sizeof *turns, compare);
     if (turns[0].number != 0)
-        die("the first one", "was not the first");
+        die("the holder", "was not the first to have the lock");
 }
 
 static void tell(const struct turn *turns, int n)
@@ -312,7 +312,7 @@ static void tell(const struct turn *turns, int n)
         overtaken += before > 0;
         waiter_s += (double)(turns[i].start_ns - turns[0].end_ns) / 1e9;
         if (turns[i].start_ns < turns[i - 1].end_ns)
-            die("turns", "two at a time");
+            die("turns", "two processes had the lock at the same time");
         printf("handover_us\t%.1f\n", (double)(turns[i].start_ns - turns[i - 1].end_ns) / 1e3);
     }
     printf("waiter_s\t%.3f\ninversions\t%d\novertaken\t%d\n", waiter_s, inversions, overtaken);

@@ -233,7 +233,8 @@ column() { rlock history -k "$KEY" | sed -n 1p | awk -v name="$1" '{ print index
     before=$(time_of before)
     (($(time_of granted | tail -n 1) == before)) || fail 'the end is later than the next grant'
 }
-# A renewal sets the expiry of the fence anew.
+# fence_lasts_longer_than MS: does the fence's key expire in more than MS ms? Each renewal sets its
+# expiry anew.
 fence_lasts_longer_than() { (($(ttl_ms "$(key_of fence)") > $1)); }
 # time_of MEMBER: prints the time in the JSON member MEMBER of each hold, in ms since 1970.
 time_of() {

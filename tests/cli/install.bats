@@ -18,7 +18,7 @@ files() { find "$DIR/root" -mindepth 1 ! -type d | sort; }
         "to remove it: make uninstall PREFIX=/opt/rlock DESTDIR=$DIR/root"
 }
 
-@test "install: make uninstall removes each file and folder, but nothing of others" {
+@test "install: make uninstall removes each file and folder of rlock, and no others" {
     ! is_sanitized || skip 'make install installs the plain build'
     run -0 in_root install
     touch "$DIR/root/opt/rlock/share/man/man1/other.1"

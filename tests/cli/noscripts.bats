@@ -609,7 +609,7 @@ make_locks() {
     done
 }
 
-@test "break: a free lock stays as it is; a done mark, a rest and a foreign value are removed" {
+@test "break: a free lock stays as it is; a done mark, a --min-hold, a foreign value are removed" {
     local kind
     redis_rule noscripts noscripts
     make_locks
@@ -689,7 +689,7 @@ break_meanwhile() {
     run -0 rlock release -k "$KEY"
 }
 
-@test "a denied command: status and break end with 77, and change nothing" {
+@test "the server denies a command: status and break end with 77, and change nothing" {
     local command
     redis_rule noscripts noscripts
     redis_cli set "$KEY" other >/dev/null

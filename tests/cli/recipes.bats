@@ -409,7 +409,7 @@ table_rows() {
     ((n >= 6))
 }
 
-@test "flock: while hosts move, a script takes file and lock, and ends with 1 if one is taken" {
+@test "flock: while hosts change to rlock, a script takes both locks, or ends with 1 if it can't" {
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     need flock
     script backup.sh 'echo ran'
@@ -436,7 +436,7 @@ table_rows() {
     ((n >= 4))
 }
 
-@test "consul: while hosts move, the command runs under both locks" {
+@test "consul: while hosts change to rlock, the command runs under both locks" {
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     # This script stands for consul: it accepts only the recipe's options, and locks a file.
     script consul 'o="lock -child-exit-code -shell=false locks/backup"' \

@@ -16,7 +16,7 @@ setup() {
 show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] || open=$open$fd
     done; echo "$open" >"$DIR/open"'
 
-@test "standard descriptors that rlock gets closed are closed for the command; the lock is freed" {
+@test "rlock starts with closed standard descriptors: so does the command, and the lock is freed" {
     local closed command
     redis_load_scripts # a server that doesn't know a script replies with the error NOSCRIPT
     redis_cli config resetstat

@@ -366,7 +366,7 @@ its_owner() { stat -c %u "/proc/$1/environ"; }
         assert_eq "$(sed -n 2p "$DIR/job.out")" 4711 "owner of the command's files in /proc"
         assert_eq "$(its_owner "$(guard_of "$pid")")" 4711 "owner of the guard's files in /proc"
         case $way in
-            --url*) assert_eq "$(its_owner "$pid")" 0 'rlock, which knows it' ;;
+            --url*) assert_eq "$(its_owner "$pid")" 0 'rlock, which has the password' ;;
             *) eventually 5 owned_by "$pid" 4711 ;;
         esac
         echo >"$DIR/go"

@@ -48,7 +48,7 @@ END
     let_go other
 }
 
-@test "while one of two keys is held, a waiter for both keeps the other one, and then gets both" {
+@test "while one of two keys is held, a waiter for both keeps the other key, and then gets both" {
     hold other -k "$KEY:b"
     start both "$RLOCK" -k "$KEY:a" -k "$KEY:b" -- sh -c 'echo "$RLOCK_KEY"; echo "$RLOCK_TOKEN"'
     eventually 5 in_line 1 "$KEY:a"
@@ -78,7 +78,7 @@ END
     assert_only_fences
 }
 
-@test "a dead waiter for several keys blocks a free one for at most a second" {
+@test "a dead waiter for several keys keeps a free key from others for at most a second" {
     local from
     hold other -k "$KEY:b"
     start dead "$RLOCK" -k "$KEY:a" -k "$KEY:b" -- true

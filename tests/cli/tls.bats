@@ -64,7 +64,7 @@ refused() {
 }
 
 # certificate_refused CERTIFICATE HOST REGEX: starts a server with the certificate. rlock must
-# refuse it, with a message that matches, and must not send it the password.
+# refuse the certificate, with a message that matches, and must not send the server the password.
 certificate_refused() {
     tls_listener "$1" "$1"
     refused 78 "misconfigured: $2:$TLS_PORT: TLS: $3\$" -u "rediss://job:$SECRET@$2:$TLS_PORT"

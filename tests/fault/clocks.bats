@@ -77,8 +77,8 @@ was_renewed() {
 
 has_normal_ttl() { (($(ttl_ms "$KEY") <= ttl * 1000)); }
 
-# The test sets the clock forward just after a renewal, so that the next renewal is far: if it
-# arrived before a waiter asked for the lock, it would put the holder's lock back.
+# The test sets the clock forward just after a renewal, so that no renewal comes soon. A renewal
+# that arrived before a waiter asked for the lock would put the holder's lock back.
 @test "clock forward 1 h: the holder loses the lock and says so; waiters get it in their order" {
     local from LEFT=999999
     hold holder -k "$KEY" -t "$(lease 6)"

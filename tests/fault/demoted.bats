@@ -96,7 +96,7 @@ has_checked() {
 # ---- the rlocks that use the lock ----
 
 # queue_of_holders: starts rlock 0, which gets the lock, and rlocks 1 to WAITERS, which queue for
-# it. The command of rlock N runs until the test calls `end_turn N`.
+# it. The command of rlock N runs until the test calls `end_command N`.
 queue_of_holders() {
     local each
     cat >"$DIR/turn" <<'TURN'
@@ -112,7 +112,7 @@ TURN
         if ((each == 0)); then eventually 5 served_all 1; else eventually 10 in_line "$each"; fi
     done
 }
-end_turn() { # end_turn NUMBER
+end_command() { # end_command NUMBER
     timeout 10 tee "$DIR/go.$1" <<<on >/dev/null
     finish "w$1"
     assert_status 0
@@ -140,7 +140,7 @@ assert_all_served() {
             swap_roles
             if ((each % 2 == 0)); then is_renewed; fi
         fi
-        end_turn "$each"
+        end_command "$each"
         if ((each < CHANGES && each % 2 == 1)); then
             eventually 5 served_all $((each + 2))
             took=$(($(started_ms $((each + 1))) - CHANGED_MS))

@@ -11,9 +11,9 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET DIR
 }
 
-# wait_for_turn NAME OPTION...: starts an rlock that waits for the lock; returns when it has a
+# wait_with_guard NAME OPTION...: starts an rlock that waits for the lock; returns when it has a
 # guard. Sets pid and guard.
-wait_for_turn() {
+wait_with_guard() {
     local name=$1
     shift
     start "$name" "$RLOCK" -k "$KEY" "$@" -- sh -c 'echo ran; exit 7'
@@ -47,7 +47,7 @@ queue_has() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 @test "a waiter's guard is killed: another guard starts the command" {
     hold holder -k "$KEY"
-    wait_for_turn waiter
+    wait_with_guard waiter
     kill -KILL "$guard"
     let_go holder
     finish waiter
@@ -58,7 +58,7 @@ queue_has() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 @test "a waiter's guard is stopped: the command is not started after the lease, status 76" {
     hold holder -k "$KEY"
-    wait_for_turn waiter -t 1
+    wait_with_guard waiter -t 1
     kill -STOP "$guard"
     let_go holder
     finish waiter
@@ -70,11 +70,11 @@ queue_has() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 @test "a waiter's guard is stopped: the waiter still ends, by -w with 75 or by TERM with 143" {
     hold holder -k "$KEY"
-    wait_for_turn late -w 1
+    wait_with_guard late -w 1
     kill -STOP "$guard"
     finish late 10
     assert_status 75
-    wait_for_turn ended
+    wait_with_guard ended
     kill -STOP "$guard"
     kill -TERM "$pid"
     finish ended 10
@@ -84,7 +84,7 @@ queue_has() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 @test "a waiter is killed: its guard ends, and the next waiter gets the lock" {
     hold holder -k "$KEY"
-    wait_for_turn waiter
+    wait_with_guard waiter
     kill -KILL "$pid"
     eventually 5 dead "$guard"
     let_go holder

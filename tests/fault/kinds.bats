@@ -56,7 +56,7 @@ set_quiet() {
     done
 }
 
-@test "lua: out of memory: slots and shared locks are renewed; a release sets a done or rest mark" {
+@test "lua: out of memory: slots and shared locks are renewed; a release sets --once's mark" {
     local ending
     MODE=s acquire $mine 1 90000
     LOCKS=("$KEY:slots")

@@ -136,7 +136,7 @@ TURN
 }
 turn_ended_ms() { awk -v n="$1" '$1 == n { printf "%d\n", $2 * 1000 }' "$DIR/turn_ends"; }
 
-@test "a waiter killed just before its turn delays the next by at most 1 s, whatever a turn lasts" {
+@test "a waiter killed just before it gets the lock delays the next waiter by at most 1 s" {
     local dead ms
     write_turn_until_killed
     # When BLPOPs time out, an idle Redis replies late, and to several clients at once. Then more

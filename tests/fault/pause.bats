@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# pause: --on-lost pause freezes the command in time, and it runs again only with the lock.
+# pause: --on-lost pause freezes the command in time, and resumes it only if rlock has the lock.
 #
 # The command has several processes. Some, the clocks, write the time to a file every 10 ms; one
 # loops without end. While the command is paused, no clock may write, and no process may get a

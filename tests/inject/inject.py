@@ -477,7 +477,8 @@ class Run:
         text = read_text("/tmp/strace")
         if self.trial.fault in ("KILL", "STOP"):
             return re.search(r"(killed|stopped) by SIG" + self.trial.fault, text) is not None
-        if self.trial.call in ("exit", "exit_group"):  # they return no value, which would tell
+        # These calls return no value, so strace has no line INJECTED or DELAYED for them.
+        if self.trial.call in ("exit", "exit_group"):
             return self.trial.call + "(" in text
         return "(INJECTED" in text or "(DELAYED" in text
 
@@ -498,7 +499,7 @@ def violations(run):
     holder = " pid=%d " % (os.getpid() if name == "acquire" else run.main.pid)
 
     def is_ours(value):
-        return holder in value and " v1 try=0 " not in value  # try=0: the turn of a waiter
+        return holder in value and " v1 try=0 " not in value  # try=0: kept for a waiter
 
     # A lease lasts until its expiry, or until rlock has released it. The script itself takes the
     # lock away in the scenario `loss`: rlock can't know that before its next renewal.
@@ -703,7 +704,8 @@ def record(jobs):
         wanted = [Trial(s.name, role, "-", "0", "-") for s in SCENARIOS.values()
                   for role in s.roles]
         with open(CALLS + ".new", "w") as out:
-            # A second and a third time: the runs that the load of the machine has changed.
+            # Repeat, with fewer at a time, the runs that didn't end as their scenario says: the
+            # load of the machine may be the reason.
             for jobs in (jobs, 2, 1):
                 wanted = list(record_some(wanted, jobs, out))
         if wanted:

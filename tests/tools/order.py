@@ -26,8 +26,9 @@ SECTION = re.compile(r'^ (\.text\S*)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+)\s+(\S+)', r
 POSITION = re.compile(r'(?:0x(?P<set>[0-9a-f]+)|\+(?P<up>\d+)|-(?P<down>\d+)|\*) \d')
 MEMBER = re.compile(r'(\w+\.a)\((\S+)\.o\)$')
 
-# What a process of glibc executes, and callgrind doesn't show: the C library's set-up of the vDSO,
-# which valgrind hides; and the child's part of a fork, which precedes guard_run().
+# Object files of glibc with code that each run executes although callgrind doesn't show it. HIDDEN:
+# the set-up of the vDSO, which valgrind hides from the program, and a function for processors that
+# valgrind doesn't emulate. FORK: the child's part of fork(2), which comes before guard_run().
 HIDDEN = {('libc.a', name) for name in ('dl-lookup', 'dl-object', 'strstr-avx512')}
 FORK = {('libc.a', name) for name in ('_Fork', 'errno-loc', 'fork', 'register-atfork')}
 
@@ -63,7 +64,8 @@ def run(program, folder):
     server = subprocess.Popen(['redis-server', '--port', str(port), '--bind', '127.0.0.1',
                                '--save', '', '--dir', folder], stdout=subprocess.DEVNULL)
     rlock = [program, '-u', f'redis://127.0.0.1:{port}', '-k', 'order', '--']
-    # the guard is a fork of the main process: forget what that has executed before guard_run()
+    # The guard is a fork of the main process, and has a copy of its profile. --zero-before empties
+    # the copy when guard_run() begins.
     profiler = ['valgrind', '-q', '--tool=callgrind', '--dump-instr=yes',
                 '--zero-before=guard_run', f'--callgrind-out-file={folder}/%p']
     try:
@@ -108,7 +110,8 @@ def patterns(used, hidden):
     for section, file in used:
         member = MEMBER.match(file)
         if member and member[1] != 'librlock.a':
-            # valgrind's processor has AVX2; glibc has another function for newer processors
+            # valgrind emulates a processor with AVX2. On newer processors glibc uses another form
+            # of the same function: list that one, too.
             for newer in ('', '-evex') + (('-avx512',) if 'unaligned' in member[2] else ()):
                 members.add((member[1], re.sub('-avx2?', newer, member[2]) if newer else member[2]))
         elif section.count('.') > 1:

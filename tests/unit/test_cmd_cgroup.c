@@ -7,7 +7,7 @@
  * makes the files that the kernel makes in a new cgroup, and unlinkat() removes a directory with
  * these files in it.
  */
-#undef _FORTIFY_SOURCE /* it makes headers define some of these functions themselves */
+#undef _FORTIFY_SOURCE /* with it, headers define some of the functions that this file defines */
 #include "supervise/cgroup.h"
 #include "tap.h"
 
@@ -185,21 +185,25 @@ static void test_use(void)
     snprintf(name, sizeof name, "rlock-%lu-%d-0", pid_namespace(), (int)getpid());
     snprintf(next, sizeof next, "rlock-%lu-%d-1", pid_namespace(), (int)getpid());
     is_int(cgroup_make(&cgroup, path, sizeof path), 0, "a cgroup is made");
-    is_str(cgroup.name, name, "its name has the pid namespace, the pid and a number");
+    is_str(cgroup.name, name, "a cgroup's name has the pid namespace, the pid and a number");
     is_int(cgroup_make(&second, path, sizeof path), 0, "a second cgroup is made");
     is_str(second.name, next, "a name that is taken isn't used again");
     is_int(cgroup_enter(cgroup.procs_fd), 0, "a process enters the cgroup");
-    is_int(first_byte("b", name, "cgroup.procs"), '0', "0 stands for the process that writes it");
-    is_int(first_byte("b", name, "cgroup.kill"), '\0', "so far nothing was killed");
+    is_int(first_byte("b", name, "cgroup.procs"), '0',
+           "cgroup_enter() writes 0, which means the writing process");
+    is_int(first_byte("b", name, "cgroup.kill"), '\0',
+           "before cgroup_kill() nothing is in cgroup.kill");
     cgroup_kill(&cgroup);
-    is_int(first_byte("b", name, "cgroup.kill"), '1', "the kernel is told to kill the members");
-    is_int(first_byte("b", next, "cgroup.kill"), '\0', "the members of the other cgroup live");
-    is_int(cgroup_enter(-1), EBADF, "a failure to enter the cgroup is told");
+    is_int(first_byte("b", name, "cgroup.kill"), '1', "cgroup_kill() writes 1 to cgroup.kill");
+    is_int(first_byte("b", next, "cgroup.kill"), '\0',
+           "cgroup_kill() kills no member of another cgroup");
+    is_int(cgroup_enter(-1), EBADF, "cgroup_enter() returns the errno of its write");
     cgroup_remove(&cgroup);
-    ok(!is_there("b", name) && is_there("b", next), "only its own directory is removed");
+    ok(!is_there("b", name) && is_there("b", next),
+       "cgroup_remove() removes its own directory only");
     ok(cgroup.parent_fd == -1 && cgroup.procs_fd == -1 && cgroup.kill_fd == -1 &&
            cgroup.name[0] == '\0',
-       "a removed cgroup is as if none had been made");
+       "cgroup_remove() leaves the struct as before cgroup_make()");
     cgroup_kill(&cgroup);
     cgroup_remove(&cgroup);
     cgroup_remove(&second);
@@ -214,9 +218,10 @@ static void test_old_kernel(void)
 
     snprintf(name, sizeof name, "rlock-%lu-%d-0", pid_namespace(), (int)getpid());
     has_kill = false;
-    is_int(cgroup_make(&cgroup, path, sizeof path), ENOSYS, "without cgroup.kill there is no use");
-    ok(!is_there("b", name), "the directory is removed again");
-    is_int(cgroup.procs_fd, -1, "the descriptor is closed");
+    is_int(cgroup_make(&cgroup, path, sizeof path), ENOSYS,
+           "on a kernel without cgroup.kill no cgroup is made");
+    ok(!is_there("b", name), "without cgroup.kill the new directory is removed again");
+    is_int(cgroup.procs_fd, -1, "without cgroup.kill the descriptors are closed again");
     has_kill = true;
 }
 
@@ -251,7 +256,7 @@ static void test_leftovers(void)
     ok(!is_there("b", name[OF_DEAD]), "the directory of a dead rlock is removed");
     ok(is_there("b", name[OF_LIVING]), "the directory of a process that lives stays");
     ok(is_there("b", name[OF_OTHER_NAMESPACE]),
-       "the directory of another pid namespace stays, as its pids mean other processes");
+       "a directory whose name has another pid namespace stays, as the pid there isn't ours");
     ok(is_there("b", name[OF_OTHER_PROGRAM]), "the directory of another program stays");
     is_busy = true;
     cgroup_remove(&cgroup);

@@ -204,7 +204,7 @@ static void test_several(void)
     set("RLOCK_PASSWORD", "in-env");
     ok(credentials_read(&found, &options, &err) == RLOCK_OK && found.n_urls == 3 &&
            same(found.url[0], WITH) && same(found.url[1], PLAIN) && same(found.password, "in-env"),
-       "a URL on the command line keeps its password, and the others get that of RLOCK_PASSWORD");
+       "a URL on the command line keeps its password, and URLs without one get RLOCK_PASSWORD");
     credentials_fini(&found);
     options.url_from = FROM_FILE;
     ok(credentials_read(&found, &options, &err) == RLOCK_OK && same(found.url[0], PLAIN) &&

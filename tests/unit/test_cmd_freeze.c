@@ -308,7 +308,7 @@ static void test_vfork(void)
     ok(freeze_all(), "a thread that waits in vfork(2) for its frozen child counts as frozen");
     (void)!write(go[1], "", 1);
     is_int(moving_counters(), 0,
-           "the frozen child does not read its byte and exit, so its parent does not run");
+           "the frozen child neither reads the byte nor exits, so the parent does not run");
     release_all();
     for (i = 0; i < PATIENCE_MS && atomic_load(&shm->n_started) < 2; i++) {
         release_late_stops();

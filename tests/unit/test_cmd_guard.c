@@ -254,7 +254,8 @@ static void test_end(void)
     news = hear_done("the guard ends the command when the program asks for it");
     ok(WIFSIGNALED(news.status) && WTERMSIG(news.status) == SIGTERM, "TERM has ended the command");
     ok(news.ending.term_ms > 0 && news.ending.kill_ms == 0, "the command got TERM, and no KILL");
-    ok(!news.lease_ended_first, "it was not the lease that ended the command");
+    ok(!news.lease_ended_first,
+       "the guard tells that it ended the command for another reason than the lease");
     stop();
 
     run("trap '' TERM; " WAIT_FOR_EVER, in_ms(LONG_MS, LONG_MS));
@@ -277,7 +278,7 @@ static void test_lease_end(void)
 
     run("trap '' TERM; " WAIT_FOR_EVER, lease);
     news = hear_done("the guard ends the command before the lease ends");
-    ok(news.lease_ended_first, "the guard tells that it was the lease");
+    ok(news.lease_ended_first, "the guard tells that it ended the command because of the lease");
     ok(news.ending.term_ms >= lease.term_ms && news.ending.kill_ms >= lease.kill_ms,
        "TERM and KILL came at their deadlines");
     ok(ends(), "no process of the command is left");

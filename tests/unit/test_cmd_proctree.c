@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_proctree: proctree finds and ends every descendant, also daemons and orphans. */
-#undef _FORTIFY_SOURCE /* it makes fcntl.h define open(), which this file defines itself */
+#undef _FORTIFY_SOURCE /* with it, fcntl.h defines open(), which this file defines itself */
 #include "supervise/proctree.h"
 #include "tap.h"
 
@@ -276,7 +276,8 @@ static void test_kill(const char *how)
     spared[0] = start(with_child);
     spared[1] = start(NULL);
     ok(await_ready(3), "two children to spare have started, and a child of the first");
-    ok(proctree_spare_children(&tree, true), "proctree_spare_children() has room for them");
+    ok(proctree_spare_children(&tree, true),
+       "proctree_spare_children() has room for three processes");
     start(with_child);
     start(with_daemon);
     ok(await_ready(8), "two more children have started, with a child and a daemon below them");

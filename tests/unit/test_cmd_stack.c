@@ -48,11 +48,11 @@ int main(void)
     }
     is_int(go_deep(1), 1, "a call uses 64 KiB of the stack");
     n_deep = count_pages(frame, DEEP_BYTES);
-    ok(n_deep >= 14, "its memory stays when the call has returned");
+    ok(n_deep >= 14, "the memory of the call stays when the call has returned");
     stack_trim();
-    ok(count_pages(frame, DEEP_BYTES) <= 4, "stack_trim() frees that memory");
+    ok(count_pages(frame, DEEP_BYTES) <= 4, "stack_trim() frees the memory of the call");
     is_str(kept, "kept", "the caller's own variables keep their values");
-    is_int(go_deep(2), 2, "a call gets memory there again");
+    is_int(go_deep(2), 2, "after stack_trim() another call gets memory for its stack");
     stack_trim();
     stack_touch();
     ok(count_pages(frame, NEAR_BYTES) == NEAR_BYTES / 4096,

@@ -126,7 +126,7 @@ static void test_ends(void)
     is_int((int64_t)seen.n, 0, "a lock without a history has no holds");
     read_page(&free_lock, ENTRIES(GRANT_A, END_A), &seen);
     is_int((int64_t)seen.n, 1, "a grant and its end are one hold");
-    is_int(seen.hold[0].end, RLOCK_HOLD_ENDED, "the holder has ended it");
+    is_int(seen.hold[0].end, RLOCK_HOLD_ENDED, "the holder has ended the hold");
     is_int(seen.hold[0].status, 3, "the status is read");
     is_str(seen.hold[0].reason, "exited", "the reason is read");
     is_int(seen.hold[0].waited_ms, 70, "the wait is read");

@@ -109,7 +109,7 @@ static void test_several_holders(void)
     is_int(seen.view.seen, RLOCK_SEEN_SLOTS, "the lock is held by slots");
     is_int((long long)seen.view.n_holders, 2, "the two holders in the reply are shown");
     is_int((long long)seen.view.n_all, 5, "the view has how many holders there are in all");
-    is_str(seen.holder.host, "web2", "a holder of several has its host");
+    is_str(seen.holder.host, "web2", "the first of several holders has its own host");
     is_int(seen.holder.slot, 1, "the first holder is that with the lowest slot");
     is_int(seen.holder.left_ms, 8000, "a holder has the time left of its own lease");
 }
