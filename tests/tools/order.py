@@ -6,9 +6,9 @@
     tests/tools/order.py PROGRAM MAP    PROGRAM is the static rlock with its symbols, and MAP is the
                                         file that ld wrote by -Wl,-Map when it linked PROGRAM
 
-It runs PROGRAM in callgrind: once with a lock that is free, and once as a waiter. callgrind tells
-which instructions the main process and the guard have executed, and MAP tells in which input
-section of the linker each instruction is.
+It runs PROGRAM in callgrind: once with a lock that is free, and then as three waiters in a queue,
+which wait long enough to say so. callgrind tells which instructions the main process and the guard
+have executed, and MAP tells in which input section of the linker each instruction is.
 """
 
 import bisect
@@ -57,7 +57,10 @@ def executed(profile):
 
 
 def run(program, folder):
-    """Runs the program in callgrind. Returns the files of the main processes and of the guards."""
+    """Runs the program in callgrind.
+
+    Returns the files of the guards, of the main process with a free lock, and of those that waited.
+    """
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
         port = probe.getsockname()[1]
@@ -78,17 +81,21 @@ def run(program, folder):
             sys.exit(f'order: {program} gets no lock')
         free = subprocess.Popen(profiler + rlock + ['true'])
         free.wait()
-        holder = subprocess.Popen(rlock + ['sleep', '8'])
-        waiter = subprocess.Popen(profiler + rlock + ['true'])
-        if waiter.wait() != 0 or holder.wait() != 0:
+        holder = subprocess.Popen(rlock + ['sleep', '20'])
+        # the first waiter forks a guard; the others end theirs, and save memory
+        waiters = []
+        for _ in range(3):
+            time.sleep(2)
+            waiters.append(subprocess.Popen(profiler + rlock + ['true']))
+        if any(waiter.wait() != 0 for waiter in waiters) or holder.wait() != 0:
             sys.exit('order: a run has failed')
     finally:
         server.terminate()
         server.wait()
-    mains = {str(free.pid), str(waiter.pid)}
-    profiles = [file for file in pathlib.Path(folder).iterdir() if file.name.isdigit()]
-    return ([file for file in profiles if file.name in mains],
-            [file for file in profiles if file.name not in mains])
+    profiles = {file.name: file for file in pathlib.Path(folder).iterdir() if file.name.isdigit()}
+    of_free = [profiles.pop(str(free.pid))]
+    of_waiters = [profiles.pop(str(waiter.pid)) for waiter in waiters]
+    return profiles.values(), of_free, of_waiters
 
 
 def inputs(profiles, table):
@@ -132,12 +139,14 @@ def main():
     program, map_file = sys.argv[1:]
     table = sections(pathlib.Path(map_file))
     with tempfile.TemporaryDirectory() as folder:
-        mains, guards = run(program, folder)
+        guards, free, waiters = run(program, folder)
         by_guard = inputs(guards, table)
-        by_main = inputs(mains, table) - by_guard
+        by_main = inputs(free, table) - by_guard
+        by_waiters = inputs(waiters, table) - by_guard - by_main
     text = OUT.read_text()
     for name, used, hidden in (('the guard and the main process', by_guard, FORK),
-                               ('the main process', by_main, HIDDEN)):
+                               ('the main process', by_main, HIDDEN),
+                               ('a waiter', by_waiters, set())):
         body = statements(*patterns(used, hidden))
         text, n = re.subn(rf'(/\* executed by {name} \*/\n).*?(?=    /\*|  }})',
                           lambda head, body=body: head[1] + body, text, flags=re.S)
