@@ -58,7 +58,7 @@ enum rlock_status {
     RLOCK_GONE,       /* the server has no lease of our token, and none of another owner */
     RLOCK_RELEASED,   /* another process has released the lease by its token */
     RLOCK_SUPERSEDED, /* a newer waiter came, and both use RLOCK_QUEUE_NEWEST */
-    RLOCK_DONE,       /* config.unless_done is set, and the lock ended as RLOCK_ENDS_DONE */
+    RLOCK_DONE,       /* config.unless_done is set, and the lock was released as RLOCK_ENDS_DONE */
     /* faults; they fill `err` */
     RLOCK_E_USAGE,       /* a value is outside its range */
     RLOCK_E_CONFIG,      /* an address, a file or a certificate is wrong */
@@ -103,7 +103,7 @@ struct rlock_error {
     enum rlock_status status;
     enum rlock_reason reason;
     int sys;        /* errno of a system call that failed; 0: none failed */
-    size_t said;    /* index in `text` of the server's own words, behind "; "; 0: no such part */
+    size_t said;    /* index in `text` where "the server says: ..." begins; 0: no such part */
     char text[512]; /* for people: "127.0.0.1:6379: connect: Connection refused" */
 };
 
@@ -191,12 +191,12 @@ struct rlock_party {
 struct rlock_obstacle {
     enum rlock_seen seen;       /* RLOCK_SEEN_FREE: no lock was seen, or restarted servers may have
                                    forgotten a lock */
-    struct rlock_party holder;  /* the holder, or the party as in rlock_view.other; after
-                                   RLOCK_SUPERSEDED the newer waiter; text "": not known */
+    struct rlock_party holder;  /* the holder; of a lock without a holder: as rlock_view.other;
+                                   after RLOCK_SUPERSEDED: the newer waiter. `text` "": not known */
     int64_t seen_ms;            /* when the server's reply was read, on rlock_clock_ms() */
     int64_t left_ms;            /* from seen_ms until the lock expires; -1: it never expires */
     int64_t place;              /* the caller's place in the queue, from 1; 0: not in the queue */
-    bool is_next;               /* the caller's turn may come at any moment */
+    bool is_next;               /* the server may grant the lock to the caller at any moment */
     size_t key;                 /* which key is held: an index into config.keys */
     struct rlock_error trouble; /* why no server can grant now; status RLOCK_OK: no trouble */
     int64_t trouble_ms;         /* when the trouble began, on rlock_clock_ms() */
@@ -339,11 +339,12 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
                              struct rlock_error *err) __attribute__((warn_unused_result));
 
 /*
- * rlock_acquire: acquires the lease, waiting for it until `deadline`. A deadline that has passed
- * already: asks once, within connect_ms. No deadline: fails if no server answers within connect_ms;
- * later outages don't end the wait. After a lost reply it asks again with the same token. If
- * rlock_acquire() gives up a request that the server may have executed, it sends an undo. Blocks
- * until `deadline`, and up to reply_ms longer for the undo (0.5 s if stopped).
+ * rlock_acquire: acquires the lease, waiting for it until `deadline`. If the deadline has passed
+ * already, the call asks once, and takes connect_ms at most. If there is no deadline, the call
+ * fails if no server answers within connect_ms; once a server has answered, outages don't end the
+ * wait. After a lost reply the call asks again with the same token. If it gives up a request that
+ * the server may have executed, it sends an undo. Blocks until `deadline`, and up to reply_ms
+ * longer for the undo (0.5 s if stopped).
  * Returns RLOCK_OK (`*grant` is filled), or fills `*obstacle`, which may be NULL: RLOCK_BUSY (asked
  * once), RLOCK_TIMEOUT, RLOCK_STOPPED, RLOCK_SUPERSEDED, RLOCK_DONE (the work was done already),
  * RLOCK_GONE (with only_parents), or a fault: RLOCK_E_USAGE if a parent token's lock is shared or
@@ -355,8 +356,9 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadli
 
 /*
  * rlock_keep: starts the renewer for the lease of the last rlock_acquire(). The renewer writes a
- * whole struct rlock_event to a pipe for each renewal, and for its first failure. Returns RLOCK_OK
- * (`*events` is the read end: close-on-exec, and closed by rlock_unkeep()) or RLOCK_E_SYSTEM.
+ * whole struct rlock_event to a pipe for each renewal that succeeds, and for the first one that
+ * fails after a success. Returns RLOCK_OK (`*events` is the read end: close-on-exec, and closed by
+ * rlock_unkeep()) or RLOCK_E_SYSTEM.
  */
 enum rlock_status rlock_keep(struct rlock *lock, int *events, struct rlock_error *err)
     __attribute__((warn_unused_result));

@@ -24,7 +24,7 @@ struct rlock_view {
     int64_t left_ms;   /* until the key expires; -1: it never expires; 0: free */
     uint64_t fence;    /* the newest fence; grants, releases and breaks raise it; 0: not known */
     int64_t waiting;   /* length of the queue, dead waiters included; -1: not known */
-    const char *name;  /* stands for the key's present value in rlock_break(); "": not known */
+    const char *name;  /* tells rlock_break() which value of the key to remove; "": not known */
     const char *value; /* with RLOCK_SEEN_FOREIGN: how the key's value begins; else NULL */
     const struct rlock_party *holders; /* at most 20, by slot or since_ms */
     size_t n_holders;
@@ -34,7 +34,7 @@ struct rlock_view {
     size_t n_all;      /* number of all holders, also beyond `holders` */
     size_t n_members;  /* number of members; 1: a single server */
     size_t n_alike;    /* number of members that report the same value of the key */
-    const char *wrong; /* names of helper keys with another program's data; "" or NULL: none */
+    const char *wrong; /* which helper keys hold another program's data; "" or NULL: none does */
 };
 
 /* How the last hold of a lock ended, as the lock's history tells it. */

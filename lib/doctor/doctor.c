@@ -25,7 +25,7 @@
 #define SAMPLE_PAUSE_MS 25
 #define BLOCK_MS 1000     /* longest wait for the reply to a BLPOP with a timeout of 10 ms */
 #define LIST_MS 3000      /* check_locks() stops listing locks after this time */
-#define TTL_SLACK_MS 1000 /* a lock that outlives its TTL by less is not reported */
+#define TTL_SLACK_MS 1000 /* a lock that has more time left than its TTL plus this is reported */
 #define SECOND_US INT64_C(1000000)
 #define DRIFT_DIVISOR 100                 /* clocks may drift by 1 %, as in lib/lock/timing.c */
 #define OFFSET_WEAK_US SECOND_US          /* clocks that differ by more are graded WEAK */
@@ -37,11 +37,11 @@
 struct sample {
     int64_t sent_us;   /* just before the request was sent, on clock_us() */
     int64_t took_us;   /* from sent_us until the reply was read */
-    int64_t ahead_us;  /* the server's clock minus our wall clock, halfway through took_us */
+    int64_t ahead_us;  /* the server's clock minus our wall clock, in the middle of took_us */
     int64_t server_us; /* the server's clock, Unix time */
 };
 
-/* Begins a request for the server's time, as the locks get it: by a script, or without one. */
+/* Begins a request for the server's time, by a script unless the locks are held without scripts. */
 static void begin_time(const struct probe *probe, struct request *request)
 {
     if (probe->one.without_scripts)

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VOTERS_MIN 3 /* if one of two Sentinels or primaries fails, the other is no majority */
+#define VOTERS_MIN 3 /* of two Sentinels or primaries, the one that survives is no majority */
 #define SENTINEL_REPLY_MS 500 /* longest wait for the reply of one Sentinel */
 
 /* Returns the longest outage that a lease survives: the time left when a renewal is due. */

@@ -300,7 +300,7 @@ static bool may_need_commit(const struct exchange *exchange, const struct exchan
     return server->delifeq != SUPPORT_YES && server->delex != SUPPORT_YES;
 }
 
-/* The places of the replies to MULTI and WATCH among those of a STEP_LOOK that watches the key. */
+/* The indexes of the replies to MULTI and WATCH in the replies to a STEP_LOOK with WATCH. */
 #define LOOK_MULTI 1
 #define LOOK_WATCH 3
 
@@ -399,7 +399,8 @@ static enum rlock_status look_to_renew(struct exchange *exchange, const struct r
     exchange->ttl_ms = lock->ttl_ms > 0 ? lock->ttl_ms : noted_ms;
     if (exchange->ttl_ms == 0)
         return reply_unexpected(err);
-    /* a lease isn't shortened: other processes may count on its end */
+    /* Doesn't shorten a lease, as other processes may count on its end. But a lease that ends later
+     * than its noted TTL allows was granted before the server's clock was set back. */
     if (exchange->left_ms > exchange->ttl_ms && exchange->left_ms <= noted_ms + 1000)
         exchange->ttl_ms = exchange->left_ms;
     make_renewed_value(exchange);
@@ -643,7 +644,8 @@ static void build_commit(const struct exchange *exchange, const struct exchange_
 /*
  * The reply to EXEC, which comes last, is nil if the watched key has changed. A key that has only
  * expired since then counts as changed from Redis 6.0.9 on. Older servers execute the commands, and
- * PEXPIRE and DEL return 0, SET with XX nil. So only the reply 1 or OK of the last command counts.
+ * PEXPIRE and DEL return 0, SET with XX nil. So the change was made only if the last command before
+ * EXEC replied 1 or OK.
  */
 static enum rlock_status read_commit(struct exchange *exchange, const struct resp_value *replies,
                                      struct exchange_server *server, struct reply *answer,

@@ -31,7 +31,7 @@ enum exchange_task {
 enum exchange_step {
     STEP_TIME,    /* ask for the server's time */
     STEP_SET,     /* write the value if the key doesn't exist */
-    STEP_FENCE,   /* draw a fence, then read whether the key still has our value */
+    STEP_FENCE,   /* draw a fence (INCR), then read whether the key still has our value */
     STEP_LOOK,    /* read the value; WATCH the key if the server may lack STEP_COMPARE */
     STEP_COMPARE, /* write or delete by one command that compares the value (IFEQ) */
     STEP_COMMIT   /* write or delete by MULTI and EXEC, which fail if the watched key has changed */
@@ -40,7 +40,7 @@ enum exchange_step {
 /* Does the server have a command? Older servers and other products lack it, or an ACL denies it. */
 enum exchange_support { SUPPORT_UNKNOWN, SUPPORT_YES, SUPPORT_NO };
 
-/* Which commands a server has that compare and write. Zero: nothing is known. */
+/* Which commands a server has that compare the value and write in one step. */
 struct exchange_server {
     enum exchange_support set_ifeq; /* SET ... IFEQ: Redis 8.4, Valkey 8.1 */
     enum exchange_support delifeq;  /* DELIFEQ: Valkey 9 */
@@ -55,7 +55,8 @@ struct exchange {
     enum exchange_step step;
     const struct owner *owner; /* borrowed until the exchange ends */
     int64_t server_ms;         /* the server's time, ms since 1970; 0: not known yet */
-    int64_t left_ms;           /* when the key was read: ms until it expires; -1: it never does */
+    int64_t left_ms;           /* when the key was read: ms until it expires; -1: it never does;
+                                  -2: it didn't exist */
     int64_t ttl_ms;            /* the TTL that is written */
     size_t parent;             /* which parent's token the value has, from 1; 0: none */
     uint64_t fence;            /* the last fence to write if the server has none; if a parent holds

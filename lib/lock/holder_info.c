@@ -115,7 +115,7 @@ enum rlock_seen holder_info_seen(const char *lock)
                  {"slots", RLOCK_SEEN_SLOTS},
                  {"rest", RLOCK_SEEN_REST},
                  {"done", RLOCK_SEEN_DONE}};
-    static const char turn[] = " v1 try=0 "; /* the same as TURN in lib/lua/shared/keys.lua */
+    static const char turn[] = " v1 try=0 "; /* the same as TURN in lib/lua/shared/constants.lua */
     size_t i;
 
     if (!holder_info_is_rlock(lock))
@@ -224,8 +224,9 @@ void holder_info_set_times(struct rlock_party *party, int64_t now_ms, int64_t le
     }
     if (party->since_ms == 0 || party->ttl_ms == 0 || left_ms < 0 || left_ms > party->ttl_ms)
         return;
-    /* Without a renewer, a person's lease is renewed only right after the grant, to make the lease
-     * as long as the hold. The TTL of the grant then doesn't tell when that was. */
+    /* Without a renewer, a person's lease is renewed only once, right after the grant, to make the
+     * lease as long as the hold. The noted TTL is that of the grant, and so doesn't tell when the
+     * lease was renewed. */
     if (party->hold_ms > 0 && !party->has_renewer)
         return;
     party->renewed_ms = party->ttl_ms - left_ms;

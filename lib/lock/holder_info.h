@@ -51,7 +51,8 @@ enum rlock_seen holder_info_seen(const char *lock);
 /* ---- text of rlock: a lock's value, or an entry in the keys of its waiters or holders ---- */
 
 /*
- * holder_info_parse: fill in `party` without `for_ms`, `left_ms`, `renewed_ms` and `hold_left_ms`.
+ * holder_info_parse: fill in all of `party` but `for_ms`, `left_ms`, `renewed_ms` and
+ * `hold_left_ms`.
  */
 void holder_info_parse(const char *info, struct rlock_party *party);
 

@@ -27,7 +27,7 @@ enum lock_key {
 
 struct lock_keys {
     char *name[KEYS_PER_LOCK];
-    char *wake; /* the list on which the owner blocks until its turn; NULL: there is no owner */
+    char *wake; /* the list on which the owner blocks (BLPOP) while it waits; NULL: no owner */
 };
 
 /* The limits of the last fence, as in lib/lua/shared/fence.lua. */

@@ -29,7 +29,8 @@ struct owner {
     bool without_scripts;   /* --scripts no: exchange.c builds the requests, not requests.c */
     bool is_timestamp;      /* --protocol timestamp: the lock's value is the time of its expiry */
     bool only_parents;      /* acquire the locks only if parent tokens hold them already */
-    bool unless_done;       /* true: a done mark ends the wait; false: wait until it expires */
+    bool unless_done;       /* if the lock was released as RLOCK_ENDS_DONE: true: don't wait for it;
+                               false: wait until that mark expires */
     bool is_single_attempt; /* the caller doesn't wait, so the owner doesn't join the queue */
     bool whole_seconds;     /* the server's BLPOP takes whole seconds only, as in Redis 5 */
     char (*parent)[RLOCK_TOKEN_BYTES + 1]; /* tokens of the locks that ancestor processes hold */
@@ -120,7 +121,7 @@ int64_t owner_granted_ttl_ms(const struct owner *owner);
 /* owner_granted_fence: the greatest fence of the owner's own locks; 0: none is known. */
 uint64_t owner_granted_fence(const struct owner *owner);
 
-/* owner_block_ms: round `ms` up to a time that the server's BLPOP takes, which is never 0. */
+/* owner_block_ms: round `ms` up to a timeout that the server's BLPOP accepts, which is never 0. */
 int64_t owner_block_ms(const struct owner *owner, int64_t ms);
 
 #endif

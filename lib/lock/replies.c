@@ -23,7 +23,7 @@
  */
 #define LEFT_MAX_MS (INT64_C(1) << 53)
 #define BLOCK_MAX_MS 60000
-#define NEXT_PLACES 2 /* waiters up to this place in the queue may get their turn at any moment */
+#define NEXT_PLACES 2 /* waiters up to this place in the queue may get the lock at any moment */
 
 static enum rlock_status unexpected(struct rlock_error *err)
 {
@@ -136,7 +136,7 @@ static enum rlock_status read_wait(const struct resp_value *value, struct reply 
     return read_key(resp_array_at(value, 7), reply, err);
 }
 
-/* Parses a fence, which is text: Lua would cut the digits of so great a number. */
+/* Parses a fence, which is text: Lua's own conversion of a number to text keeps only 14 digits. */
 static enum rlock_status read_fence(const struct resp_value *value, uint64_t *fence,
                                     struct rlock_error *err)
 {

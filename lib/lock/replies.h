@@ -27,7 +27,7 @@ struct reply {
     size_t n_locks; /* number of entries in `lock`; 0: the owner's own token holds all locks */
     struct granted_lock lock[RLOCK_KEYS_MAX];
     int64_t left_ms;   /* of a renewal: ms until the first lease ends; 0: not in the reply */
-    bool is_passed_on; /* of a release: a waiter was told that it is its turn */
+    bool is_passed_on; /* of a release: the server has woken a waiter, which can get the lock */
 
     /* set with the codes REPLY_HELD, REPLY_DONE and REPLY_OTHER_MODE: */
     struct rlock_obstacle obstacle;
@@ -66,9 +66,9 @@ enum rlock_status reply_parse_break(const struct resp_value *value, enum reply_c
                                     struct rlock_error *err);
 
 /*
- * reply_soon_ms: read the reply to a waiter's BLPOP. Returns MS for "soon MS": the waiter's turn is
- * near, and the waiter may block again for up to MS ms until the turn comes. Returns -1 for any
- * other reply, also for a timeout: then the waiter asks for the lock.
+ * reply_soon_ms: read the reply to a waiter's BLPOP. Returns MS for "soon MS": the waiter is one of
+ * the next to get the lock, and should block again, for up to MS ms. Returns -1 for any other
+ * reply, also for a timeout: then the waiter asks for the lock.
  */
 int64_t reply_soon_ms(const struct resp_value *value);
 

@@ -58,7 +58,7 @@ static void add_fence(struct request *request, uint64_t fence)
     request_add_format(request, "%" PRIu64, fence);
 }
 
-/* Adds the argument START of acquire.lua. With a history it says for how long the owner waited. */
+/* Adds the argument START of acquire.lua. If there is a history, START has the time waited. */
 static void add_start(const struct owner *owner, struct request *request)
 {
     char waited[40] = "";
@@ -142,7 +142,8 @@ static void add_value_start(struct request *request, const struct owner *owner, 
 }
 
 /*
- * If the owner knows only the token, its holder info tells the history who has released the lock.
+ * If the owner knows only the token, the request has the owner's holder info, so that the history
+ * can tell who has released the lock.
  *
  * In a quorum the request is EVAL, not EVALSHA: rlock waits for a majority only, and nobody reads
  * the NOSCRIPT of a member that answers later. That member would keep its part of the lock until

@@ -24,7 +24,7 @@ requests_build requests_confirm; /* store the fence that a quorum has chosen */
 requests_build requests_renew;
 requests_build requests_release;
 requests_build requests_undo;    /* remove what the last attempt may have written, nothing else */
-requests_build requests_requeue; /* requests_undo(), and join the queue again with the ticket */
+requests_build requests_requeue; /* as requests_undo(), and join the queue with the old ticket */
 requests_build requests_leave;   /* remove all that the token wrote, and leave the queue */
 requests_build requests_wait;    /* block in BLPOP until the server wakes the owner */
 

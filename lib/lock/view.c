@@ -14,7 +14,7 @@ enum view_part {
     VIEW_LEFT_MS,  /* ms until the lock's key expires; -1: never */
     VIEW_FENCE,    /* the last fence, as text; "": none is known */
     VIEW_WAITING,  /* number of waiters; -1: not known */
-    VIEW_IS_TURN,  /* 1: the server keeps the lock for the waiter whose turn it is; else 0 */
+    VIEW_IS_TURN,  /* 1: the server has reserved the free lock for the next waiter; else 0 */
     VIEW_N_ALL,    /* number of holders; -1: the lock is neither shared nor has slots */
     VIEW_HOLDERS,  /* array: ms left and holder info of each holder that is returned */
     VIEW_PROBLEMS, /* text about what is wrong with the helper keys; "": nothing */
@@ -43,8 +43,8 @@ void view_set_value(struct rlock_view *view, const char *lock, int64_t left_ms)
 
 /*
  * Parses the holder info in the lock's value. If an owner or another program holds the lock, it
- * becomes the only holder. Otherwise the info is of the next waiter, or of the last holder (a lock
- * that rests, a done mark): it becomes view->other.
+ * becomes the only holder. Otherwise the value names the next waiter (RLOCK_SEEN_KEPT) or the last
+ * holder (RLOCK_SEEN_REST, RLOCK_SEEN_DONE), who becomes view->other.
  */
 void view_set_party(struct rlock_view *view, struct rlock_party *party, const char *lock,
                     int64_t now_ms)

@@ -319,12 +319,12 @@ local function block_ms(lock, place, left)
     return left >= 0 and math.min(block, left + 2) or block
   end
   if place == 1 then
-    -- A server that has nothing else to do ends a BLPOP up to 50 ms late.
+    -- A server that has nothing else to do ends a BLPOP up to 100 ms late.
     return left >= 0 and math.min(250, left + 2) or 250
   end
-  -- If all waiters ahead are dead, the turn of each lasts CLAIM_MS until the next one gets it. The
-  -- least is 2250 ms, so that a long queue doesn't keep the server busy; the most leaves 5 s until
-  -- this waiter would count as dead.
+  -- How long a waiter blocks that is not near the front. If all waiters ahead of it are dead, the
+  -- turn of each lasts CLAIM_MS until the next one gets it. The least is 2250 ms, so that a long
+  -- queue doesn't keep the server busy; the most leaves 5 s until this waiter would count as dead.
   local far = math.max(2250, math.min(CLAIM_MS * (place - 1), LIFE_MS - 5000))
   local first, is_its_turn = next_waiter(lock)
   if place == 0 or place > NEAR_PLACES then

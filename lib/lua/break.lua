@@ -34,7 +34,7 @@ if err then
   return err
 end
 
--- The holder info of one of the holders, whose word history=N says how many entries note() keeps.
+-- The holder info of one holder. Its word history=N says how many entries note() keeps.
 local holder_info = ''
 
 -- Returns the tokens of the holders, at most 100, and for how many ms the lease of each lasts. Sets
@@ -63,9 +63,9 @@ redis.call('DEL', lock.key, lock.holders, lock.holder_info)
 local fence_left = math.max(604800000, redis.call('PTTL', lock.fence))
 redis.call('SET', lock.fence, digits(math.max(now_us, last + 1)), 'PX', digits(fence_left))
 
--- Leaves a note for each holder, in the key that wakes the token while it waits. The next renewal
--- of the holder fails, and reads there who has broken the lock. The note lasts as long as the lease
--- would have lasted.
+-- Leaves a note for each holder in the key wake:TOKEN, which is otherwise used to wake waiters. The
+-- next renewal of the holder fails, and reads there who has broken the lock. The note lasts as long
+-- as the lease would have lasted.
 local broken = {}
 for token, left in pairs(left_of) do
   broken[#broken + 1] = short(token)

@@ -15,10 +15,10 @@
 -- 2. Owner A stores its fence on that member.
 -- 3. If owner B acquires the lock there after step 2, the member gives B a greater fence than A's.
 -- 4. If owner B has acquired the lock there before step 2 and B's fence is smaller than A's, the
---    comparison refuses it, and B chooses a greater one.
--- 5. Owners that share the lock may choose the same fence: B is told A's, or the clocks of two
---    members are alike. So a server that has stored FENCE already refuses it, unless the server
---    itself returned FENCE to this owner's acquire.
+--    comparison refuses B's fence, and B chooses a greater one.
+-- 5. Owners that share the lock may choose the same fence: a refusal tells B the fence of A, or the
+--    clocks of two members are alike. So a server that has stored FENCE already refuses FENCE,
+--    unless the server itself returned FENCE to this owner's acquire.
 -- with shared/clock.lua
 -- with shared/constants.lua
 -- with shared/keys.lua

@@ -15,7 +15,7 @@
 --       8 TICKET and 9 MODE with which the owner joins the queue again; absent: it doesn't join
 --       The caller may leave out the last arguments. ENDED, LEAVER and ENDING are then "".
 -- Returns one code without an array:
---         REPLY_OK; REPLY_PASSED_ON: released, and a waiter was told that it is its turn;
+--         REPLY_OK; REPLY_PASSED_ON: released, and the next waiter was woken to get the lock;
 --         REPLY_HELD: another owner holds one of the locks; REPLY_GONE: nobody holds one of them
 -- with shared/constants.lua
 

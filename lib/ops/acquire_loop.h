@@ -7,9 +7,9 @@
 #include "rlock_admin.h"
 
 /*
- * acquire_loop_run: implements rlock_acquire(). The caller sets obstacle->left_ms to -1; the loop
- * may write to `obstacle` whatever it returns. The loop calls the observer and the hooks in the
- * caller's thread, and only until it returns.
+ * acquire_loop_run: implements rlock_acquire(). The caller sets obstacle->left_ms to -1. The loop
+ * may write to `obstacle` also if it returns RLOCK_OK. The loop calls the observer and the hooks in
+ * the caller's thread.
  */
 enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
                                    struct rlock_deadline deadline, struct rlock_grant *grant,

@@ -96,7 +96,7 @@ static struct noted_hold *find(const struct noted_list *list, const char *id, bo
     return NULL;
 }
 
-/* The words of an entry that holder_info_parse() doesn't read. */
+/* The words of an entry (lib/lua/shared/history.lua) that holder_info_parse() doesn't read. */
 struct words {
     char ids[1300];
     uint64_t fence;

@@ -25,7 +25,8 @@
 
 #define WAITERS_PER_PAGE "28" /* a reply has up to 64 elements: 4 for the lock, 2 for each waiter */
 #define LOCKS_PER_PAGE 60
-#define LOCKS_WANTED 45        /* target for a page; fewer than 60, as one SCAN may find more */
+/* How many locks the next SCAN should find: fewer than a page has room for, as it may find more. */
+#define LOCKS_WANTED 45
 #define REPLY_SPARE_BYTES 4096 /* list.lua does not count all bytes of its reply */
 #define SCAN_COUNT_FIRST 100
 #define SCAN_COUNT_MAX 400
@@ -247,8 +248,8 @@ struct listing {
 };
 
 /*
- * Does the caller want this lock? With `on_last_end` SCAN has found more keys than the pattern
- * matches: see list_server().
+ * Does the caller's pattern match this lock? If the visitor has no on_last_end(), the server has
+ * compared already. With on_last_end(), SCAN gets a wider pattern, see list_server().
  */
 static bool is_match(const struct listing *listing, const char *key)
 {
@@ -378,8 +379,9 @@ static enum rlock_status list_keys(struct quorum *quorum, const struct listing *
 }
 
 /*
- * With `on_last_end`, a free lock is found by the name of its history, which the caller's pattern
- * doesn't match. So SCAN then gets a pattern for both names, and is_match() selects the locks.
+ * A visitor with on_last_end() wants free locks as well, which SCAN finds by the name of their
+ * history. The caller's pattern doesn't match that name. So SCAN gets a pattern that matches the
+ * names of locks and of histories, and is_match() selects the locks.
  */
 static enum rlock_status list_server(struct quorum *quorum, const void *context,
                                      struct rlock_deadline deadline, struct rlock_error *err)

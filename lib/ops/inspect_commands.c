@@ -33,7 +33,8 @@
 #define KEYS_PER_SCAN "30"   /* SCAN may return some keys more; a reply has up to 64 elements */
 #define KEYS_MAX 64          /* most keys that a reply to SCAN may have */
 #define PEEKS_MAX (REQUEST_COMMANDS - 1) /* most keys in one request of list_written() */
-#define PEEK_LAST "35"                   /* a value of rlock begins with 32 digits and " v1 " */
+/* The last byte that list_written() reads: a value of rlock begins with 32 digits and " v1 ". */
+#define PEEK_LAST "35"
 
 /*
  * Returns the fault of a request whose replies aren't as expected: what the first error reply

@@ -38,7 +38,7 @@ enum rule {
     NEEDS_MEMORY = 2,       /* a yes counts only if the member can't have forgotten a lease */
     NO_LINGER = 4,          /* the broadcast ends as soon as it is decided */
     CALLS_ON_SENT = 8,      /* calls the hook on_sent once the request was sent to a majority */
-    GOES_ON_STOPPED = 16    /* if the stop descriptor ends the call, members stay pending */
+    GOES_ON_STOPPED = 16    /* if the stop descriptor ends the call, no request is abandoned */
 };
 
 static const struct {

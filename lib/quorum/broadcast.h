@@ -32,7 +32,7 @@ struct broadcast {
     const struct request *request; /* borrowed; for BROADCAST_REQUEST and BROADCAST_SLOW_REQUEST */
     unsigned skipped;              /* bit i is set: member i isn't asked */
     uint64_t fence;                /* for BROADCAST_CONFIRM */
-    /* for BROADCAST_CONFIRM: the fence that each member granted with; 0: not known */
+    /* for BROADCAST_CONFIRM: the fence that each member returned to the acquire; 0: not known */
     uint64_t drawn[RLOCK_MEMBERS_MAX];
     int64_t block_ms; /* how long the command may block on the server; 0: it doesn't */
     int64_t reply_ms; /* how long a reply may take, in addition to block_ms */
@@ -62,7 +62,7 @@ struct votes {
     int64_t sent_ms;       /* when the first request that was granted was sent */
     uint64_t fence;        /* the greatest fence in replies of grants and in REPLY_LATE */
     size_t n_same_fence;   /* members that granted with exactly the fence `fence` */
-    int64_t left_ms;       /* of a renewal: the shortest lease of all members; 0: not known */
+    int64_t left_ms;       /* of a renewal: the shortest time left on any member; 0: not known */
     int64_t ticket;        /* the greatest ticket that a member gave; 0: none gave one */
     size_t n_same_holder;  /* members that name the most frequent holder */
     const struct reply *granted; /* the reply of a member that granted; NULL: there is none */

@@ -30,7 +30,8 @@
 #define TRY_MS 500
 #define FAILURES_MAX 6 /* after this many failures TRY_MS is not doubled again */
 /*
- * A member also sends CLUSTER NODES once it has been in use, or is going to block, for this long.
+ * A member that has been in use, or is going to block, for this long sends CLUSTER NODES before its
+ * next request, to know other nodes if this one dies.
  */
 #define LEARN_AFTER_MS 1000
 #define LOCATED_FOR_MS 1000 /* the Sentinels are asked again when their answer is older than this */

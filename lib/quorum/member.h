@@ -31,8 +31,8 @@ struct member_limits {
     int64_t connect_deadline_ms; /* when the request must be sent, on rlock_clock_ms() */
     int64_t block_ms;            /* how long a blocking command (BLPOP) may block; 0: it doesn't */
     int64_t reply_ms;        /* how long the reply may take after the sending, beside block_ms */
-    bool may_learn_topology; /* the member may send CLUSTER NODES before the request, to find the
-                                lock for later requests if this node dies */
+    bool may_learn_topology; /* the member may send CLUSTER NODES before the request, so that later
+                                requests find the lock on another node if this node dies */
 };
 
 /* What the member's last request is. */
@@ -46,7 +46,7 @@ enum member_task {
 enum member_phase {
     MEMBER_EXCHANGING, /* the member connects, sends the request, or waits for the reply */
     MEMBER_LOCATING,   /* the member asks the Sentinels which server is the primary */
-    MEMBER_BACKING_OFF /* the server didn't execute it; the member sends it again at retry_at_ms */
+    MEMBER_BACKING_OFF /* no server executed the request; the member resends it at retry_at_ms */
 };
 
 /* The pending request, or the last one that ended. */
@@ -115,7 +115,8 @@ struct member {
     struct member_request request;
     enum rlock_status state; /* of the request: RLOCK_PENDING, RLOCK_OK (answered) or a fault */
     const struct resp_value *reply; /* set if `state` is RLOCK_OK; valid until the next request */
-    struct reply answer;            /* set if `state` is RLOCK_OK, and request.read isn't NULL */
+    struct reply answer;            /* set if `state` is RLOCK_OK, after a request with `read`, or
+                                       an exchange */
     struct rlock_error err;         /* set if `state` is a fault */
 };
 

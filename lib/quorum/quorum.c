@@ -11,10 +11,10 @@
  * Round 2 is not needed if all members draw the same number, as a single server does. If round 1 or
  * 2 finds no majority, all members that stored our token remove it again (undo).
  *
- * A waiter joins the queues of a quorum's members only so that a release wakes it. The members keep
- * a free lock for no waiter: each might keep it for another one, and a waiter that is first in too
- * few queues would hold up all others. The first owner that finds the lock free on a majority gets
- * it.
+ * A waiter joins the queues of a quorum's members only so that a release wakes it. The members
+ * never reserve a free lock for the first waiter, as a single server does: the queues of two
+ * members may begin with different waiters, and then no waiter would get a majority. The first
+ * owner that finds the lock free on a majority gets it.
  *
  * Source: "Distributed Locks with Redis", the Redlock algorithm, for the first round, which on a
  * single server is the single-instance algorithm. tests/model/fence.pml models both rounds.
@@ -30,9 +30,10 @@
 #include <string.h>
 
 #define ACQUIRE_REPLY_MAX_MS 2000
-#define CONFIRM_TRIES 5 /* other holders of a shared lock may raise the fence at the same time */
+/* How often round 2 is tried, as other holders of a shared lock may raise the fence meanwhile. */
+#define CONFIRM_TRIES 5
 #define MEMBERS_WORDS_BYTES 64
-#define REPAIR_PART 4 /* a repair may take ttl_ms / REPAIR_PART: the lease lasts longer than that */
+#define REPAIR_PART 4 /* a repair may take ttl_ms / REPAIR_PART, so it ends before the lease does */
 
 static bool is_granted(const struct votes *votes, const struct quorum *quorum)
 {
@@ -166,8 +167,9 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
 }
 
 /*
- * Removes what the last attempt wrote on the members whose bit is set in `members`. The undo wakes
- * no waiter: two owners that each get a minority would wake one another without end.
+ * Removes what the last attempt wrote on the members whose bit is set in `members`. If there are
+ * several members, the undo wakes no waiter: two owners that each get a minority would wake one
+ * another without end.
  */
 static void undo(struct quorum *quorum, const struct owner *owner, unsigned members,
                  enum broadcast_purpose purpose)
@@ -404,9 +406,9 @@ enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64
 /*
  * Writes the token again on members that have lost it, while a majority still has it, so that the
  * lease outlasts further failures of members. The request is an acquire, for which the member draws
- * a new fence, but the grant keeps the fence that it has. Skips members whose clock isn't known:
- * the request can't tell them until which time of theirs it is valid, and a slow member might
- * execute it after the lease has ended.
+ * a new fence, but the grant keeps the fence that it has. Skips members whose clock isn't known: a
+ * request can be limited only by a time of the member's clock (NOT_AFTER), and without this limit a
+ * slow member might execute the request after the lease has ended.
  */
 static void repair(struct quorum *quorum, const struct owner *owner, unsigned gone_from,
                    struct rlock_deadline deadline)
@@ -498,7 +500,7 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
         return;
     st = broadcast_run(&quorum->members, &broadcast, deadline_in(deadline, broadcast.reply_ms),
                        NULL, NULL);
-    if (st != RLOCK_STOPPED) /* if the caller stops us, the release will use these connections */
+    if (st != RLOCK_STOPPED) /* a caller that stops this call releases next, by these connections */
         broadcast_abandon_pending(&quorum->members, &broadcast);
 }
 

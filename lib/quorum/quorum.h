@@ -23,7 +23,7 @@ struct quorum {
                                 quorum_acquire() failed */
     bool recently_restarted; /* a majority would grant the lock, but some of these members were
                                 restarted, and may have forgotten who holds it */
-    bool is_passed_on;       /* the last release has given a waiter its turn */
+    bool is_passed_on;       /* at the last release a member has woken a waiter to get the lock */
     struct rlock_loss loss;  /* why the last renewal found the lock lost; RLOCK_LOSS_UNKNOWN else */
 };
 
@@ -66,8 +66,8 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
                                  struct rlock_error *err);
 
 /*
- * quorum_doubt: note in quorum->in_doubt the members of the last grant, which the caller rejects,
- * and has not released yet.
+ * quorum_doubt: note in quorum->in_doubt that each member may have granted the lock. For a caller
+ * that rejects the last grant, and has not released it yet.
  */
 void quorum_doubt(struct quorum *quorum);
 
@@ -81,8 +81,8 @@ bool quorum_has_heard_doubtful(const struct quorum *quorum);
  * quorum_block: block until one of the members wakes the owner in the queue, or for `*block_ms`.
  *
  * Returns  RLOCK_OK or a fault: the caller makes the next attempt. RLOCK_STOPPED: no more attempts.
- *          RLOCK_PENDING: the owner's turn is near, and the caller should call again, with the new
- *          `*block_ms`.
+ *          RLOCK_PENDING: the server will soon wake the owner, or expects it to ask after the new
+ *          `*block_ms`: the caller should call again.
  */
 enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64_t *block_ms,
                                struct rlock_deadline deadline, struct rlock_error *err);
@@ -114,8 +114,8 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
 void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline);
 
 /*
- * quorum_release: make one attempt to release the locks. Returns RLOCK_OK (quorum->is_passed_on:
- * the release gave a waiter its turn), RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED or a fault.
+ * quorum_release: make one attempt to release the locks. Returns RLOCK_OK (and sets
+ * quorum->is_passed_on), RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED or a fault.
  */
 enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owner,
                                  struct rlock_deadline deadline, struct rlock_error *err);

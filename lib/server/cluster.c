@@ -56,7 +56,7 @@ static void remember(struct cluster *cluster, const struct url *node)
         url_fini(known);
         if (url_copy(known, node, NULL) != RLOCK_OK) {
             url_move(known, &cluster->node[--cluster->n]);
-            cluster->next = 0; /* it may have been the node that was moved */
+            cluster->next = 0; /* `next` may have been the place from which that node was moved */
         }
     }
 }
@@ -329,14 +329,14 @@ bool cluster_is_known(const struct cluster *cluster)
 enum rlock_status cluster_locate(struct cluster *cluster, const struct url *lost, struct url *to,
                                  struct rlock_error *err)
 {
-    const struct url *turn;
+    const struct url *chosen;
     size_t tries;
 
     for (tries = 0; tries <= cluster->n; tries++) {
-        turn = cluster->next == 0 ? cluster->first : &cluster->node[cluster->next - 1];
+        chosen = cluster->next == 0 ? cluster->first : &cluster->node[cluster->next - 1];
         cluster->next = (cluster->next + 1) % (cluster->n + 1);
-        if (!url_is_same(turn, lost))
+        if (!url_is_same(chosen, lost))
             break;
     }
-    return url_copy(to, turn, err);
+    return url_copy(to, chosen, err);
 }

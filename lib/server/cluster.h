@@ -9,7 +9,7 @@
 
 /* How redirects name a node, by the nodes' setting cluster-preferred-endpoint-type. */
 enum cluster_endpoint {
-    CLUSTER_BY_ANY,    /* not known yet: use the host name, or the address of a node without one */
+    CLUSTER_BY_ANY,    /* not known yet: use a node's host name, or its address if it has no name */
     CLUSTER_BY_NUMBER, /* setting "ip": by its IP address */
     CLUSTER_BY_NAME,   /* setting "hostname": by its host name */
     CLUSTER_BY_PORT    /* setting "unknown-endpoint": by its port, at the redirecting node's host */

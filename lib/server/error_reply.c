@@ -62,7 +62,7 @@ static const struct {
     {"UNBLOCKED", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY, ERROR_REPLY_FINAL},
     {"NOREPLICAS", RLOCK_E_SERVER, RLOCK_REASON_FEW_REPLICAS, ERROR_REPLY_FINAL},
     {"max number of clients", RLOCK_E_SERVER, RLOCK_REASON_MANY_CLIENTS, ERROR_REPLY_FINAL},
-    /* the script used a key that is being moved to another node; it may have written other keys */
+    /* a script used a key that is being moved to another node; before, it may have written keys */
     {"non local key", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_PARTLY_EXECUTED},
     /* a command inside a script got a redirect: the script's error names no node to ask instead */
     {"MOVED", RLOCK_E_SERVER, RLOCK_REASON_NONE, ERROR_REPLY_FINAL},
@@ -89,9 +89,10 @@ static bool matches(const char *reply, const char *words)
 }
 
 /*
- * Returns the error of a command without what Redis before version 7 puts before it when the
- * command fails in a script: "ERR Error running script (call to f_SHA1): @user_script:9: ", and
- * before version 6.2 also "@user_script: 9: -". A user can do nothing with these.
+ * Returns the part of the reply that is the error of a command. If a command fails in a script,
+ * Redis before version 7 puts a text before the command's error that helps no user: "ERR Error
+ * running script (call to f_SHA1): @user_script:9: ", and before version 6.2 also
+ * "@user_script: 9: -".
  */
 static const char *skip_script(const char *reply)
 {
@@ -119,7 +120,10 @@ static void cut_script(char *words)
         *at = '\0';
 }
 
-/* Ends a text that was cut to its room: after its last whole sentence, or else in "...". */
+/*
+ * Shortens a text whose end was cut off, as it was too long: after its last whole sentence, or, if
+ * it has none, to a text that ends in "...".
+ */
 static void end_cut(char *words)
 {
     char *dot = NULL;
@@ -167,12 +171,12 @@ enum rlock_status error_reply_read(const char *reply, const char *password, enum
     st = meanings[i].status;
     reason = meanings[i].reason;
     *kind = meanings[i].kind;
-    /* an error about EVALSHA: it is denied, renamed, or unknown to a proxy; EVAL may still work */
+    /* EVALSHA itself is denied, renamed, or unknown to a proxy: EVAL may still work */
     if (strcasestr(reply, "evalsha") != NULL)
         *kind = ERROR_REPLY_NOSCRIPT;
     if (matches(reply, "unauthenticated "))
         snprintf(words, sizeof words, "NOAUTH Authentication required.");
-    if (reason == RLOCK_REASON_WRONG_PASSWORD && password == NULL) /* the URL names only a user */
+    if (reason == RLOCK_REASON_WRONG_PASSWORD && password == NULL) /* AUTH sent only a user */
         reason = RLOCK_REASON_NO_PASSWORD;
     err_set(err, st, 0, "%s", reason_sentence(reason) != NULL ? reason_sentence(reason) : "");
     err_set_reason(err, reason);

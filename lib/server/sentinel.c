@@ -18,8 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_MS 250 /* wait for the other Sentinels after one has named the wrong server */
+/* If a Sentinel names the wrong server, the others get this time, counted from sentinel_ask(). */
+#define PATIENCE_MS 250
 
+/* One of the Sentinels. */
 struct watcher {
     struct conn conn;
     enum rlock_status state; /* of the request: RLOCK_PENDING, RLOCK_OK (answered) or a fault */

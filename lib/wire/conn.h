@@ -145,7 +145,10 @@ enum rlock_status conn_step(struct conn *conn, const struct resp_value **reply,
  */
 char *conn_take_preamble_reply(struct conn *conn);
 
-/* conn_avoid_address: make the next connection try the address of the present one last. */
+/*
+ * conn_avoid_address: make the next connection try the address of the present one last, because
+ * the server there has become a replica.
+ */
 void conn_avoid_address(struct conn *conn);
 
 /*

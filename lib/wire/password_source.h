@@ -20,7 +20,7 @@ struct password_source {
     size_t n_waiting;         /* connections that wait for the lookup's result */
     enum rlock_status result; /* of the newest lookup; RLOCK_PENDING while it runs */
     struct rlock_error err;   /* why the newest lookup failed */
-    char *password;           /* that the lookup found, while connections wait for it; else NULL */
+    char *password;           /* what the lookup found, while connections wait for it; else NULL */
     size_t n_copies;          /* copies of passwords that connections have not given back yet */
     size_t n_found;           /* passwords found, for which callbacks.forgotten() is still due */
 };

@@ -31,9 +31,9 @@ typedef int element_count;
 
 struct resp_reader {
     redisReader *reader;
-    redisReplyObjectFunctions bounded;
-    void *(*build_array)(const redisReadTask *, element_count);
-    redisReply *reply;
+    redisReplyObjectFunctions bounded; /* the callbacks of hiredis, but with bounded_array() */
+    void *(*build_array)(const redisReadTask *, element_count); /* what bounded_array() replaces */
+    redisReply *reply;    /* the reply that resp_reader_next() returned last */
     redisReply *gathered; /* an array of `wanted` replies, not all of which have come; else NULL */
     size_t wanted;        /* how many replies become one value; 0 and 1: each is a value itself */
     size_t n_gathered;    /* how many replies are in `gathered` */

@@ -63,7 +63,7 @@ static int no_passphrase(char *buffer, int size, int writing, void *context)
     return 0;
 }
 
-/* Says why OpenSSL refuses a file; `lacks` is the most frequent cause. */
+/* Says why OpenSSL refuses a file. `lacks` is the likely cause, in plainer words than OpenSSL's. */
 static enum rlock_status bad_file(const struct libssl *lib, const char *what, const char *path,
                                   const char *lacks, struct rlock_error *err)
 {
@@ -114,13 +114,13 @@ static enum rlock_status load_folder(const struct tls_context *tls, const char *
 static enum rlock_status load_trust(const struct tls_context *tls, const char *ca,
                                     struct rlock_error *err)
 {
-    struct stat is;
+    struct stat info;
 
     tls->lib.ERR_clear_error();
     if (ca == NULL && tls->lib.SSL_CTX_set_default_verify_paths(tls->context) != 1)
         return bad_file(&tls->lib, "CA certificates", "of the system", "OpenSSL can't use them",
                         err);
-    if (ca != NULL && stat(ca, &is) == 0 && S_ISDIR(is.st_mode))
+    if (ca != NULL && stat(ca, &info) == 0 && S_ISDIR(info.st_mode))
         return load_folder(tls, ca, err);
     if (ca != NULL && tls->lib.SSL_CTX_load_verify_file(tls->context, ca) != 1)
         return bad_file(&tls->lib, "CA file", ca, "it has no certificates in PEM", err);
@@ -259,7 +259,10 @@ static bool is_for(const struct libssl *lib, X509 *certificate, const char *host
     return lib->X509_check_host(certificate, name, 0, HOST_FLAGS, NULL) == 1;
 }
 
-/* Set during tls_handshake(): OpenSSL doesn't tell check_other_names() for which connection. */
+/*
+ * The connection of the tls_handshake() that is running; else NULL. check_other_names() needs it,
+ * because OpenSSL doesn't tell that function for which connection it is called.
+ */
 static _Thread_local const struct tls_connection *in_handshake;
 
 /*

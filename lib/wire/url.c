@@ -92,7 +92,7 @@ static enum rlock_status parse_db(struct url *url, const char *text, struct rloc
     return RLOCK_OK;
 }
 
-/* Reads what follows the host or the service: nothing, "/", "/N", "?db=N" or "/?db=N". */
+/* Reads what follows the address (host or service): nothing, "/", "/N", "?db=N" or "/?db=N". */
 static enum rlock_status parse_end(struct url *url, const char *text, struct rlock_error *err)
 {
     const char *query = text + strcspn(text, "?#");
@@ -102,7 +102,7 @@ static enum rlock_status parse_end(struct url *url, const char *text, struct rlo
     if (*query == '\0')
         return *text == '\0' ? RLOCK_OK : parse_db(url, text, err);
     if (query > text || strncmp(query, "?db=", strlen("?db=")) != 0)
-        return bad(err, "nothing but the number of the database may follow: /N or ?db=N");
+        return bad(err, "only the number of the database may follow the address: /N or ?db=N");
     return parse_db(url, query + strlen("?db="), err);
 }
 
@@ -139,7 +139,7 @@ static enum rlock_status parse_host(struct url *url, const char *text, const cha
     if (text < end && *text == '[') {
         host_end = memchr(text, ']', (size_t)(end - text));
         if (host_end == NULL)
-            return bad(err, "a [ without its ]");
+            return bad(err, "the host begins with [, and no ] ends it");
         colon = host_end + 1 < end ? host_end + 1 : NULL;
         text++;
     } else {
@@ -248,7 +248,7 @@ static void mask(char *text, const char *end)
 
 /*
  * Overwrites [text, end) with asterisks, unless it is a number. A number is taken for a port or a
- * database; anything else may be a password. True: was overwritten.
+ * database; anything else may be a password. Returns whether the text was overwritten.
  */
 static bool mask_unless_number(char *text, const char *end)
 {
@@ -259,7 +259,10 @@ static bool mask_unless_number(char *text, const char *end)
     return !is_number;
 }
 
-/* Overwrites each port that is no number in "host[:port][,host[:port]...]". True: any was found. */
+/*
+ * Overwrites each port that is no number in "host[:port][,host[:port]...]". Returns whether a port
+ * was overwritten.
+ */
 static bool mask_ports(char *text, const char *end)
 {
     bool has_masked = false;
@@ -490,7 +493,10 @@ static bool is_called(const struct url *url, const char *name)
            (url->alias != NULL && strcasecmp(url->alias, name) == 0);
 }
 
-/* The nodes of a Cluster may share one host name, so if both URLs have an alias, it must match. */
+/*
+ * The nodes of a Cluster may share one host name. So if both URLs have an alias, equal hosts are
+ * not enough: the aliases must match, too.
+ */
 bool url_is_same(const struct url *a, const struct url *b)
 {
     if (a->kind != URL_TCP || b->kind != URL_TCP || a->host == NULL || b->host == NULL ||

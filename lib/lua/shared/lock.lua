@@ -13,7 +13,7 @@ local function number_in(info, name)
 end
 
 -- Returns "v1 try=N ttl=MS ..." of the holder with this token; nil: the token doesn't hold the
--- lock. A waiter that has its turn doesn't hold the lock yet.
+-- lock. A waiter for which the lock is reserved doesn't hold the lock yet.
 local function info_of(lock, token)
   if lock.mode == 'exclusive' then
     return string.sub(lock.held, 1, 33) == token .. ' ' and not lock.turn and
@@ -68,7 +68,7 @@ end
 -- Sets the fields of a lock whose key holds the value `held` (false: the key doesn't exist):
 --   held       the value; false: the lock is free
 --   mode       'exclusive', 'shared', 'slots', 'rest', 'done'; false: the lock is free
---   turn       the token of the waiter for which the server keeps the lock; nil: for none
+--   turn       the token of the waiter for which the lock is reserved; nil: it isn't reserved
 --   n_holders  of a shared lock or slots: the number of its holders; else nil
 local function set_value(lock, held)
   lock.held, lock.mode, lock.turn, lock.n_holders = held, held and 'exclusive', nil, nil

@@ -1,7 +1,8 @@
 -- queue: the queue of each lock. Included after shared/keys.lua. The functions use the fields of a
 -- lock that set_value() of shared/lock.lua sets.
 --
--- How the server finds out which waiters are alive:
+-- A waiter gets its turn when a script wakes it to ask for the lock, and reserves the lock for it
+-- if the lock is free. How the server finds out which waiters are alive:
 -- - Each request of a waiter is its heartbeat. A waiter sends one every LIFE_MS - 5 s at the
 --   latest.
 -- - A waiter without a heartbeat for LIFE_MS counts as dead. first_waiter() removes it from the
@@ -127,7 +128,8 @@ local function can_have(lock, token, mode)
   return lock.mode == 'slots' and mode ~= 'x' and lock.n_holders < (tonumber(mode) or 0)
 end
 
--- Returns the first waiter that is alive, and whether the script can grant it the lock now.
+-- Returns the first waiter, as first_waiter() does, and whether that waiter is alive and the script
+-- can grant it the lock now.
 local function next_waiter(lock)
   local first, is_alive = first_waiter(lock)
   local mode = is_alive and string.match(get_waiter(lock, first), '^%d+ (%w+)')

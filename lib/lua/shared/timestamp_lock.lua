@@ -25,7 +25,7 @@ local function left_ms_of(value, unit)
   return unit == 's' and math.max(0, (at + 1) * 1000 - now_ms) or math.max(0, at + 1 - now_ms)
 end
 
--- Returns the error reply if holder_info is no hash; false: it is one, or doesn't exist.
+-- Returns the error reply if holder_info is no hash; false if it is a hash, or doesn't exist.
 local function check_holder_info()
   return check_type(HOLDER_INFO, 'is no hash', 'HGET', HOLDER_INFO, '')
 end

@@ -15,7 +15,7 @@ end
 -- Returns, in the order of enum view_part (lib/lock/view.c):
 --   {value (false: the lock is free), ms left, last fence,
 --    number of waiters (-1: not known),
---    1 if the server keeps the lock for a waiter whose turn it is, else 0,
+--    1 if the lock is reserved for the next waiter, else 0,
 --    number of holders (-1: the lock is neither shared nor has slots),
 --    {ms left, holder info, ... of at most max_holders of these},
 --    text about what is wrong with the helper keys; "": nothing}
