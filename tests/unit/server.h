@@ -83,6 +83,7 @@ struct server {
         int64_t at_ms;   /* when the server had read the whole request, on rlock_clock_ms() */
         char first[80];  /* the token; BLPOP: the key; release, undo: how the value begins */
         char second[24]; /* the word of the request after `first` */
+        char text[200];  /* the beginning of all its words, with a blank after each */
     } log[SERVER_LOG];
     atomic_int n_log;
     atomic_int n_connections; /* connections that the server has accepted */
@@ -167,8 +168,15 @@ static inline const char *server_answer(struct server *server, char *const word[
     const char *const *answers = server->answers[what];
     int first = what == ASKED_WAKE ? 1 : what == ASKED_RENEW ? 10 : 6;
     int at = atomic_load(&server->n_log);
+    size_t used;
+    int i;
 
     if (at < SERVER_LOG) {
+        server->log[at].text[0] = '\0';
+        for (i = 0;
+             i < n && (used = strlen(server->log[at].text)) + 1 < sizeof server->log[at].text; i++)
+            snprintf(server->log[at].text + used, sizeof server->log[at].text - used, "%s ",
+                     word[i]);
         server->log[at].what = what;
         server->log[at].at_ms = rlock_clock_ms();
         snprintf(server->log[at].first, sizeof server->log[at].first, "%s",

@@ -21,25 +21,67 @@
 #define WATCHED ":29000\r\n", "+OK\r\n", EMPTY, "+OK\r\n"
 #define QUEUED "+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "+QUEUED\r\n"
 
+#define NOBODY "00000000000000000000000000000000"
+#define SHARED bulk(NOBODY " v1 mode=shared since=1700000000000")
+
+/* Returns the text as a bulk string of a reply. The text may be used until 100 calls later. */
+static const char *bulk(const char *text)
+{
+    static char made[100][128];
+    static size_t n;
+    char *bytes = made[n++ % 100];
+
+    snprintf(bytes, sizeof made[0], "$%zu\r\n%s\r\n", strlen(text), text);
+    return bytes;
+}
+
+/* Returns an array of these bulk strings. The text may be used until 10 calls later. */
+static const char *array(const char *const *item)
+{
+    static char made[10][8192];
+    static size_t n_made;
+    char *bytes = made[n_made++ % 10];
+    size_t n = 0;
+    size_t i;
+
+    while (item[n] != NULL)
+        n++;
+    snprintf(bytes, sizeof made[0], "*%zu\r\n", n);
+    for (i = 0; i < n; i++)
+        strcat(bytes, item[i]);
+    return bytes;
+}
+
+#define ARRAY(...) array(ANSWERS(__VA_ARGS__))
+
 struct seen {
     int n_locks;
     int n_waiters;
     struct rlock_view view; /* of the last lock; its pointers are not valid after the callback */
     char name[64];          /* view->name of the last lock */
-    char text[256];         /* the keys of the locks and the hosts of holders and waiters */
+    char text[512];         /* the keys of the locks and the hosts of holders and waiters */
+    char wrong[400];        /* view->wrong of the last lock */
+    char holders[512];      /* the hosts and the times left of all holders */
     char fault[512];        /* the text of the error */
+    char last[200];         /* the words of the last request */
+    int n_requests;         /* commands that the server has read */
 };
 
 static void see_lock(void *context, const struct rlock_view *view)
 {
     struct seen *seen = context;
+    size_t i;
 
     seen->n_locks++;
     seen->view = *view;
     snprintf(seen->name, sizeof seen->name, "%s", view->name);
+    snprintf(seen->wrong, sizeof seen->wrong, "%s", view->wrong);
     strcat(strcat(seen->text, view->key), " ");
     if (view->n_holders > 0)
         strcat(strcat(seen->text, view->holders[0].host), " ");
+    for (i = 0; i < view->n_holders && strlen(seen->holders) < 400; i++)
+        sprintf(seen->holders + strlen(seen->holders), "%.40s:%lld ", view->holders[i].host,
+                (long long)view->holders[i].left_ms);
 }
 
 static void see_waiter(void *context, const struct rlock_party *waiter)
@@ -76,6 +118,9 @@ static enum rlock_status run(enum call what, const char *const *answers, const c
     okf((st >= RLOCK_E_USAGE) == (err.text[0] != '\0'),
         "a fault has a text, and nothing else has: \"%s\"", err.text);
     snprintf(seen->fault, sizeof seen->fault, "%s", err.text);
+    seen->n_requests = atomic_load(&server.n_log);
+    if (seen->n_requests > 0)
+        snprintf(seen->last, sizeof seen->last, "%s", server.log[seen->n_requests - 1].text);
     rlock_close(lock);
     server_stop(&server);
     return st;
@@ -105,6 +150,56 @@ static void test_inspect(void)
                &seen),
            RLOCK_OK, "a lock whose helper keys hold other types is read");
     is_int(seen.view.waiting, -1, "the length of a queue of another type isn't known");
+    is_str(seen.wrong,
+           "{k}:rlock:fence is no fence from 1 to 2^53 - 2^32, {k}:rlock:queue is no sorted set",
+           "a view says which helper keys hold other types");
+    run(INSPECT,
+        ANSWERS(VALUE, ":71\r\n", ":29000\r\n", TIME, bulk("9007194959773696"),
+                NOBODY_WAITS(VALUE)),
+        NULL, &seen);
+    is_str(seen.wrong, "", "the greatest fence is valid");
+    is_int((int64_t)seen.view.fence, 9007194959773696, "the view has the greatest fence");
+    run(INSPECT,
+        ANSWERS(VALUE, ":71\r\n", ":29000\r\n", TIME, bulk("9007194959773697"),
+                NOBODY_WAITS(VALUE)),
+        NULL, &seen);
+    is_str(seen.wrong, "{k}:rlock:fence is no fence from 1 to 2^53 - 2^32",
+           "a number above the greatest fence is no fence");
+    is_int(run(INSPECT, ANSWERS(VALUE, ":71\r\n", ":29000\r\n", "*0\r\n", NIL, NOBODY_WAITS(VALUE)),
+               NULL, &seen),
+           RLOCK_E_PROTOCOL, "a reply without the server's time is malformed");
+}
+
+/* The replies about a shared lock with two holders. */
+#define TWO_HOLDERS(first, second)                                                   \
+    READING(SHARED), NOBODY_WAITS(SHARED), ":2\r\n",                                 \
+        ARRAY(bulk(TOKEN), bulk("1700000015000"), bulk("b"), bulk("1700000025000")), \
+        ARRAY(bulk("try=1 host=" first " since=1700000001000"),                      \
+              bulk("try=1 host=" second " since=1700000002000"))
+
+static void test_holders(void)
+{
+    struct seen seen;
+
+    is_int(run(INSPECT, ANSWERS(TWO_HOLDERS("s1", "s2")), NULL, &seen), RLOCK_OK,
+           "a shared lock is read");
+    is_str(seen.holders, "s1:10000 s2:20000 ", "each holder has the time left");
+    is_int((int64_t)seen.view.n_all, 2, "the view has the number of holders");
+    is_str(seen.last, "HMGET {k}:rlock:holder-info " TOKEN " b ", "the holders' infos are asked for");
+    is_int(run(INSPECT,
+               ANSWERS(READING(SHARED), NOBODY_WAITS(SHARED), ":2\r\n",
+                       ARRAY(bulk("a"), bulk("1700000015000"), bulk("b"), bulk("1700000025000")),
+                       ARRAY(NIL, bulk("try=1 host=s2"))),
+               NULL, &seen),
+           RLOCK_OK, "a shared lock that one of two holders has just released is read");
+    is_str(seen.holders, "s2:20000 ", "a holder without an info isn't shown");
+    is_int(
+        run(INSPECT, ANSWERS(READING(SHARED), NOBODY_WAITS(SHARED), ":0\r\n", EMPTY), NULL, &seen),
+        RLOCK_OK, "a shared lock without holders is read");
+    is_int(seen.view.seen, RLOCK_SEEN_FREE, "a shared lock without holders is free");
+    ok(run(INSPECT, ANSWERS(READING(SHARED), NOBODY_WAITS(SHARED), UNREAD, UNREAD), NULL, &seen) ==
+           RLOCK_E_REFUSED,
+       "holders in a key of another type are a fault");
 }
 
 static void test_waiters(void)
@@ -121,6 +216,40 @@ static void test_waiters(void)
     is_str(seen.text, "k web1 w ", "a waiter without a heartbeat for 20 s isn't shown");
     is_int(seen.view.waiting, 2,
            "the length of the queue counts also a waiter without a heartbeat");
+}
+
+#define WAITING_28 W4("a"), W4("b"), W4("c"), W4("d"), W4("e"), W4("f"), W4("g")
+#define W4(name) W1(name "1"), W1(name "2"), W1(name "3"), W1(name "4")
+#define W1(name) bulk(name), bulk("1700000001000000")
+#define INFOS_28 I7, I7, I7, I7
+#define I7 I1, I1, I1, I1, I1, I1, I1
+#define I1 bulk("1700000004000 x host=w")
+
+static void test_pages(void)
+{
+    struct seen seen;
+
+    is_int(run(INSPECT,
+               ANSWERS(READING(VALUE), VALUE, ":3\r\n",
+                       ARRAY(bulk(TOKEN), bulk("1700000001000000"), bulk(TOKEN "x"),
+                             bulk("1700000002000000"), bulk("c"), bulk("1700000003000000")),
+                       ARRAY(bulk("1699999985001 x host=w1"), bulk("1699999985000 x host=w2"))),
+               NULL, &seen),
+           RLOCK_OK, "a queue with a member that is no token is read");
+    is_str(seen.last, "HMGET {k}:rlock:waiters " TOKEN " c ", "only tokens are waiters");
+    is_str(seen.text, "k web1 w1 ", "a waiter is dead 20 s after its heartbeat");
+    is_int(run(INSPECT,
+               ANSWERS(READING(VALUE), VALUE, ":29\r\n", ARRAY(WAITING_28), ARRAY(INFOS_28),
+                       ARRAY(bulk("z"), bulk("1700000002000000")), ARRAY(I1)),
+               NULL, &seen),
+           RLOCK_OK, "a queue of more waiters than a reply has is read");
+    is_int(seen.n_waiters, 29, "the waiters of all pages are shown");
+    is_int(run(INSPECT,
+               ANSWERS(READING(VALUE), VALUE, ":28\r\n", ARRAY(WAITING_28), ARRAY(INFOS_28), EMPTY),
+               NULL, &seen),
+           RLOCK_OK, "a queue of exactly one full page is read");
+    is_str(seen.last, "ZRANGEBYSCORE {k}:rlock:queue (1700000001000000 +inf WITHSCORES LIMIT 0 28 ",
+           "behind a full page another page is asked for");
 }
 
 static void test_break(void)
@@ -170,6 +299,24 @@ static void test_list(void)
     is_int(run(LIST, ANSWERS(FOUND, TIME, VALUE, UNREAD, TIME, "-MOVED 1 h:1\r\n"), NULL, &seen),
            RLOCK_OK, "a lock that has moved to another server is no fault");
     is_int(seen.n_locks, 0, "a lock that has moved to another server isn't listed");
+    is_int(run(LIST, ANSWERS("*2\r\n$2\r\n17\r\n*0\r\n", FOUND, TIME, "$0\r\n\r\n", "$0\r\n\r\n"),
+               NULL, &seen),
+           RLOCK_OK, "the keys of a server are listed in two pages");
+    is_int(seen.n_requests, 5, "SCAN goes on until its cursor is 0");
+    is_int(run(LIST,
+               ANSWERS(FOUND, TIME, SHARED, SHARED, TIME, TWO_HOLDERS("s1", "s2"), TIME,
+                       READING(SHARED), NOBODY_WAITS(SHARED), ":1\r\n",
+                       ARRAY(bulk("a"), bulk("1700000015000")), ARRAY(bulk("try=1 host=s3"))),
+               NULL, &seen),
+           RLOCK_OK, "two shared locks are listed");
+    is_str(seen.text, "a s1 b s3 ", "a shared lock with a single holder is listed, too");
+    is_str(seen.holders, "s1:10000 s2:20000 s3:10000 ", "each shared lock has its own holders");
+    is_int(run(LIST,
+               ANSWERS(FOUND, TIME, SHARED, "$0\r\n\r\n", TIME, READING(SHARED),
+                       NOBODY_WAITS(SHARED), ":0\r\n", EMPTY),
+               NULL, &seen),
+           RLOCK_OK, "a shared lock without holders is found");
+    is_int(seen.n_locks, 0, "a shared lock without holders isn't listed");
     is_int(run(LIST, ANSWERS("*2\r\n$1\r\n0\r\n*1\r\n$16\r\n{a}:rlock:holders\r\n"), NULL, &seen),
            RLOCK_E_PROTOCOL, "a reply with a wrong length is malformed");
 }
@@ -182,6 +329,7 @@ static const char *const malformed[] = {
     "*65\r\n",
     "*2\r\n:1\r\n:2\r\n",
     "*2\r\n$33\r\n111111111111111111111111111111111\r\n*0\r\n",
+    "*2\r\n$32\r\n11111111111111111111111111111111\r\n*0\r\n",
     "*2\r\n$1\r\n0\r\n*1\r\n:1\r\n",
 };
 
@@ -206,7 +354,9 @@ static void test_malformed_replies(void)
 int main(void)
 {
     test_inspect();
+    test_holders();
     test_waiters();
+    test_pages();
     test_break();
     test_list();
     test_malformed_replies();
