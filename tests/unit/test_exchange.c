@@ -171,6 +171,7 @@ static void test_acquire(void)
            "if another owner has the lock, the acquire ends");
     ok(answer.code == REPLY_HELD && answer.obstacle.left_ms == 30000,
        "the reply names the holder's lease as the obstacle");
+    is_int(answer.server_ms, 1700000000000, "the reply has the server's time");
 
     begin(EXCHANGE_ACQUIRE);
     (void)hears(TIME);
@@ -435,6 +436,14 @@ static void test_supported(void)
         server.delex = deletes[i].delex;
         sends(deletes[i].commands);
     }
+    begin(EXCHANGE_RELEASE);
+    server.delifeq = SUPPORT_NO;
+    (void)hears(looked(OURS, ""));
+    sends("DELEX");
+    begin(EXCHANGE_RELEASE);
+    server.delifeq = server.delex = SUPPORT_NO;
+    (void)hears(looked(OURS, ""));
+    sends("MULTI DEL EXEC");
 }
 
 static enum rlock_status hears_fence(const char *fence)
@@ -456,6 +465,58 @@ static void test_fences(void)
     is_int(hears_fence("9007194959773697"), RLOCK_E_REFUSED, "a larger number is no fence");
 }
 
+static enum rlock_status hears_fence_error(const char *error)
+{
+    char replies[500];
+
+    begin(EXCHANGE_ACQUIRE);
+    (void)hears(TIME);
+    (void)hears(set("+OK\r\n", OURS));
+    snprintf(replies, sizeof replies, "$-1\r\n%s:1\r\n%s", error, bulk(OURS));
+    return hears(replies);
+}
+
+static void test_errors(void)
+{
+    is_int(hears_fence_error("-WRONGTYPE Operation against a key\r\n"), RLOCK_E_REFUSED,
+           "a fence of another type ends the acquire");
+    ok(refusal == NULL && strstr(fault.text, FENCE) != NULL,
+       "the error names the key that is no fence");
+    is_int(hears_fence_error("-READONLY no\r\n"), RLOCK_E_REFUSED,
+           "an error of the server ends the acquire");
+    ok(refusal != NULL && strncmp(refusal, "READONLY", 8) == 0,
+       "an error that is not about the fence is told as it is");
+    ok(exchange.has_written, "an acquire that fails after SET has written");
+
+    begin(EXCHANGE_ACQUIRE);
+    (void)hears(TIME);
+    is_int(hears("+OK\r\n" TIME "-NOPERM no right to 'getrange'\r\n:30000\r\n"), RLOCK_E_REFUSED,
+           "an error reply to GETRANGE ends the acquire");
+    ok(exchange.has_written, "an acquire whose SET has worked has written");
+}
+
+/* Returns replies to the request of a renewal, with this reply to PTTL. */
+static const char *looked_at(const char *left)
+{
+    static char replies[4000];
+
+    snprintf(replies, sizeof replies, "%s%s", left, strchr(looked(OURS, "$-1\r\n"), '\n') + 1);
+    return replies;
+}
+
+static void test_longer_lease(void)
+{
+    begin(EXCHANGE_RENEW);
+    (void)hears(looked_at(":31000\r\n"));
+    is_int(exchange.ttl_ms, 31000, "a renewal doesn't shorten a lease that another process noted");
+    begin(EXCHANGE_RENEW);
+    (void)hears(looked_at(":31001\r\n"));
+    is_int(exchange.ttl_ms, 30000, "a lease longer than any that was noted is no such lease");
+    begin(EXCHANGE_RENEW);
+    (void)hears(looked_at(":29999\r\n"));
+    is_int(exchange.ttl_ms, 30000, "a shorter lease is renewed for the whole TTL");
+}
+
 int main(void)
 {
     reader = resp_reader_new();
@@ -471,6 +532,8 @@ int main(void)
     test_words();
     test_supported();
     test_fences();
+    test_errors();
+    test_longer_lease();
     exchange_end(&exchange);
     is_int(exchange.task, EXCHANGE_NONE, "exchange_end() ends the exchange");
     owner_close(&owner);

@@ -3,6 +3,7 @@
 #include "server.h"
 #include "tap.h"
 
+#include <errno.h>
 #include <rlock_admin.h>
 
 #define TOKEN "0123456789abcdef0123456789abcdef"
@@ -25,6 +26,11 @@ struct seen {
     struct rlock_party holder;
     struct rlock_party waiter; /* the last one; its host is not valid after the callback */
     char text[256];            /* the keys of the locks and the hosts of the waiters shown */
+    char value[128];           /* view->value of the last lock; "": NULL */
+    char other[256];           /* the host in view->other of the last lock */
+    char asked[8][200];        /* the words of the first requests, without the script */
+    char fault[512];           /* the text of the error */
+    int n_requests;
 };
 
 static void see_lock(void *context, const struct rlock_view *view)
@@ -35,6 +41,8 @@ static void see_lock(void *context, const struct rlock_view *view)
     seen->view = *view;
     if (view->n_holders > 0)
         seen->holder = view->holders[0];
+    snprintf(seen->value, sizeof seen->value, "%s", view->value != NULL ? view->value : "");
+    snprintf(seen->other, sizeof seen->other, "%s", view->other != NULL ? view->other->host : "");
     strcat(strcat(seen->text, view->key), " ");
 }
 
@@ -59,6 +67,7 @@ static enum rlock_status run(enum call what, const char *const *answers, struct 
     const struct rlock_config config = {.timing = {.reply_ms = 10000}};
     enum rlock_status st = RLOCK_E_SYSTEM;
     struct rlock *lock = NULL;
+    int i;
 
     *seen = (struct seen){.n_locks = 0};
     if (server_open(&server, config, &lock, &err) == RLOCK_OK) {
@@ -71,6 +80,11 @@ static enum rlock_status run(enum call what, const char *const *answers, struct 
     }
     okf((st >= RLOCK_E_USAGE) == (err.text[0] != '\0'),
         "a fault has a text, and nothing else has: \"%s\"", err.text);
+    snprintf(seen->fault, sizeof seen->fault, "%s", err.text);
+    seen->n_requests = atomic_load(&server.n_log);
+    for (i = 0; i < 8 && i < seen->n_requests; i++) /* the first words are EVALSHA and a digest */
+        snprintf(seen->asked[i], sizeof seen->asked[i], "%s",
+                 strlen(server.log[i].text) > 49 ? server.log[i].text + 49 : "");
     rlock_close(lock);
     server_stop(&server);
     return st;
@@ -162,6 +176,30 @@ static void test_list(void)
        "locks are listed in three pages, two of which did not fit at first");
     is_str(seen.text, "a b c ", "the locks of all pages are shown");
     is_str(seen.holder.host, "web1", "a listed lock has its holder");
+    is_str(seen.asked[0], "0 0 * 100 60 1044480 20  ", "the first SCAN examines 100 keys");
+    is_str(seen.asked[1], "0 0 * 50 60 1044480 20  ",
+           "after a page that did not fit, the same keys are asked for in parts");
+    is_str(seen.asked[2], "0 9 * 100 60 1044480 20  ",
+           "after a page of few locks, the next SCAN examines twice as many keys");
+    is_str(seen.asked[4], "0 7 * 100 60 1044480 20  ", "the next SCAN begins at the cursor");
+}
+
+/* Pages of 5 rows each, so that the next page of locks is 45 / 5 times as large. */
+#define FIVE(next) "*7\r\n" NOW "$1\r\n" next "\r\n" ROW("a") ROW("b") ROW("c") ROW("d") ROW("e")
+
+static void test_list_counts(void)
+{
+    struct seen seen;
+
+    run(LIST, ANSWERS("*1\r\n" NOW, "*1\r\n" NOW, "*1\r\n" NOW, "*1\r\n" NOW, FIVE("9"), FIVE("0")),
+        &seen);
+    is_str(seen.asked[4], "0 0 * 6 60 1044480 20  ", "a page is halved until it fits");
+    is_str(seen.asked[5], "0 9 * 12 60 1044480 20  ", "the next page is at most twice as large");
+    run(LIST,
+        ANSWERS("*1\r\n" NOW, "*1\r\n" NOW, "*1\r\n" NOW, "*1\r\n" NOW, "*1\r\n" NOW, "*1\r\n" NOW,
+                "*1\r\n" NOW),
+        &seen);
+    is_int(seen.n_requests, 7, "a page of a single key that does not fit isn't asked for again");
 }
 
 static void see_last_end(void *context, const char *key, const struct rlock_last_end *end)
@@ -264,7 +302,32 @@ static void test_values(void)
                  strlen(values[i].value), values[i].value, values[i].kept);
         is_int(run(INSPECT, ANSWERS(answer), &seen), RLOCK_OK, "a lock with this value is read");
         is_int(seen.view.seen, values[i].wanted, values[i].value);
+        is_int((long long)seen.view.n_holders,
+               values[i].wanted == RLOCK_SEEN_EXCLUSIVE || values[i].wanted == RLOCK_SEEN_FOREIGN,
+               "a lock that is held by one owner or another program has one holder");
     }
+}
+
+static void test_parties(void)
+{
+    struct seen seen;
+
+    run(INSPECT,
+        ANSWERS("*4\r\n" NOW "*8\r\n$10\r\nhost=other\r\n:1\r\n" LAST
+                ":0\r\n:0\r\n" ONE_HOLDER NAME LAST),
+        &seen);
+    is_str(seen.value, "host=other", "a lock of another program is shown with its value");
+    run(INSPECT,
+        ANSWERS("*4\r\n" NOW "*8\r\n$51\r\n" TOKEN " v1 try=0 host=next\r\n:1\r\n" LAST
+                ":0\r\n:1\r\n" ONE_HOLDER NAME LAST),
+        &seen);
+    is_str(seen.other, "next", "a lock that is kept for a waiter names the waiter");
+    is_str(seen.value, "", "a value of rlock isn't shown as that of another program");
+    run(INSPECT,
+        ANSWERS("*4\r\n" NOW "*8\r\n$47\r\n" TOKEN " v1 mode=shared\r\n:9\r\n" LAST
+                ":0\r\n:0\r\n:0\r\n*0\r\n" LAST NAME LAST),
+        &seen);
+    is_int((long long)seen.view.n_holders, 0, "a shared lock without holders has no holder");
 }
 
 static const char *const malformed[] = {
@@ -281,6 +344,7 @@ static const char *const malformed[] = {
     "*4\r\n" NOW VIEW ":1\r\n" LAST,
     "*4\r\n" NOW VIEW NAME ":1\r\n",
     "*2\r\n" NOW ":0\r\n",
+    "*2\r\n" NOW "$32\r\n11111111111111111111111111111111\r\n",
     "*2\r\n" NOW "$40\r\n1111111111111111111111111111111111111111\r\n",
     "*3\r\n" NOW "$1\r\n0\r\n:1\r\n",
     "*3\r\n" NOW "$1\r\n0\r\n*2\r\n:1\r\n" VIEW,
@@ -300,6 +364,7 @@ static void test_malformed_replies(void)
         okf(run(LIST, ANSWERS(malformed[i]), &seen) == RLOCK_E_PROTOCOL,
             "malformed reply %zu to list is refused", i);
         is_int(seen.n_locks, 0, "nothing of a malformed list is shown");
+        ok(strstr(seen.fault, strerror(EPERM)) == NULL, "a malformed reply is no system's error");
     }
     ok(run(LIST, ANSWERS("*1\r\n" NOW), &seen) == RLOCK_E_PROTOCOL,
        "a server whose locks never fit into one reply is not asked for ever");
@@ -311,9 +376,11 @@ int main(void)
     test_several_holders();
     test_majority();
     test_list();
+    test_list_counts();
     test_last_ends();
     test_break();
     test_values();
+    test_parties();
     test_malformed_replies();
     return done_testing();
 }
