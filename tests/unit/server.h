@@ -74,6 +74,8 @@ enum asked_for {
 struct server {
     const char *const *answers[ASKED_KINDS]; /* NULL: the server closes the connection */
     const char *nodes; /* the reply to CLUSTER NODES; NULL: the error of a server without Cluster */
+    const char *slots; /* the reply to CLUSTER SLOTS; NULL: the same error */
+    const char *hello; /* the reply to HELLO; NULL: HELLO */
     const char *info;  /* the reply to INFO; NULL: a reply with an uptime of 1,000,000 s */
     char url[64];
     int listener;
@@ -204,6 +206,16 @@ static inline const char *server_info(const struct server *server, char info[128
     return server->info != NULL ? server->info : info;
 }
 
+/* Returns the reply to CLUSTER with this word. */
+static inline const char *server_cluster(const struct server *server, const char *word)
+{
+    const char *answer = strcmp(word, "NODES") == 0   ? server->nodes
+                         : strcmp(word, "SLOTS") == 0 ? server->slots
+                                                      : NULL;
+
+    return answer != NULL ? answer : NO_CLUSTER;
+}
+
 /* Waits if the answer is an AFTER(). Returns what the server has to send then. */
 static inline const char *server_due(const char *answer)
 {
@@ -224,9 +236,9 @@ static inline void server_serve(struct server *server, int fd, size_t next[ASKED
 
     while (from != NULL && strcmp(answer, CLOSE) != 0 && (n = server_read(from, word)) > 0) {
         if (strcmp(word[0], "CLUSTER") == 0) /* CLUSTER, HELLO and INFO are not logged */
-            answer = server->nodes != NULL ? server->nodes : NO_CLUSTER;
+            answer = server_cluster(server, n == 2 ? word[1] : "");
         else if (strcmp(word[0], "HELLO") == 0)
-            answer = HELLO;
+            answer = server->hello != NULL ? server->hello : HELLO;
         else if (strcmp(word[0], "INFO") == 0 && n == 2)
             answer = server_info(server, info);
         else

@@ -202,6 +202,62 @@ static void test_list_counts(void)
     is_int(seen.n_requests, 7, "a page of a single key that does not fit isn't asked for again");
 }
 
+#define NODE_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define NODE_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define CLUSTER_HELLO "*2\r\n$4\r\nmode\r\n$7\r\ncluster\r\n"
+#define NO_HELLO "-ERR unknown command 'HELLO', with args beginning with:\r\n"
+#define TOO_LONG "*65\r\n" /* a reply with more elements than rlock reads */
+
+/* How a server with the lock `a` introduces itself, and what a list of its locks shows. */
+static const struct {
+    const char *hello, *slots;
+    const char *wanted; /* `b` is a lock of the other primary in the reply to CLUSTER NODES */
+    bool is_cluster;
+} modes[] = {
+    {CLUSTER_HELLO, NULL, "a b ", true},    {CLUSTER_HELLO, TOO_LONG, "a b ", true},
+    {NO_HELLO, NULL, "a b ", true},         {NO_HELLO, NULL, "a ", false},
+    {CLUSTER_HELLO, NULL, "a ", false},     {NULL, NULL, "a ", true},
+    {"-NOPERM no\r\n", NULL, "a b ", true},
+};
+
+static void test_list_cluster(void)
+{
+    static const char page_a[] = "*3\r\n" NOW "$1\r\n0\r\n" ROW("a");
+    static const char page_b[] = "*3\r\n" NOW "$1\r\n0\r\n" ROW("b");
+    const struct rlock_config config = {.timing = {.reply_ms = 10000}};
+    size_t i;
+
+    for (i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        struct server other = {.answers = {[ASKED_OTHER] = ANSWERS(page_b)}};
+        struct server server = {.answers = {[ASKED_OTHER] = ANSWERS(page_a)},
+                                .hello = modes[i].hello,
+                                .slots = modes[i].slots};
+        struct seen seen = {.n_locks = 0};
+        struct rlock_visitor visitor = {.on_lock = see_lock, .context = &seen};
+        enum rlock_status st = RLOCK_E_SYSTEM;
+        struct rlock_error err = {.text = ""};
+        struct rlock *lock = NULL;
+        char nodes[512];
+        char text[600];
+
+        if (server_start(&other) && server_open(&server, config, &lock, &err) == RLOCK_OK) {
+            snprintf(nodes, sizeof nodes,
+                     NODE_A " %.40s@1 myself,master - 0 0 1 connected 0-8191\n" NODE_B
+                            " %.40s@1 master - 0 0 2 connected 8192-16383\n",
+                     server.url + strlen("redis://"), other.url + strlen("redis://"));
+            snprintf(text, sizeof text, "$%zu\r\n%s\r\n", strlen(nodes), nodes);
+            server.nodes = modes[i].is_cluster ? text : NULL;
+            st = rlock_list(lock, NULL, (struct rlock_deadline){rlock_clock_ms() + 20000, -1},
+                            &visitor, &err);
+        }
+        okf(st == RLOCK_OK, "modes[%zu]: the locks are listed: %s", i, err.text);
+        is_str(seen.text, modes[i].wanted, "the locks of all primaries of a Cluster are listed");
+        rlock_close(lock);
+        server_stop(&server);
+        server_stop(&other);
+    }
+}
+
 static void see_last_end(void *context, const char *key, const struct rlock_last_end *end)
 {
     struct seen *seen = context;
@@ -327,7 +383,8 @@ static void test_parties(void)
         ANSWERS("*4\r\n" NOW "*8\r\n$47\r\n" TOKEN " v1 mode=shared\r\n:9\r\n" LAST
                 ":0\r\n:0\r\n:0\r\n*0\r\n" LAST NAME LAST),
         &seen);
-    is_int((long long)seen.view.n_holders, 0, "a shared lock without holders has no holder");
+    ok(seen.view.n_holders == 0 && seen.view.other == NULL,
+       "a shared lock without holders has no holder");
 }
 
 static const char *const malformed[] = {
@@ -377,6 +434,7 @@ int main(void)
     test_majority();
     test_list();
     test_list_counts();
+    test_list_cluster();
     test_last_ends();
     test_break();
     test_values();

@@ -94,7 +94,10 @@ static void see_waiter(void *context, const struct rlock_party *waiter)
 
 enum call { INSPECT, LIST, BREAK };
 
-/* Makes one call to a server that sends these replies, one to each command. */
+/*
+ * Makes one call to a server that sends these replies, one to each command. `name` is the name of
+ * the value to break, or the pattern of the locks to list.
+ */
 static enum rlock_status run(enum call what, const char *const *answers, const char *name,
                              struct seen *seen)
 {
@@ -111,7 +114,7 @@ static enum rlock_status run(enum call what, const char *const *answers, const c
         if (what == INSPECT)
             st = rlock_inspect(lock, "k", deadline, &visitor, &err);
         else if (what == LIST)
-            st = rlock_list(lock, NULL, deadline, &visitor, &err);
+            st = rlock_list(lock, name, deadline, &visitor, &err);
         else
             st = rlock_break(lock, "k", name, deadline, &err);
     }
@@ -185,7 +188,8 @@ static void test_holders(void)
            "a shared lock is read");
     is_str(seen.holders, "s1:10000 s2:20000 ", "each holder has the time left");
     is_int((int64_t)seen.view.n_all, 2, "the view has the number of holders");
-    is_str(seen.last, "HMGET {k}:rlock:holder-info " TOKEN " b ", "the holders' infos are asked for");
+    is_str(seen.last, "HMGET {k}:rlock:holder-info " TOKEN " b ",
+           "the holders' infos are asked for");
     is_int(run(INSPECT,
                ANSWERS(READING(SHARED), NOBODY_WAITS(SHARED), ":2\r\n",
                        ARRAY(bulk("a"), bulk("1700000015000"), bulk("b"), bulk("1700000025000")),
@@ -238,6 +242,14 @@ static void test_pages(void)
            RLOCK_OK, "a queue with a member that is no token is read");
     is_str(seen.last, "HMGET {k}:rlock:waiters " TOKEN " c ", "only tokens are waiters");
     is_str(seen.text, "k web1 w1 ", "a waiter is dead 20 s after its heartbeat");
+    is_int(run(INSPECT,
+               ANSWERS(READING(VALUE), VALUE, ":3\r\n",
+                       ARRAY(":1\r\n", bulk("1"), bulk("a"), ":1\r\n", bulk("b"),
+                             bulk("17000000020000000000000000000000"), bulk("c"), bulk("2")),
+                       ARRAY(I1)),
+               NULL, &seen),
+           RLOCK_OK, "a queue with elements that no server sends is read");
+    is_str(seen.last, "HMGET {k}:rlock:waiters c ", "elements that no server sends are left out");
     is_int(run(INSPECT,
                ANSWERS(READING(VALUE), VALUE, ":29\r\n", ARRAY(WAITING_28), ARRAY(INFOS_28),
                        ARRAY(bulk("z"), bulk("1700000002000000")), ARRAY(I1)),
@@ -303,6 +315,15 @@ static void test_list(void)
                NULL, &seen),
            RLOCK_OK, "the keys of a server are listed in two pages");
     is_int(seen.n_requests, 5, "SCAN goes on until its cursor is 0");
+    run(LIST, ANSWERS("*2\r\n$1\r\n0\r\n*0\r\n"), NULL, &seen);
+    is_str(seen.last, "SCAN 0 MATCH ** COUNT 30 ", "without a pattern SCAN finds all keys");
+    run(LIST, ANSWERS("*2\r\n$1\r\n0\r\n*0\r\n"), "b", &seen);
+    is_str(seen.last, "SCAN 0 MATCH *b* COUNT 30 ",
+           "SCAN finds the keys beside the locks of the pattern, too");
+    is_int(run(LIST, ANSWERS(FOUND, TIME, VALUE, TIME, READING(VALUE), NOBODY_WAITS(VALUE)), "b",
+               &seen),
+           RLOCK_OK, "the locks of a pattern are listed");
+    is_str(seen.text, "b web1 ", "only the lock of the pattern is listed");
     is_int(run(LIST,
                ANSWERS(FOUND, TIME, SHARED, SHARED, TIME, TWO_HOLDERS("s1", "s2"), TIME,
                        READING(SHARED), NOBODY_WAITS(SHARED), ":1\r\n",
