@@ -85,10 +85,11 @@ struct server {
         int64_t at_ms;   /* when the server had read the whole request, on rlock_clock_ms() */
         char first[80];  /* the token; BLPOP: the key; release, undo: how the value begins */
         char second[24]; /* the word of the request after `first` */
-        char text[200];  /* the beginning of all its words, with a blank after each */
+        char text[300];  /* the beginning of all its words, with a blank after each */
     } log[SERVER_LOG];
     atomic_int n_log;
     atomic_int n_connections; /* connections that the server has accepted */
+    atomic_int n_nodes;       /* requests CLUSTER NODES that the server has read */
 };
 
 /* Listens on a free port of 127.0.0.1, and writes its URL. Returns the socket; -1: an error. */
@@ -207,12 +208,14 @@ static inline const char *server_info(const struct server *server, char info[128
 }
 
 /* Returns the reply to CLUSTER with this word. */
-static inline const char *server_cluster(const struct server *server, const char *word)
+static inline const char *server_cluster(struct server *server, const char *word)
 {
     const char *answer = strcmp(word, "NODES") == 0   ? server->nodes
                          : strcmp(word, "SLOTS") == 0 ? server->slots
                                                       : NULL;
 
+    if (strcmp(word, "NODES") == 0)
+        atomic_fetch_add(&server->n_nodes, 1);
     return answer != NULL ? answer : NO_CLUSTER;
 }
 

@@ -28,7 +28,7 @@ struct seen {
     char text[256];            /* the keys of the locks and the hosts of the waiters shown */
     char value[128];           /* view->value of the last lock; "": NULL */
     char other[256];           /* the host in view->other of the last lock */
-    char asked[8][200];        /* the words of the first requests, without the script */
+    char asked[8][300];        /* the words of the first requests, without the script */
     char fault[512];           /* the text of the error */
     int n_requests;
 };

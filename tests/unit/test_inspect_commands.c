@@ -63,7 +63,7 @@ struct seen {
     char wrong[400];        /* view->wrong of the last lock */
     char holders[512];      /* the hosts and the times left of all holders */
     char fault[512];        /* the text of the error */
-    char last[200];         /* the words of the last request */
+    char last[300];         /* the words of the last request */
     int n_requests;         /* commands that the server has read */
 };
 

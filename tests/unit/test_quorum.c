@@ -164,12 +164,77 @@ static void test_answers(void)
             rows[i].answer, (int)rows[i].st);
         okf(strstr(err.text, rows[i].text) != NULL, "the error text contains \"%s\": %s",
             rows[i].text, err.text);
+        ok(rows[i].st == RLOCK_E_UNREACHABLE || err.sys == 0,
+           "a server's answer is no error of the system");
         okf(single.quorum.in_doubt == rows[i].in_doubt, "in_doubt is %s: the server %s",
             rows[i].in_doubt ? "set" : "not set",
             rows[i].in_doubt ? "may have granted the lock" : "has told what it did");
         close_single(&single);
         okf(server_count(&single.server, ASKED_UNDO) == rows[i].is_undone, "%s",
             rows[i].is_undone ? "an acquire without an answer is undone" : "no undo is sent");
+    }
+}
+
+#define DONE_BY(bytes, value) "*4\r\n:3\r\n:1700000000000\r\n:60000\r\n$" bytes "\r\n" value "\r\n"
+#define HELD_BY(bytes, value)                                                    \
+    "*8\r\n:0\r\n:1700000000000\r\n:60000\r\n$" bytes "\r\n" value "\r\n:50\r\n" \
+    "$16\r\n1700000000000000\r\n:2\r\n:1\r\n"
+#define HOLDER "0123456789abcdef0123456789abcdef v1 try=1 ttl=60000 host=web1 pid=7"
+#define OF_SEVERAL "members=1234abcd"
+
+/* An answer to the acquire of a single server, and a part of the warning; NULL: no warning. */
+static const struct {
+    const char *answer;
+    enum rlock_status st;
+    const char *warning;
+} conflicts[] = {
+    {HELD_BY("84", HOLDER " " OF_SEVERAL), RLOCK_BUSY,
+     "uses several servers (list 1234abcd) for this lock, and this rlock uses one server: "},
+    {DONE_BY("84", HOLDER " " OF_SEVERAL), RLOCK_DONE,
+     "uses several servers (list 1234abcd) for this lock, and this rlock uses one server: "},
+    {HELD_BY("67", HOLDER), RLOCK_BUSY, NULL},
+    {HELD_BY("16", OF_SEVERAL), RLOCK_BUSY, NULL},
+    {GRANT, RLOCK_OK, NULL},
+};
+
+static void note_warning(void *context, const char *text)
+{
+    snprintf(context, 700, "%s", text);
+}
+
+static void test_other_quorum(void)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof conflicts / sizeof conflicts[0]; i++) {
+        struct single single = {
+            .server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(conflicts[i].answer),
+                                   [ASKED_UNDO] = ANSWERS(RELEASED)}}};
+        struct rlock_obstacle obstacle = {.left_ms = 0};
+        struct rlock_grant grant = {.fence = 0};
+        struct rlock_error err = {.text = ""};
+        char warning[700] = "";
+        int64_t block_ms = 0;
+
+        if (!ok(open_single(&single), "a quorum of one server is opened"))
+            continue;
+        single.quorum.members.hooks.on_warning = note_warning;
+        single.quorum.members.hooks.context = warning;
+        okf(quorum_acquire(&single.quorum, &single.owner, in(60000), &grant, &obstacle, &block_ms,
+                           &err) == conflicts[i].st,
+            "conflicts[%zu]: the acquire returns status %d: %s", i, (int)conflicts[i].st, err.text);
+        if (conflicts[i].warning != NULL)
+            okf(strstr(warning, conflicts[i].warning) != NULL, "conflicts[%zu]: a warning says: %s",
+                i, warning);
+        else
+            is_str(warning, "", "a holder with the same servers, and another program: no warning");
+        if (conflicts[i].st == RLOCK_DONE)
+            is_str(obstacle.holder.host, "web1", "RLOCK_DONE names who has done the work");
+        if (conflicts[i].st == RLOCK_OK)
+            quorum_requeue(&single.quorum, &single.owner);
+        close_single(&single);
+        is_int(server_count(&single.server, ASKED_UNDO), conflicts[i].st == RLOCK_OK,
+               "quorum_requeue() undoes a grant");
     }
 }
 
@@ -239,6 +304,7 @@ static void test_stop_learning(void)
     is_int(operate(&single, ACQUIRE, in(60000), NULL), RLOCK_OK, "the lock is granted");
     quorum_learn_topology(&single.quorum, (struct rlock_deadline){RLOCK_NEVER, stop[0]});
     is_int(operate(&single, RELEASE, in(60000), NULL), RLOCK_OK, "the lock is released");
+    is_int(atomic_load(&single.server.n_nodes), 1, "the server was asked for CLUSTER NODES");
     is_int(atomic_load(&single.server.n_connections), 1,
            "the release uses the connection on which CLUSTER NODES is pending");
     close(stop[0]);
@@ -334,6 +400,24 @@ static const struct {
      1700000000000000},
     {{GRANT, GRANT, HELD}, {CONFIRMED, GREATER_FENCE, GONE}, {NULL}, RLOCK_PENDING, "", -2, -2, 0},
     {{GRANT, GRANT, HELD}, {CONFIRMED, GONE, GONE}, {NULL}, RLOCK_PENDING, "", -2, -2, 0},
+    /* member 3 answers the acquire after it was decided, and the confirm counts all the same */
+    {{GRANT, GRANT_OF("1700000000000005"), AFTER(300, GRANT)},
+     {CONFIRMED, LOADING, CONFIRMED},
+     {NULL},
+     RLOCK_OK,
+     "",
+     3,
+     0,
+     1700000000000005},
+    /* member 3 never answers the acquire: it gets an undo when the confirm has failed */
+    {{GRANT, GRANT_OF("1700000000000005"), SILENT},
+     {GONE, GONE, GONE},
+     {NULL},
+     RLOCK_PENDING,
+     "",
+     2,
+     3,
+     0},
     {{GRANT, HELD, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 1, 0},
     {{HELD, HELD, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 0, 0},
     {{HELD, HELD, CLOSE}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 0, 0},
@@ -430,6 +514,9 @@ static void test_vote(size_t row)
         row, votes[row].text);
     okf(grant.fence == votes[row].fence, "votes[%zu]: the grant has the fence %llu", row,
         (unsigned long long)grant.fence);
+    if (strstr(err.text, "count again in ") != NULL)
+        ok(atof(strstr(err.text, "count again in ") + strlen("count again in ")) < 60,
+           "the error text has the time in seconds");
     close_several(&several);
     is_about(count_all(&several, ASKED_CONFIRM), votes[row].confirms,
              "the members get the wanted number of confirms");
@@ -443,6 +530,47 @@ static void test_votes(void)
 
     for (i = 0; i < sizeof votes / sizeof votes[0]; i++)
         test_vote(i);
+}
+
+/*
+ * Each member stores only a fence that is greater than all that it knows. If a member refuses the
+ * greatest fence of the grants, the next confirm has the fence behind the one in its answer.
+ */
+static void test_greater_fence(void)
+{
+    static const char *const confirmed[] = {GREATER_FENCE, CONFIRMED, NULL};
+    static const char *const granted[] = {GRANT, NULL};
+    static const char *const granted_5[] = {GRANT_OF("1700000000000005"), NULL};
+    static struct several several;
+    struct rlock_obstacle obstacle = {.left_ms = 0};
+    struct rlock_grant grant = {.fence = 0};
+    int64_t block_ms = 0;
+    int i;
+    int j;
+
+    several = (struct several){.owner = {.n_locks = 0}};
+    for (i = 0; i < MEMBERS; i++)
+        several.server[i] = (struct server){
+            .answers = {
+                [ASKED_ACQUIRE] = i == 0 ? granted : granted_5, [ASKED_CONFIRM] = confirmed}};
+    if (!ok(open_several(&several), "a quorum of three servers is opened"))
+        return;
+    is_int(quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle, &block_ms,
+                          NULL),
+           RLOCK_OK, "the members confirm the second fence");
+    is_int((int64_t)grant.fence, 1700000000000010, "the grant has the fence that was confirmed");
+    close_several(&several);
+    for (i = 0; i < MEMBERS; i++) {
+        const char *wanted = i == 0 ? " 1700000000000005 6000 1700000000000000 "
+                                    : " 1700000000000005 6000 1700000000000005 ";
+
+        for (j = 0; j < atomic_load(&several.server[i].n_log); j++)
+            if (several.server[i].log[j].what == ASKED_CONFIRM)
+                break;
+        okf(strstr(several.server[i].log[j].text, wanted) != NULL,
+            "a confirm has the fence and the one that member %d has drawn: %s", i,
+            several.server[i].log[j].text);
+    }
 }
 
 #define STOPPED_FROM_MS 200
@@ -613,10 +741,12 @@ static void test_open(void)
 int main(void)
 {
     test_answers();
+    test_other_quorum();
     test_undo();
     test_stop();
     test_stop_learning();
     test_votes();
+    test_greater_fence();
     test_late_grant_is_no_confirmation();
     test_releases();
     test_alone();
