@@ -25,10 +25,11 @@
 #include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define ROUNDS_MAX 100 /* how many rounds freeze_end() and freeze_release() make at most */
-#define ROUND_MS 2     /* the pause between two rounds */
+#define WALKS_FAILED_MAX 100 /* freeze_release() ends after so many walks that were not complete */
+#define WALK_PAUSE_MS 2      /* the pause after such a walk */
 
 /* What one walk over all threads of the tree has found. */
 struct pass {
@@ -214,19 +215,23 @@ bool freeze_release(struct proctree *tree, int64_t not_after_ms)
     do {
         release = (struct release){.not_after_ms = not_after_ms};
         is_whole = proctree_each_thread(tree, true, let_go, &release);
-        if (!is_whole && ++n_failed < ROUNDS_MAX)
-            poll(NULL, 0, ROUND_MS);
+        if (!is_whole && ++n_failed < WALKS_FAILED_MAX)
+            poll(NULL, 0, WALK_PAUSE_MS);
     } while (rlock_clock_ms() < not_after_ms &&
-             (release.n > 0 || (!is_whole && n_failed < ROUNDS_MAX)));
+             (release.n > 0 || (!is_whole && n_failed < WALKS_FAILED_MAX)));
     return is_whole && release.n == 0 && !release.is_late;
 }
 
-void freeze_end(struct proctree *tree)
+/*
+ * Asks the kernel, because a walk of /proc may lack a descriptor. waitid(2) fails with ECHILD if
+ * there is no process to wait for. With __WCLONE those are the threads that we trace (since Linux
+ * 4.7), and children whose end sends another signal than SIGCHLD, which we don't have. Without
+ * WEXITED a dead thread does not count: it can't be released, and nothing can kill it.
+ */
+bool freeze_has_thread(void)
 {
-    int refused;
-    int i;
+    const int options = WSTOPPED | WNOHANG | WNOWAIT | (int)__WCLONE;
+    siginfo_t unused;
 
-    for (i = 0; i < ROUNDS_MAX && !freeze_tree(tree, &refused) && refused == 0; i++)
-        poll(NULL, 0, ROUND_MS);
-    freeze_release(tree, RLOCK_NEVER);
+    return waitid(P_ALL, 0, &unused, options) == 0;
 }

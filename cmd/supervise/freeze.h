@@ -32,10 +32,11 @@ bool freeze_release(struct proctree *tree, int64_t not_after_ms);
 bool freeze_release_one(pid_t thread, int64_t not_after_ms);
 
 /*
- * freeze_end: stop tracing the tree, so that the kernel does not kill it when this process exits.
- * Only a stopped thread can be released, so this first waits until all have stopped. Blocks for
- * 0.2 s at most.
+ * freeze_has_thread: true if this process traces a thread that lives. If this process exits then,
+ * the kernel kills the thread. After freeze_release() such a thread has yet to stop: only a stopped
+ * thread can be released, and a thread that waits in vfork(2) does not stop before its child's
+ * exec or end. waitpid(2) reports the stop, and the caller calls freeze_release_one().
  */
-void freeze_end(struct proctree *tree);
+bool freeze_has_thread(void);
 
 #endif

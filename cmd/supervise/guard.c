@@ -39,7 +39,8 @@ extern char **environ;
 #define AGAIN_REFUSED_MS 100 /* the pause between two KILLs, if the kernel has refused one */
 #define KILL_AT_ONCE_MS 20   /* how long to repeat KILL before the guard reads requests again */
 #define START_SOON_MS 5 /* how long the guard waits for the start before it frees what it can */
-#define HEARD_WITHIN_MS 1000 /* after this time the guard takes a silent program for stopped */
+#define WALK_PAUSE_MAX_MS 60000 /* the longest pause between two walks for threads left frozen */
+#define HEARD_WITHIN_MS 1000    /* after this time the guard takes a silent program for stopped */
 
 /* What the last recv(2) on the socket to the program has shown. */
 enum program_link {
@@ -213,8 +214,6 @@ static void perform(struct guard *guard, unsigned actions)
         note_count(guard, proctree_look(guard->tree));
     if (actions & GUARD_ACTION_THAW && !freeze_release(guard->tree, guard->machine.lease.term_ms))
         handle(guard, GUARD_EVENT_STILL_FROZEN);
-    if (actions & GUARD_ACTION_LET_GO)
-        freeze_end(guard->tree);
     if (actions & GUARD_ACTION_TERM)
         send_term(guard);
     if (actions & GUARD_ACTION_FREEZE)
@@ -227,13 +226,15 @@ static void perform(struct guard *guard, unsigned actions)
 
 /*
  * 1. The guard tells a thread to stop, to freeze the tree.
- * 2. A renewal comes, and the guard lets the tree run.
+ * 2. A renewal comes, or the command exits, and the guard lets the tree run.
  * 3. The thread stops only now, and the guard has to let it run again.
  */
 static void release_late(struct guard *guard, pid_t pid)
 {
+    bool is_for_good = guard->machine.state == GUARD_STATE_DONE;
+
     if (!guard_state_is_held(&guard->machine) &&
-        !freeze_release_one(pid, guard->machine.lease.term_ms))
+        !freeze_release_one(pid, is_for_good ? RLOCK_NEVER : guard->machine.lease.term_ms))
         handle(guard, GUARD_EVENT_STILL_FROZEN);
 }
 
@@ -542,6 +543,68 @@ static void wait_for_dismissal(const struct guard *guard)
         continue;
 }
 
+/* False: the program has closed the socket, or is dead. */
+static bool is_employed(const struct guard *guard)
+{
+    struct guard_request request;
+    ssize_t n;
+
+    while ((n = recv(guard->fd, &request, sizeof request, MSG_DONTWAIT)) > 0)
+        continue;
+    return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+/*
+ * After the end of rlock the guard must not keep anything that somebody waits for: the reader of
+ * rlock's output waits for the end of the output, and who unmounts a file system waits until no
+ * process has its directory there.
+ */
+static void keep_nothing(struct guard *guard)
+{
+    int fd;
+
+    fds_keep((int[]){guard->children, guard->tree->children}, 2);
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        close(fd);
+    guard->fd = -1;
+    (void)!chdir("/");
+}
+
+/*
+ * Lets all processes run on that the command has left behind. The command may have exited while the
+ * tree was frozen. And a thread that was told to stop may not have stopped yet, such as one that
+ * waits in vfork(2) for its child: only a stopped thread can be released. If the guard exited while
+ * it traces a thread, the kernel would kill it. So the guard stays until no traced thread is left.
+ * rlock does not wait for that: the guard has told it before that the command has ended.
+ *
+ * A thread that stops wakes the guard by SIGCHLD. A walk can miss a thread that has stopped before,
+ * because there is no descriptor free, or because a process ends just then. So the guard walks
+ * again, after longer and longer pauses.
+ */
+static void let_tree_run(struct guard *guard)
+{
+    enum { SOCKET, CHILDREN, WATCHED };
+    struct pollfd watch[WATCHED] = {[SOCKET] = {.fd = guard->fd, .events = POLLIN},
+                                    [CHILDREN] = {.fd = guard->children, .events = POLLIN}};
+    int64_t pause_ms = AGAIN_MS;
+    int64_t walk_ms = 0;
+
+    while (freeze_has_thread()) {
+        if (rlock_clock_ms() >= walk_ms) {
+            freeze_release(guard->tree, RLOCK_NEVER);
+            pause_ms = pause_ms * 2 < WALK_PAUSE_MAX_MS ? pause_ms * 2 : WALK_PAUSE_MAX_MS;
+            walk_ms = rlock_clock_ms() + pause_ms;
+            continue;
+        }
+        poll(watch, WATCHED, guard->has_unreaped ? 0 : (int)pause_ms);
+        reap(guard);
+        if (watch[SOCKET].revents != 0 && !is_employed(guard)) {
+            keep_nothing(guard);
+            watch[SOCKET].fd = -1;
+        }
+    }
+}
+
 static void obey_clock(struct guard *guard)
 {
     enum guard_event due;
@@ -563,7 +626,8 @@ static void tell_done(const struct guard *guard)
                                     .ending = ending_of(guard),
                                     .lease_ended_first = machine->lease_ended_first,
                                     .program_was_gone = guard->link == PROGRAM_IS_GONE,
-                                    .freeze_error = guard->freeze_error});
+                                    .freeze_error = guard->freeze_error,
+                                    .holds_threads = guard->plan->pauses && freeze_has_thread()});
 }
 
 _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, int fd)
@@ -584,6 +648,8 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
     report_for_program(&guard);
     if (guard.link == PROGRAM_IS_GONE)
         cgroup_remove(plan->cgroup); /* a program that lives removes the cgroup itself */
+    if (plan->pauses)
+        let_tree_run(&guard);
     wait_for_dismissal(&guard);
     _exit(0);
 }

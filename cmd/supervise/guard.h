@@ -67,6 +67,7 @@ struct guard_news {
     bool lease_ended_first;  /* DONE: the guard ended the tree because of the lease */
     bool program_was_gone;   /* DONE: the guard took the program for dead, and so killed the tree */
     int freeze_error;        /* DONE: why a thread could not be frozen: an errno; 0: all could */
+    bool holds_threads;      /* DONE: the kernel kills threads if the guard is killed now */
     pid_t pid;               /* REFUSED: the process that the signal was for */
     bool was_kill;           /* REFUSED: true: the signal was KILL; false: it was TERM */
 };

@@ -172,15 +172,12 @@ static enum guard_state drain_or_finish(struct guard_machine *machine)
 
 /*
  * The command exited while the guard was freezing the tree. Without --wait-all the guard lets the
- * descendants run, as after any exit of the command.
+ * descendants run (guard.c: let_tree_run()), as after any exit of the command.
  */
-static enum guard_state let_go_or_stay(struct guard_machine *machine)
+static enum guard_state stay_or_finish(struct guard_machine *machine)
 {
     machine->command_has_ended = true;
-    if (machine->rules.wait_all)
-        return machine->state;
-    machine->actions |= GUARD_ACTION_LET_GO;
-    return GUARD_STATE_DONE;
+    return machine->rules.wait_all ? machine->state : GUARD_STATE_DONE;
 }
 
 static enum guard_state take_lease(struct guard_machine *machine)
@@ -374,7 +371,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_END_SIGNAL] = begin_kill,
             [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
             [GUARD_EVENT_PROCESS_ENDED] = stay,
-            [GUARD_EVENT_COMMAND_EXITED] = let_go_or_stay,
+            [GUARD_EVENT_COMMAND_EXITED] = stay_or_finish,
             [GUARD_EVENT_COMMAND_KILLED] = begin_kill,
             [GUARD_EVENT_TREE_EMPTY] = finish,
             [GUARD_EVENT_TREE_STOPPED] = believe_frozen,
@@ -399,7 +396,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_END_SIGNAL] = begin_kill,
             [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
             [GUARD_EVENT_PROCESS_ENDED] = stay,
-            [GUARD_EVENT_COMMAND_EXITED] = let_go_or_stay,
+            [GUARD_EVENT_COMMAND_EXITED] = stay_or_finish,
             [GUARD_EVENT_COMMAND_KILLED] = begin_kill,
             [GUARD_EVENT_TREE_EMPTY] = finish,
             [GUARD_EVENT_TREE_STOPPED] = believe_frozen_again,

@@ -17,7 +17,7 @@ enum guard_state {
     GUARD_STATE_REFREEZING,  /* after FROZEN a process ended, and threads that it traced may run */
     GUARD_STATE_KILLING,     /* the guard repeats KILL until no process of the tree is left */
     GUARD_STATE_KILLING_FROZEN, /* the guard repeats KILL, and stops threads that aren't dead */
-    GUARD_STATE_DONE,           /* every process that had to end has ended */
+    GUARD_STATE_DONE, /* every process that had to end has ended; what is left runs on for good */
     GUARD_STATES
 };
 
@@ -52,10 +52,9 @@ enum guard_action {
     GUARD_ACTION_COUNT = 1 << 3,          /* count the tree, then handle TREE_COUNTED */
     GUARD_ACTION_THAW = 1 << 4,   /* let the frozen threads run, but none after the lease's TERM;
                                    * if one is left, handle STILL_FROZEN */
-    GUARD_ACTION_LET_GO = 1 << 5, /* let the frozen tree run on for good, without a guard */
-    GUARD_ACTION_TERM = 1 << 6,   /* send TERM to each process, then handle TREE_COUNTED */
-    GUARD_ACTION_FREEZE = 1 << 7, /* stop each thread; if all are stopped, handle TREE_STOPPED */
-    GUARD_ACTION_KILL = 1 << 8    /* send KILL to each process that is left of the tree */
+    GUARD_ACTION_TERM = 1 << 5,   /* send TERM to each process, then handle TREE_COUNTED */
+    GUARD_ACTION_FREEZE = 1 << 6, /* stop each thread; if all are stopped, handle TREE_STOPPED */
+    GUARD_ACTION_KILL = 1 << 7    /* send KILL to each process that is left of the tree */
 };
 
 /* The options that the guard's decisions depend on; they don't change during a run. */

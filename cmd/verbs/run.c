@@ -364,7 +364,7 @@ int cmd_run(const struct options *options)
         session_disown(&run.session);
     }
     session_close(&run.session);
-    guard_client_reap(&run.guard); /* called last: the guard has ended meanwhile */
+    guard_client_reap(&run.guard); /* called last: the guard ends meanwhile */
     cgroup_remove(&run.cgroup);
     free(run.program);
     environment_fini(&run.environment);

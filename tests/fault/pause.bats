@@ -447,6 +447,64 @@ file_has_lines() { (($(wc -l <"$1") >= $2)); }
     only_rlock_is_left
 }
 
+# ---- a process that waits in vfork(2) while the command ends ----
+
+# start_vforker: starts rlock with a command that leaves a process behind, which waits in vfork(2).
+# The process can't stop while it waits, and so the guard can't let it go. The output of rlock goes
+# to a reader, `start output`, which ends at the end of that output. Sets pid, guard and command.
+start_vforker() {
+    export RLOCK KEY
+    mkfifo "$DIR/fifo" "$DIR/output"
+    cat >"$DIR/command" <<'END'
+exec >"$DIR/command.out" 2>&1
+"$TOOLS/vforker" "$DIR/fifo" "$DIR/vforker" &
+until [ -e "$DIR/end" ]; do sleep 0.01; done
+exit "$(cat "$DIR/end")"
+END
+    start output cat "$DIR/output"
+    start tree sh -c 'exec "$RLOCK" -k "$KEY" -t "$ttl" --on-lost pause -- \
+        sh "$DIR/command" >"$DIR/output"'
+    eventually 5 file_has "$DIR/vforker" '^waits'
+    guard=$(guard_of "$pid")
+    command=$(children "$guard" | head -n 1)
+}
+
+# assert_vforker_lives_on: the process that waits in vfork(2) runs again when its child has ended,
+# and then the guard ends, as it traces no process any more.
+assert_vforker_lives_on() {
+    timeout 5 sh -c ': >"$DIR/fifo"'
+    eventually 5 file_has "$DIR/vforker" '^runs' || fail 'the process was killed'
+    eventually 5 dead "$guard"
+}
+
+@test "pause: resumed, the command leaves a process in vfork(2): rlock exits, the process lives" {
+    start_vforker
+    pause
+    resume
+    end_command 7
+    assert_status 7
+    key_is_free
+    finish output
+    assert_vforker_lives_on
+}
+
+@test "pause: the command has left a process in vfork(2), rlock is killed: the process lives" {
+    start_vforker
+    pause
+    resume
+    await_renewal
+    redis_pause # so rlock waits for the reply to its release
+    echo 0 >"$DIR/end.new"
+    mv "$DIR/end.new" "$DIR/end"
+    eventually 5 is_reaped "$command"
+    kill -KILL "$pid"
+    finish tree
+    assert_status 137
+    finish output
+    assert_vforker_lives_on
+}
+is_reaped() { [[ -z $(state "$1") ]]; }
+
 # ---- a pause at a terminal ----
 
 # pty_job: starts a shell at a terminal, and in it rlock with a clock as its command.

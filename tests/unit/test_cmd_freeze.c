@@ -316,6 +316,7 @@ static void test_vfork(void)
     }
     ok(atomic_load(&shm->n_started) >= 2 && all_have_moved(0x1),
        "after freeze_release() the child exits and its parent runs");
+    ok(!freeze_has_thread(), "the parent is not traced any more");
     ok(freeze_all(), "the parent can be frozen again");
     end_all();
     close(go[0]);
@@ -416,18 +417,39 @@ static void test_tracer_dies(void)
     end_all();
 }
 
-static void test_freeze_end(void)
+/* Waits as the guard does at its end, until this process traces no thread. */
+static bool let_all_go(void)
+{
+    int i;
+
+    freeze_release(&tree, RLOCK_NEVER);
+    for (i = 0; i < PATIENCE_MS && freeze_has_thread(); i++) {
+        release_late_stops();
+        poll(NULL, 0, 1);
+    }
+    return !freeze_has_thread();
+}
+
+static void test_has_thread(void)
 {
     int refused;
+    pid_t pid = fork();
+    int i;
 
-    if (fork() == 0)
+    if (pid == 0)
         run_threads(0, 2);
     await_started(2);
+    ok(!freeze_has_thread(), "a child that was not told to stop is not traced");
     freeze_tree(&tree, &refused);
-    freeze_end(&tree);
-    ok(all_have_moved(0x3), "freeze_end() lets all threads run, also those that had yet to stop");
-    ok(waitpid(-1, NULL, WNOHANG | __WALL) == 0,
-       "after freeze_end() waitpid(2) reports no stop any more");
+    ok(freeze_has_thread(), "freeze_tree() has told threads to stop: they are traced");
+    ok(let_all_go(), "each of them is let go, also those that had yet to stop");
+    ok(all_have_moved(0x3), "all threads run again");
+    ok(waitpid(-1, NULL, WNOHANG | __WALL) == 0, "waitpid(2) reports no stop any more");
+    ok(freeze_all() && freeze_has_thread(), "frozen threads are traced");
+    kill(pid, SIGKILL);
+    for (i = 0; i < PATIENCE_MS && freeze_has_thread(); i++)
+        poll(NULL, 0, 1);
+    ok(!freeze_has_thread(), "threads that were killed don't count, though nobody has reaped them");
     end_all();
 }
 
@@ -500,7 +522,7 @@ int main(void)
     test_vfork_inside();
     test_ends_before_stop();
     test_tracer_dies();
-    test_freeze_end();
+    test_has_thread();
     test_no_descriptors();
     return done_testing();
 }

@@ -2,8 +2,9 @@
 /*
  * test_cmd_guard: a real guard and real commands: what the guard tells the program, and when.
  *
- * The commands are shell scripts. Each has the writing end of a pipe as its descriptor 9: it writes
- * a line when it is ready, and all of its processes have ended once the pipe is at its end.
+ * Most commands are shell scripts. Each has the writing end of a pipe as its descriptor 9: it
+ * writes a line when it is ready, and all of its processes have ended once the pipe is at its end.
+ * Where a command has to call vfork(2), it is this program, with the argument VFORK.
  */
 #include "supervise/cgroup.h"
 #include "supervise/guard_client.h"
@@ -14,6 +15,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +23,8 @@
 #define LONG_MS 100000    /* a lease that lasts for longer than the test */
 #define SOON_MS 300
 #define READY_FD 9
-#define INPUT_FD 8 /* from which the command of one test reads */
+#define INPUT_FD 8 /* from which the commands of some tests read */
+#define VFORK "--vfork"
 
 extern char **environ;
 
@@ -305,11 +308,30 @@ static void test_extended_lease(void)
     stop();
 }
 
+/* Where ptrace(2) is missing or forbidden, the guard can't freeze a process. */
+static bool may_trace(const char *test)
+{
+    pid_t pid = fork();
+    bool may;
+
+    if (pid == 0)
+        for (;;)
+            pause();
+    may = ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0;
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, __WALL);
+    if (!may)
+        skip(test, "this process may not trace its child by ptrace(2)");
+    return may;
+}
+
 static void test_pause(void)
 {
     struct guard_news news;
     int64_t since_ms;
 
+    if (!may_trace("a command is paused and resumed"))
+        return;
     make_plan("trap 'exit 5' USR1; " WAIT_FOR_EVER);
     plan.pauses = true;
     start(start_with(in_ms(SOON_MS, LONG_MS)));
@@ -326,6 +348,128 @@ static void test_pause(void)
     is_int(WEXITSTATUS(news.status), 5, "the command was not killed");
     ok(news.frozen_since_ms >= since_ms, "the guard tells until when the command was not frozen");
     stop();
+}
+
+/* ---- the command ends while a process that it leaves behind waits in vfork(2) ---- */
+
+/* The processes of the command, as the last of them writes them to READY_FD. */
+struct family {
+    pid_t command; /* ends by USR1 */
+    pid_t parent;  /* waits in vfork(2), then writes a line to READY_FD */
+    pid_t child;   /* ends when it has read a byte from INPUT_FD */
+};
+
+/* The command itself, in a process of its own: see main(). */
+static int be_family(void)
+{
+    struct family family = {.command = getpid()};
+    sigset_t usr1;
+    int number;
+    char c;
+
+    alarm(100); /* ends this process if the test leaves it behind */
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &usr1, NULL);
+    if (fork() > 0)
+        return sigwait(&usr1, &number) == 0 ? 7 : 1;
+    family.parent = getpid();
+    if (vfork() == 0) {
+        family.child = getpid();
+        (void)!write(READY_FD, &family, sizeof family);
+        _exit(read(INPUT_FD, &c, 1) == 1 ? 0 : 1);
+    }
+    return write(READY_FD, "\n", 1) == 1 ? 0 : 1;
+}
+
+/* Starts the family. Returns the descriptor by which a byte ends the child. */
+static int start_family(struct family *family)
+{
+    static char *family_argv[] = {"/proc/self/exe", VFORK, NULL};
+    struct pollfd ready = {.events = POLLIN};
+    int pair[2];
+
+    if (pipe2(pair, O_CLOEXEC) != 0 || dup2(pair[0], INPUT_FD) < 0)
+        abort();
+    close(pair[0]);
+    make_plan("");
+    plan.spawn.argv = family_argv;
+    plan.pauses = true;
+    start(start_with(in_ms(SOON_MS, LONG_MS)));
+    close(INPUT_FD);
+    ready.fd = ready_fd;
+    ok(poll(&ready, 1, PATIENCE_MS) > 0 && read(ready_fd, family, sizeof *family) == sizeof *family,
+       "the command has started a process that waits in vfork(2)");
+    return pair[1];
+}
+
+static bool is_traced(pid_t pid)
+{
+    int64_t end = rlock_clock_ms() + PATIENCE_MS;
+
+    while (proctree_tracer(pid) != guard.pid && rlock_clock_ms() < end)
+        poll(NULL, 0, 1);
+    return proctree_tracer(pid) == guard.pid;
+}
+
+/*
+ * The guard has told that the command has ended, and the program is about to exit. The guard can't
+ * let the parent go, which waits in vfork(2). If the guard ended, the kernel would kill the parent.
+ */
+static void check_that_the_guard_stays(const struct family *family, int end_child_fd)
+{
+    char path[64];
+    int64_t end = rlock_clock_ms() + PATIENCE_MS;
+    pid_t pid = guard.pid;
+    int status;
+
+    ok(is_traced(family->parent), "the guard still traces the process that waits in vfork(2)");
+    guard_client_reap(&guard);
+    is_int(guard.pid, 0, "the program need not wait for the guard's end");
+    snprintf(path, sizeof path, "/proc/%d/fd/1", (int)pid);
+    while (access(path, F_OK) == 0 && rlock_clock_ms() < end)
+        poll(NULL, 0, 1);
+    ok(access(path, F_OK) != 0, "the guard has closed its stdout, so that a reader sees the end");
+    ok(waitpid(pid, NULL, WNOHANG) == 0, "the guard lives on");
+    (void)!write(end_child_fd, "c", 1);
+    ok(is_ready(), "the process that waited in vfork(2) runs on, and was not killed");
+    ok(ends(), "the guard holds no descriptor of the command");
+    close(end_child_fd);
+    ok(waitpid(pid, &status, 0) == pid && status == 0, "the guard exits, as it holds no thread");
+    stop();
+}
+
+static void test_vfork_after_renewal(void)
+{
+    struct family family;
+    int end_child_fd;
+
+    if (!may_trace("the lease is renewed, and the command ends during a vfork(2)"))
+        return;
+    end_child_fd = start_family(&family);
+    is_int(hear().kind, GUARD_NEWS_PAUSED, "the command is frozen");
+    guard_client_extend(&guard, in_ms(LONG_MS, LONG_MS));
+    is_int(hear().kind, GUARD_NEWS_AGREES, "a renewal lets the command run again");
+    kill(family.command, SIGUSR1);
+    is_int(WEXITSTATUS(hear_done("the command ends").status), 7, "the command has exited");
+    check_that_the_guard_stays(&family, end_child_fd);
+}
+
+/* This process traces the command, so that the guard can't freeze it, and it exits meanwhile. */
+static void test_vfork_while_freezing(void)
+{
+    struct family family;
+    int end_child_fd;
+
+    if (!may_trace("the command ends while the guard freezes, during a vfork(2)"))
+        return;
+    end_child_fd = start_family(&family);
+    ok(ptrace(PTRACE_SEIZE, family.command, NULL, NULL) == 0, "this process traces the command");
+    ok(is_traced(family.parent) && is_traced(family.child), "the guard freezes the others");
+    kill(family.command, SIGUSR1);
+    ok(waitpid(family.command, NULL, __WALL) == family.command, "the command exits");
+    is_int(WEXITSTATUS(hear_done("the command ends").status), 7, "the command has exited");
+    check_that_the_guard_stays(&family, end_child_fd);
 }
 
 /* ---- the end of the tree, and of the program ---- */
@@ -401,9 +545,11 @@ static void test_fate(void)
     stop();
 }
 
-int main(void)
+int main(int argc, char **argv_of_main)
 {
-    alarm(110); /* ends this test if a guard hangs */
+    if (argc > 1 && strcmp(argv_of_main[1], VFORK) == 0)
+        _exit(be_family()); /* without LeakSanitizer, which fails in a traced process */
+    alarm(110);             /* ends this test if a guard hangs */
     sigemptyset(&no_signals);
     if (!environment_make(&environment, environ, "key", (char *[]){NULL}, true))
         return 1;
@@ -415,6 +561,8 @@ int main(void)
     test_lease_end();
     test_extended_lease();
     test_pause();
+    test_vfork_after_renewal();
+    test_vfork_while_freezing();
     test_wait_all();
     test_program_gone();
     test_fate();

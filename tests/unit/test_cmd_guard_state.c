@@ -95,7 +95,6 @@ enum {
     PAUSED = GUARD_ACTION_TELL_PAUSED,
     PASS = GUARD_ACTION_PASS_SIGNAL,
     THAW = GUARD_ACTION_THAW,
-    LET_GO = GUARD_ACTION_LET_GO,
     TERM = GUARD_ACTION_TERM,
     FREEZE = GUARD_ACTION_FREEZE,
     KILL = GUARD_ACTION_KILL
@@ -169,7 +168,7 @@ static const struct row rows[] = {
     ROW(FREEZING, PLAIN, END_SIGNAL, 1010, KILLING_FROZEN, FREEZE | KILL),
     ROW(FREEZING, PLAIN, PROGRAM_GONE, 1010, KILLING_FROZEN, FREEZE | KILL),
     ROW(FREEZING, PLAIN, PROCESS_ENDED, 1010, FREEZING, FREEZE),
-    ROW(FREEZING, PLAIN, COMMAND_EXITED, 1010, DONE, LET_GO),
+    ROW(FREEZING, PLAIN, COMMAND_EXITED, 1010, DONE, 0),
     ROW(FREEZING, WAIT_ALL, COMMAND_EXITED, 1010, FREEZING, FREEZE),
     ROW(FREEZING, PLAIN, COMMAND_KILLED, 1010, KILLING_FROZEN, FREEZE | KILL),
     ROW(FREEZING, PLAIN, TREE_EMPTY, 1010, DONE, 0),
@@ -193,7 +192,7 @@ static const struct row rows[] = {
     ROW(REFREEZING, PLAIN, END_SIGNAL, 3000, KILLING_FROZEN, FREEZE | KILL),
     ROW(REFREEZING, PLAIN, PROGRAM_GONE, 3000, KILLING_FROZEN, FREEZE | KILL),
     ROW(REFREEZING, PLAIN, PROCESS_ENDED, 3000, REFREEZING, FREEZE),
-    ROW(REFREEZING, PLAIN, COMMAND_EXITED, 3000, DONE, LET_GO),
+    ROW(REFREEZING, PLAIN, COMMAND_EXITED, 3000, DONE, 0),
     ROW(REFREEZING, WAIT_ALL, COMMAND_EXITED, 3000, REFREEZING, FREEZE),
     ROW(REFREEZING, PLAIN, COMMAND_KILLED, 3000, KILLING_FROZEN, FREEZE | KILL),
     ROW(REFREEZING, PLAIN, TREE_EMPTY, 3000, DONE, 0),
@@ -691,9 +690,8 @@ static void act(unsigned actions)
         w.told_paused = false;
         thaw_tree();
     }
-    if (actions & GUARD_ACTION_LET_GO)
-        must(w.machine.state == GUARD_STATE_DONE && w.command == COMMAND_EXITED &&
-                 !w.rules.wait_all && !w.is_ending,
+    if (w.machine.state == GUARD_STATE_DONE && w.n_stopped > 0)
+        must(w.command == COMMAND_EXITED && !w.rules.wait_all && !w.is_ending,
              "the guard lets a process run on that it had to end");
     if (actions & GUARD_ACTION_TERM) {
         must(!w.is_ending, "the guard sends TERM twice");
