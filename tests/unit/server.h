@@ -62,6 +62,13 @@ enum asked_for {
 #define HELD "*8\r\n" HELD_BY_FOREIGN ":50\r\n$16\r\n1700000000000000\r\n:2\r\n:1\r\n"
 #define BUSY "*8\r\n" HELD_BY_FOREIGN ":2500\r\n$1\r\n0\r\n:0\r\n:1\r\n"
 #define LOST_TO "*4\r\n" HELD_BY_FOREIGN /* to a renewal: another owner has the lock */
+/* HELD and a done mark, with a value of N bytes; HOLDER is the value of an rlock on web1. */
+#define DONE_BY(N, VALUE) "*4\r\n:3\r\n:1700000000000\r\n:60000\r\n$" N "\r\n" VALUE "\r\n"
+#define HELD_BY(N, VALUE)                                                    \
+    "*8\r\n:0\r\n:1700000000000\r\n:60000\r\n$" N "\r\n" VALUE "\r\n:50\r\n" \
+    "$16\r\n1700000000000000\r\n:2\r\n:1\r\n"
+#define HOLDER "0123456789abcdef0123456789abcdef v1 try=1 ttl=60000 host=web1 pid=7"
+#define OF_SEVERAL "members=1234abcd"
 #define SUPERSEDED "*3\r\n:-3\r\n:1700000000000\r\n$0\r\n\r\n"
 #define WOKEN "*2\r\n$1\r\nw\r\n$1\r\n1\r\n"
 #define NOT_WOKEN "*-1\r\n" /* the reply to a BLPOP whose timeout is over */

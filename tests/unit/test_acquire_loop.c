@@ -4,6 +4,7 @@
 #include "tap.h"
 
 #include <rlock_admin.h>
+#include <sys/timerfd.h>
 
 #define FAR_MS 1000000
 #define BLOCKS AFTER(150, NOT_WOKEN) /* the BLPOP times out after 150 ms */
@@ -19,6 +20,8 @@ struct seen {
     int n_sent;        /* calls of on_sent() */
     int n_unreachable; /* calls of on_unreachable() */
     bool in_doubt;     /* obstacle->in_doubt at the end */
+    int n_troubles;    /* calls of on_blocked() that tell a trouble */
+    char warning[700]; /* the text of the last warning */
 };
 
 static void see(void *context, const struct rlock_obstacle *obstacle)
@@ -30,6 +33,7 @@ static void see(void *context, const struct rlock_obstacle *obstacle)
     if (obstacle == NULL)
         return;
     seen->n_shown++;
+    seen->n_troubles += obstacle->trouble.status != RLOCK_OK;
     seen->n_again += obstacle->seen_ms == seen->seen_ms;
     seen->seen_ms = obstacle->seen_ms;
 }
@@ -48,9 +52,16 @@ static void count_unreachable(void *context)
     seen->n_unreachable++;
 }
 
-/* Calls rlock_acquire() on `server` with a deadline in `ms`, and counts the callbacks in `seen`. */
-static enum rlock_status wait_for(struct server *server, int64_t ms, struct rlock_observer observer,
-                                  struct seen *seen)
+static void note_warning(void *context, const char *text)
+{
+    struct seen *seen = context;
+
+    snprintf(seen->warning, sizeof seen->warning, "%s", text);
+}
+
+/* Calls rlock_acquire() on `server` with this deadline, and counts the callbacks in `seen`. */
+static enum rlock_status wait_until(struct server *server, struct rlock_deadline deadline,
+                                    struct rlock_observer observer, struct seen *seen)
 {
     const char *url = server->url;
     struct rlock_config config = {
@@ -72,13 +83,19 @@ static enum rlock_status wait_for(struct server *server, int64_t ms, struct rloc
 
     if (server_start(server) && rlock_open(&lock, &config, NULL) == RLOCK_OK) {
         rlock_set_hooks(lock, &hooks);
-        st = rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + ms, -1}, &grant,
-                           &obstacle, NULL);
+        st = rlock_acquire(lock, deadline, &grant, &obstacle, NULL);
         seen->in_doubt = obstacle.in_doubt;
     }
     rlock_close(lock);
     server_stop(server);
     return st;
+}
+
+/* The same with a deadline in `ms`. */
+static enum rlock_status wait_for(struct server *server, int64_t ms, struct rlock_observer observer,
+                                  struct seen *seen)
+{
+    return wait_until(server, (struct rlock_deadline){rlock_clock_ms() + ms, -1}, observer, seen);
 }
 
 static void test_nobody_observes(void)
@@ -158,6 +175,52 @@ static void test_unreachable(void)
     is_int(seen.n_unreachable, 1, "on_unreachable is called before the waiter connects again");
 }
 
+static void test_trouble(void)
+{
+    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD, LOADING, LOADING, GRANT),
+                                        [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
+    struct seen seen = {.n_shown = 0};
+    struct rlock_observer observer = {.on_blocked = see, .context = &seen};
+
+    is_int(wait_for(&server, 20000, observer, &seen), RLOCK_OK,
+           "a waiter goes on after a server has loaded its data");
+    ok(seen.n_troubles > 0, "the observer is told of the server's error");
+    ok(seen.n_shown > seen.n_troubles, "the observer is told of the holder, too");
+}
+
+static void test_warning(void)
+{
+    struct server server = {
+        .answers = {[ASKED_ACQUIRE] = ANSWERS(HELD_BY("84", HOLDER " " OF_SEVERAL)),
+                    [ASKED_WAKE] = ANSWERS(BLOCKS),
+                    [ASKED_LEAVE] = ANSWERS(":0\r\n")}};
+    struct seen seen = {.n_shown = 0};
+
+    is_int(wait_for(&server, 300,
+                    (struct rlock_observer){.on_warning = note_warning, .context = &seen}, &seen),
+           RLOCK_TIMEOUT, "a wait for a holder with other servers times out");
+    ok(strstr(seen.warning, "uses several servers (list 1234abcd)") != NULL,
+       "the waiter is warned of a holder with other servers");
+}
+
+/* The stop descriptor becomes readable while the waiter blocks. */
+static void test_stopped(void)
+{
+    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD),
+                                        [ASKED_WAKE] = ANSWERS(SILENT),
+                                        [ASKED_LEAVE] = ANSWERS(":0\r\n")}};
+    struct itimerspec at = {.it_value = {.tv_nsec = 300000000}};
+    struct seen seen = {.n_shown = 0};
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+
+    ok(timer >= 0 && timerfd_settime(timer, 0, &at, NULL) == 0, "a timer is the stop descriptor");
+    is_int(wait_until(&server, (struct rlock_deadline){RLOCK_NEVER, timer},
+                      (struct rlock_observer){.on_blocked = NULL}, &seen),
+           RLOCK_STOPPED, "a waiter ends when its stop descriptor is readable");
+    ok(server_count(&server, ASKED_ACQUIRE) <= 1, "a stopped waiter makes no further attempt");
+    close(timer);
+}
+
 /*
  * The lock is in doubt if rlock doesn't know whether an acquire was executed, and couldn't undo the
  * acquire.
@@ -181,6 +244,7 @@ static const struct {
      20000,
      RLOCK_E_REFUSED,
      false},
+    {"the lock is granted", {GRANT}, {CLOSE}, 20000, RLOCK_OK, false},
     {"the lock is held, and the server closes the connection then",
      {HELD},
      {CLOSE},
@@ -214,6 +278,9 @@ int main(void)
     test_refreshes();
     test_nothing_seen();
     test_unreachable();
+    test_trouble();
+    test_warning();
+    test_stopped();
     test_in_doubt();
     return done_testing();
 }

@@ -524,6 +524,36 @@ static void test_longer_lease(void)
     is_int(exchange.ttl_ms, 30000, "a shorter lease is renewed for the whole TTL");
 }
 
+/* What a lock without scripts can't do, and what no lock can do: the whole text of the error. */
+static void test_refused(void)
+{
+    const char *const keys[] = {"k", "l"};
+    const char *const empty[] = {""};
+    const struct {
+        struct rlock_config config;
+        const char *text;
+    } rows[] = {
+        {{.keys = keys, .n_keys = 1, .without_scripts = true, .history = 1},
+         "a history needs scripts on the server"},
+        {{.keys = keys, .n_keys = 2, .without_scripts = true},
+         "several keys needs scripts on the server"},
+        {{.keys = keys, .n_keys = 1, .mode = RLOCK_SLOTS, .n_slots = 0},
+         "slots: 1 to 1000 are possible"},
+        {{.keys = keys, .n_keys = 1, .mode = RLOCK_SLOTS, .n_slots = 1001},
+         "slots: 1 to 1000 are possible"},
+        {{.keys = empty, .n_keys = 1}, "a key has 1 to 65536 bytes"},
+    };
+    struct owner other;
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        is_int(owner_open(&other, &rows[i].config, &fault), RLOCK_E_USAGE,
+               "a configuration that no lock can have is refused");
+        is_str(fault.text, rows[i].text, "the error says what is wrong, and no system's error");
+        owner_close(&other);
+    }
+}
+
 int main(void)
 {
     reader = resp_reader_new();
@@ -540,6 +570,7 @@ int main(void)
     test_supported();
     test_fences();
     test_errors();
+    test_refused();
     test_longer_lease();
     exchange_end(&exchange);
     is_int(exchange.task, EXCHANGE_NONE, "exchange_end() ends the exchange");

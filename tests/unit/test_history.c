@@ -330,6 +330,8 @@ static void see_key(void *context, const char *key)
     strcat(strcat(seen->hosts, key), " ");
 }
 
+static char list_asked[300]; /* the words of the first request of list_keys() */
+
 /* Lists the locks of a server that gives these answers. */
 static enum rlock_status list_keys(const char *const *answers, const char *pattern,
                                    struct seen *seen)
@@ -347,6 +349,7 @@ static enum rlock_status list_keys(const char *const *answers, const char *patte
     struct rlock *lock = NULL;
 
     *seen = (struct seen){.n = 0};
+    list_asked[0] = '\0';
     if (!ok(server_start(&server), "a server is started"))
         return st;
     if (rlock_open(&lock, &config, &err) == RLOCK_OK)
@@ -354,6 +357,8 @@ static enum rlock_status list_keys(const char *const *answers, const char *patte
             lock, pattern, (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &visitor, &err);
     rlock_close(lock);
     server_stop(&server);
+    if (atomic_load(&server.n_log) > 0)
+        snprintf(list_asked, sizeof list_asked, "%s", server.log[0].text);
     return st;
 }
 
@@ -379,6 +384,8 @@ static void test_keys(void)
 
     is_int(list_keys(ANSWERS(page_one, page_two), NULL, &seen), RLOCK_OK, "two pages are read");
     is_str(seen.hosts, "job web ", "the locks of all histories are shown, and no other keys");
+    ok(strlen(list_asked) > 49, "the first request is EVALSHA with a digest");
+    is_str(list_asked + 49, "0 0 400 ", "one call examines 400 keys");
     is_int(list_keys(ANSWERS(page_one, page_two), "w*", &seen), RLOCK_OK,
            "a list with a pattern is read");
     is_str(seen.hosts, "web ", "only locks whose keys match are shown");

@@ -267,9 +267,20 @@ static const struct {
     {7200000, false, 7190000, 10000, 10000, -1},  /* the lease has lasted since the grant */
     {7200000, true, 9000, 25000, 7191000, 5000},  /* a process renews a shorter lease */
     {7200000, true, 9000, -1, 0, -1},             /* a waiter has no lease */
+    {7200000, false, 9000, 0, 7191000, -1},       /* the lease ends in this ms */
     {7200000, false, 1000, 9000000, 9000000, -1}, /* `rlock renew` has extended the lease */
     {0, false, 9000, 25000, 0, 5000},             /* a program's hold has no length */
 };
+
+static void test_word_room(void)
+{
+    char word[5];
+
+    holder_info_word("x host=abcd pid=7", "host", word, sizeof word);
+    is_str(word, "abcd", "a word that just fits is copied whole");
+    holder_info_word("x host=abcde pid=7", "host", word, sizeof word);
+    is_str(word, "abcd", "a longer word is cut");
+}
 
 static void test_holds(void)
 {
@@ -315,6 +326,7 @@ int main(void)
     test_hostile();
     test_seen();
     test_times();
+    test_word_room();
     test_holds();
     return done_testing();
 }

@@ -175,13 +175,6 @@ static void test_answers(void)
     }
 }
 
-#define DONE_BY(bytes, value) "*4\r\n:3\r\n:1700000000000\r\n:60000\r\n$" bytes "\r\n" value "\r\n"
-#define HELD_BY(bytes, value)                                                    \
-    "*8\r\n:0\r\n:1700000000000\r\n:60000\r\n$" bytes "\r\n" value "\r\n:50\r\n" \
-    "$16\r\n1700000000000000\r\n:2\r\n:1\r\n"
-#define HOLDER "0123456789abcdef0123456789abcdef v1 try=1 ttl=60000 host=web1 pid=7"
-#define OF_SEVERAL "members=1234abcd"
-
 /* An answer to the acquire of a single server, and a part of the warning; NULL: no warning. */
 static const struct {
     const char *answer;
@@ -421,6 +414,15 @@ static const struct {
     {{GRANT, HELD, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 1, 0},
     {{HELD, HELD, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 0, 0},
     {{HELD, HELD, CLOSE}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 0, 0},
+    /* each member has another holder: none of them has a majority, and all must try again */
+    {{HELD_BY("1", "a"), HELD_BY("1", "b"), HELD_BY("1", "c")},
+     {NULL},
+     {NULL},
+     RLOCK_PENDING,
+     "",
+     0,
+     0,
+     0},
     {{GRANT_PARENT, GRANT, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 2, 0},
     {{GRANT, GRANT, GRANT_PARENT},
      {CONFIRMED, CONFIRMED, GONE},

@@ -162,16 +162,34 @@ static const char *const malformed_waits[] = {
     "*8\r\n:0\r\n$1\r\n5\r\n:900\r\n$1\r\nx\r\n:200\r\n$1\r\n9\r\n:1\r\n:1\r\n",
 };
 
-/* Parses the RESP in `text`. Returns NULL if it is malformed. The caller frees `*resp`. */
-static const struct resp_value *parse(struct resp_reader **resp, const char *text)
+/* Parses these bytes of RESP. Returns NULL if they are malformed. The caller frees `*resp`. */
+static const struct resp_value *parse_bytes(struct resp_reader **resp, const char *text, size_t n)
 {
     const struct resp_value *reply = NULL;
 
     *resp = resp_reader_new();
-    if (*resp == NULL || resp_reader_feed(*resp, text, strlen(text), NULL) != RLOCK_OK ||
+    if (*resp == NULL || resp_reader_feed(*resp, text, n, NULL) != RLOCK_OK ||
         resp_reader_next(*resp, &reply, NULL) != RLOCK_OK)
         return NULL;
     return reply;
+}
+
+/* The same for a text without a NUL. */
+static const struct resp_value *parse(struct resp_reader **resp, const char *text)
+{
+    return parse_bytes(resp, text, strlen(text));
+}
+
+static void test_nul_in_fence(void)
+{
+    static const char bytes[] = "*3\r\n:1\r\n:5\r\n$4\r\n42\0x\r\n";
+    struct resp_reader *resp;
+    struct reply answer;
+    const struct resp_value *reply = parse_bytes(&resp, bytes, sizeof bytes - 1);
+
+    ok(reply != NULL && reply_parse_acquire(reply, &answer, NULL) == RLOCK_E_PROTOCOL,
+       "a fence with a NUL is malformed");
+    resp_reader_free(resp);
 }
 
 static void test_answers(void)
@@ -382,6 +400,7 @@ static void test_times(void)
 int main(void)
 {
     test_times();
+    test_nul_in_fence();
     test_answers();
     test_grants();
     test_many_locks();

@@ -4,11 +4,14 @@
 #include "server/sentinel.h"
 #include "tap.h"
 
+#include <errno.h>
+
 #define SENTINELS 3
 #define SHORT_MS 300
 #define LONG_MS 60000
 
 #define ADDRESS(port) "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n" port "\r\n"
+#define NOAUTH "-NOAUTH Authentication required.\r\n"
 #define OLD ADDRESS("7001")
 #define NEW ADDRESS("7002")
 #define UNKNOWN "*-1\r\n" /* the Sentinel doesn't know the service */
@@ -59,6 +62,10 @@ static const struct {
      .answers = {"+OK\r\n", "+OK\r\n", "+OK\r\n"},
      .st = RLOCK_E_UNREACHABLE,
      .found = "not the answer of a Sentinel"},
+    {.name = "all Sentinels want a password",
+     .answers = {NOAUTH, NOAUTH, NOAUTH},
+     .st = RLOCK_E_REFUSED,
+     .found = "NOAUTH"},
     {.name = "one Sentinel names another server than the one to avoid",
      .answers = {OLD, OLD, NEW},
      .st = RLOCK_OK,
@@ -124,11 +131,15 @@ static void test_row(size_t row)
         sentinel.wait_until_ms = rows[row].patience == OVER ? 0 : RLOCK_NEVER;
     st = locate(&sentinel, &to, &err);
     is_int(st, rows[row].st, rows[row].name);
-    if (st == RLOCK_OK)
+    if (st == RLOCK_OK) {
         is_str(to.port, rows[row].found, "the server at this port is found");
-    else
+    } else {
+        ok((err.reason == RLOCK_REASON_SENTINEL_LOGIN) == (strstr(err.text, "NOAUTH") != NULL),
+           "the reason says whether a Sentinel refused the login");
+        ok(strstr(err.text, strerror(EPERM)) == NULL, "the Sentinel's answer is no system's error");
         okf(strstr(err.text, rows[row].found) != NULL && err.status == st,
             "the error has the text and the status of the fault: %s", err.text);
+    }
     ok(!sentinel.is_asking, "no request is pending afterwards");
     sentinel_fini(&sentinel);
     url_fini(&to);
