@@ -6,6 +6,7 @@
  * The test itself plays the server, see peer.h. Servers in these tests are named by `fd`, the
  * server's end of the connection.
  */
+#include "lock/scripts.h"
 #include "peer.h"
 #include "quorum/member.h"
 #include "tap.h"
@@ -699,6 +700,101 @@ static void test_absurd_clock(void)
     finish(&member, fd);
 }
 
+/* An error as the reply to the first of several commands ends the request. */
+static void test_first_of_several(void)
+{
+    struct request two;
+    struct member member;
+    int fd = open_and_ask(&member, peer_address, NULL);
+
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    request_begin(&two, "ONE");
+    request_add_command(&two, "TWO");
+    member_ask(&member, &two, NULL,
+               (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
+                                      .reply_ms = REPLY_MS});
+    step_until_sent(&member);
+    peer_say(fd, "-LOADING Redis is loading\r\n:1\r\n");
+    step(&member, PATIENCE_MS);
+    is_int(member.state, RLOCK_E_SERVER, "an error in the first of two replies is the fault");
+    finish(&member, fd);
+}
+
+/* An error that may be a bug in a script names the file of the script, and the line. */
+static void test_script_place(void)
+{
+    struct request request;
+    struct member member;
+    char said[300];
+    int fd = open_and_ask(&member, peer_address, NULL);
+
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    script_request(&request, SCRIPT_LIST, 0);
+    snprintf(said, sizeof said, "-ERR boom script: %.40s, on @user_script:1.\r\n", request.word[1]);
+    member_ask(&member, &request, NULL,
+               (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
+                                      .reply_ms = REPLY_MS});
+    step_until_sent(&member);
+    peer_say(fd, said);
+    step(&member, PATIENCE_MS);
+    okf(member.state >= RLOCK_E_USAGE && strstr(member.err.text, "lib/lua/list.lua:1") != NULL,
+        "an error of a script names the script's line: %s", member.err.text);
+    finish(&member, fd);
+}
+
+/*
+ * An acquire without scripts is sent as SET with three more commands. If the server answers MOVED,
+ * the member follows it. If it doesn't answer, the member sends the undo behind the request.
+ */
+static void test_acquire_without_scripts(void)
+{
+    const char *key = "k";
+    struct rlock_config config = {
+        .keys = &key, .n_keys = 1, .timing = {.ttl_ms = 30000}, .without_scripts = true};
+    struct member member;
+    struct owner owner;
+    char heard[2000];
+    char said[300];
+    ssize_t n;
+    int moved;
+    int fd = open_and_ask(&member, peer_address, NULL);
+
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    if (!is_int(owner_open(&owner, &config, NULL), RLOCK_OK, "an owner without scripts is opened"))
+        return;
+    owner_begin_attempt(&owner);
+    (void)!read(fd, heard, sizeof heard);
+    member_ask_exchange(
+        &member, EXCHANGE_ACQUIRE, &owner,
+        (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
+                               .reply_ms = PATIENCE_MS});
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nTIME\r\n"), "the acquire asks for the server's time");
+    peer_say(fd, "*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n");
+    step_until_readable(&member, fd);
+    (void)!read(fd, heard, sizeof heard);
+    snprintf(said, sizeof said,
+             "-MOVED 1 %.40s\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n-MOVED 1 %.40s\r\n:-2\r\n",
+             peer_address + strlen("redis://"), peer_address + strlen("redis://"));
+    peer_say(fd, said);
+    moved = accept_from(&member);
+    step_until_readable(&member, moved);
+    n = read(moved, heard, sizeof heard - 1);
+    heard[n > 0 ? n : 0] = '\0';
+    ok(strstr(heard, "$3\r\nSET\r\n") != NULL, "after MOVED the member sends SET to the target");
+    member_abandon(&member, NULL);
+    n = read(moved, heard, sizeof heard - 1);
+    heard[n > 0 ? n : 0] = '\0';
+    ok(strstr(heard, "$7\r\nDELIFEQ\r\n") != NULL && strstr(heard, "$5\r\nDELEX\r\n") != NULL,
+       "behind an acquire without an answer the member sends its undo");
+    ok(peer_hears_the_end(moved), "then the member closes the connection");
+    close(moved);
+    owner_close(&owner);
+    finish(&member, fd);
+}
+
 /*
  * The server closes the connection after WATCH, before the member has sent MULTI and EXEC. The
  * member must not send these on a new connection, which has no WATCH: there EXEC would delete the
@@ -770,6 +866,9 @@ int main(void)
     test_try_again();
     test_absurd_clock();
     test_watch_lost();
+    test_first_of_several();
+    test_script_place();
+    test_acquire_without_scripts();
     peer_close();
     return done_testing();
 }
