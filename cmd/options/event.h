@@ -7,8 +7,8 @@
 
 /*
  * Each enum exit_reason, which says why rlock ends, is an event with the same number and name. This
- * list has a constant only for the reasons whose events the code names; event_of_reason() makes the
- * events of the others.
+ * list repeats only the reasons that other files name as events; event_of_reason() converts the
+ * others.
  */
 enum event {
     EVENT_GRANTED = REASON_GRANTED,

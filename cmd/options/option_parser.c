@@ -400,7 +400,7 @@ struct given {
 /* The position of the parser on the command line. */
 struct place {
     char **argv;
-    /* the letters of the word *argv that are not read yet; NULL: no part of the word is read */
+    /* what is left of the word *argv: "v" when the "n" of -nv is read; NULL: the whole word is */
     char *letters;
 };
 

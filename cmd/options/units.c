@@ -38,7 +38,7 @@ struct part {
     int64_t ms;
     int64_t unit_ms;
     bool is_whole; /* the number has no decimal point */
-    bool has_unit; /* the text names the unit; false: the default unit is meant */
+    bool has_unit; /* the text names the unit; false: the number is one of seconds */
 };
 
 /* Read one part, rounded up to a whole ms. Returns the end of the part; NULL: no number. */

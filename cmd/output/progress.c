@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define DRAW_EVERY_MS 1000
-#define LOOK_EVERY_MS 2000 /* PROGRESS_MESSAGES: a message is written up to 2 s late */
+#define LOOK_EVERY_MS 2000 /* PROGRESS_MESSAGES: so rlock writes a message up to 2 s late */
 #define COLUMNS_UNKNOWN 80
 #define PATIENCE_BYTES (UNITS_TEXT_BYTES + 16)
 #define TROUBLE_MS 1000 /* a shorter failure of the server, such as a restart, isn't reported */

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #define TRIM_BYTES (256 * 1024) /* no call of rlock goes deeper than this */
-#define OWN_BYTES 1024          /* more than the frames of stack_trim() and madvise(2) */
+#define OWN_BYTES 1024          /* stays: more than the frames of stack_trim() and madvise(2) */
 #define TOUCH_BYTES 28672       /* rlock needs less than this until the command starts */
 #define PAGE_BYTES 4096         /* with larger pages madvise(2) fails, and the memory stays */
 

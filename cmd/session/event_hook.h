@@ -44,8 +44,8 @@ void event_hook_tell(void *hook, const struct message *message);
 bool event_hook_failure(struct event_hook *hook, char *why, size_t room);
 
 /*
- * event_hook_stop: close the socket. The process runs the command for the events that it was told,
- * and then exits; nobody waits for it.
+ * event_hook_stop: close the socket to the hook process. That process runs the command for the
+ * events that it was told, and then exits; nobody waits for it.
  */
 void event_hook_stop(struct event_hook *hook);
 

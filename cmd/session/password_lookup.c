@@ -214,6 +214,7 @@ static void run_command(struct helper *h, int64_t deadline_ms)
 
 /* ---- the helper process ---- */
 
+/* Give up the standard error of rlock's caller, who may wait until no process has it open. */
 static void detach(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);

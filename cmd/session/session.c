@@ -377,7 +377,8 @@ static enum rlock_status open_private_server(struct session *session, struct rlo
 
 /*
  * The TTL to acquire the lock with. A person's hold begins with a short lease, and gets its whole
- * length when its token is stored: if rlock is killed in between, nobody could release the lock.
+ * length when rlock has stored its token. If rlock is killed before that, nobody can release the
+ * lock, and it soon becomes free.
  */
 static int64_t first_ttl_ms(const struct session *session)
 {

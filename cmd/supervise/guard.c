@@ -515,7 +515,7 @@ static void start(struct guard *guard, struct guard_request *request)
         tell(guard, news);
         _exit(0);
     }
-    proctree_set_root(guard->tree, getpid()); /* spawn() is first: the command starts sooner */
+    proctree_set_root(guard->tree, getpid()); /* after spawn(), so that the command starts sooner */
     fds_keep((int[]){guard->fd, plan->keep_fd, plan->hook_fd, guard->children, guard->timer,
                      guard->tree->children, plan->cgroup->parent_fd, plan->cgroup->kill_fd},
              8);

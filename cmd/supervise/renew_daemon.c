@@ -297,7 +297,7 @@ static void take_events(struct renewing *r)
     }
 }
 
-/* A hold is over: the daemon will release the lock. */
+/* Report that a hold is over, and let the daemon release the lock. */
 static void end_hold(struct renewing *r, const char *why)
 {
     r->lease = LEASE_NOT_NEEDED;

@@ -18,7 +18,10 @@
  */
 #include "supervise/supervise_state.h"
 
-/* The renewer has to run when half of the time from the grant to the first renewal is over. */
+/*
+ * When half of the time from the grant to the first renewal is over, the renewer must run: this
+ * process then starts it, also if it failed to before, and reports a second failure.
+ */
 #define RENEWER_PART 2
 /*
  * How long after the grant the renewer starts. A command that ends earlier needs no thread. A

@@ -9,7 +9,7 @@ static enum exit_reason not_yours(const struct session *session, const char *why
     return report_fault(&session->report, REASON_NOT_YOURS, why, 0);
 }
 
-/* The server has said that the token doesn't hold all of the keys. */
+/* Report what the server has said: that the token doesn't hold all of the keys. */
 static enum exit_reason say_not_held(const struct session *session, enum rlock_status st)
 {
     char over[HOLD_OVER_BYTES];

@@ -41,7 +41,7 @@ static enum exit_reason store_until(struct session *session, int64_t ttl_ms)
                               "the hold was renewed, but its new end could not be stored", failed);
 }
 
-/* The token doesn't hold all of the keys; `why` is the reason that the server has given. */
+/* Report that the token doesn't hold all of the keys; `why` is the reason the server has given. */
 static enum exit_reason say_not_held(const struct session *session, const char *why)
 {
     char over[HOLD_OVER_BYTES];

@@ -396,7 +396,7 @@ from_each_by_tls() {
     done
 }
 
-@test "by TLS, a node that a redirect names by its address is verified by its name" {
+@test "TLS: rlock checks a node's name in the certificate, though a redirect has its address" {
     need openssl
     "$RLOCK" --version | grep -q 'TLS yes' || skip_or_fail 'an rlock with TLS'
     export TLS=$DIR/tls

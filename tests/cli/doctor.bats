@@ -184,7 +184,7 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     found 78 good rights 'all that rlock needs' # 78, as persistence is unsafe
 }
 
-@test "doctor: it names missing rights to the lock's keys, to WAIT for --replicas, to scripts" {
+@test "doctor: it names the rights that a user lacks: to keys, to scripts, to WAIT for --replicas" {
     local at=SECRET@127.0.0.1:$REDIS_PORT
     redis_user some
     RLOCK_URL=redis://some:$at doctor -k other:a

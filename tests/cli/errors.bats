@@ -167,7 +167,7 @@ check the host and the port of the URL (-u); the server says: HTTP/1.1 400 Bad R
     assert_match "$stderr" "no answer in time$STAYS$"
 }
 
-@test "one server given twice: 78, the lock is free, and rlock doesn't say that it may stay taken" {
+@test "two URLs of one server: status 78, and the lock is free; rlock doesn't say it may be taken" {
     redis_start
     run -78 --separate-stderr rlock -u "redis://127.0.0.1:$REDIS_PORT" \
         -u "redis://localhost:$REDIS_PORT" -u redis://127.0.0.1:1 -k "$KEY" -n -- true
@@ -187,7 +187,7 @@ check the host and the port of the URL (-u); the server says: HTTP/1.1 400 Bad R
     done
 }
 
-@test "off a terminal only -v says at once why rlock can't reach the server, how long it tries" {
+@test "without a terminal rlock says only with -v at once why it can't reach the server" {
     start job "$RLOCK" -u redis://127.0.0.1:1 -k "$KEY" -v --connect-timeout 60 -- true
     eventually 5 file_has "$DIR/job.err" \
         ': server-unreachable: 127.0.0.1:1: connect: Connection refused; trying for 1m'

@@ -289,7 +289,7 @@ sh is being ended: TERM at $WHEN, KILL at [0-9:]{8} unless it ends before$"
         "('lost', 'rlock-killed', 'sh', True, $(<"$DIR/pids/job"))"
 }
 
-@test "-q keeps the message of a lost lock, and leaves out when the command had ended" {
+@test "-q keeps the message of a lost lock, but not the message of the command's end" {
     hold job -q -k "$KEY" -t 1
     redis_cli set "$KEY" other XX PX 20000
     finish job

@@ -74,7 +74,7 @@ helps() {
     done
 }
 
-@test "help: all options stand under the heading of their group; an exit status has one row" {
+@test "help: all options stand under the heading of their group; each exit status has one row" {
     output=$(COLUMNS=1000 rlock help --all)
     assert_eq "$(grep -E '^[a-z ]+:$' <<<"$output")" "$(printf '%s:\n' examples 'daily options' \
         'waiting options' 'safety options' 'server options' 'output options' verbs 'exit status')"

@@ -44,7 +44,7 @@ entry() { entries | sed -n "$1p"; }
     assert_between "$(ttl_ms "$HISTORY")" 2591990000 2592000000 'PTTL of the history'
 }
 
-@test "history: a shared lock, slots, two keys, --once and --protocol timestamp note two entries" {
+@test "history: a hold of any kind, also of two keys or with --once, has two entries" {
     local options
     for options in -s '--slots 2' "-k {$KEY}:b" '--once 0.01' '--protocol timestamp' '-t 1.5'; do
         redis_cli del "$HISTORY" "{$KEY}:rlock:{}:history" "$KEY" >/dev/null
@@ -159,7 +159,7 @@ waited_ms() {
     redis_cli acl deluser poor >/dev/null
 }
 
-@test "history: a key of another type stays as it is, and so do its expiry and the lock" {
+@test "history: if its key has another type, rlock leaves the key as it is, and releases the lock" {
     redis_cli set "$HISTORY" theirs PX 100000 >/dev/null
     run -4 --separate-stderr rlock -k "$KEY" --history 10 -- sh -c 'exit 4'
     assert_eq "$stderr" ''

@@ -405,7 +405,7 @@ time_of() { date -d "$(sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" <<<"$output")" 
     assert_line "not-yours: your hold, which was to last until $WHEN, has ended before"
 }
 
-@test "hold --renew: a hold that is broken is told in the log, and its file is removed" {
+@test "hold --renew: the log says that a hold was broken, and the file of the hold is removed" {
     renewed ann
     break_it
     eventually 10 alone

@@ -174,7 +174,7 @@ has() { grep -qE "$1" <<<"$output" || fail "no line matches $1" "$output"; }
 # sample NAME KEY: prints the value of the metric rlock_lock_NAME for the lock; "": it has none.
 sample() { sed -n "s/^rlock_lock_$1{key=\"$2\"} //p" <<<"$output"; }
 
-@test "list: the metrics tell when and how each lock with a history ended last, also a free one" {
+@test "list: the metrics tell from the histories when and how each lock's last hold ended" {
     local begin key n
     begin=$(date +%s)
     for key in job:a job:a 'job:{b}:1' 'job:}c'; do

@@ -176,7 +176,7 @@ kill_server() {
     kill -KILL "$server" && eventually 5 dead "$server"
 }
 
-@test "when the private server is killed, rlock ends the command before others get locks" {
+@test "when the private server is killed, rlock ends the command before other rlocks get locks" {
     local loop
     for loop in 1 2 3; do
         rm -f "$DIR"/*.runs
@@ -213,7 +213,7 @@ kill_server() {
     assert_status 76
 }
 
-@test "--on-lost ignore: others wait for the command's end, also if the private server is killed" {
+@test "--on-lost ignore: others wait for the command's end even if the private server is killed" {
     stubborn one --on-lost ignore
     kill_server
     not_granted
@@ -279,7 +279,7 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
 
 # ---- a cleaner removes files of the private server ----
 
-@test "when its lock files are removed, the private server runs on until its users have ended" {
+@test "when the private server's lock files are removed, it runs until its users have ended" {
     local server
     hold one
     eventually 5 runs one

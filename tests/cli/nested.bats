@@ -90,12 +90,12 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
         "$(env_of other RLOCK_TOKEN)0" '*' "$(printf '%5000s' '' | tr ' ' a)" ' '; do
         RLOCK_TOKEN=$forged RLOCK_PARENT_TOKENS=$forged run -75 rlock -q -n -k "$KEY" -- true
     done
-    # rlock doesn't take the token of a waiter for the token of a parent: a waiter holds no lock.
+    # rlock doesn't accept a waiter's token as the token of a parent: a waiter holds no lock.
     start waiter "$RLOCK" -k "$KEY" -- true
     eventually 5 in_line 1
     forged=$(redis_cli zrange "{$KEY}:rlock:queue" 0 -1)
     RLOCK_TOKEN=$forged run -75 rlock -q -n -k "$KEY" -- true
-    # rlock takes the holder's token for the token of a parent.
+    # rlock accepts the holder's token as the token of a parent.
     RLOCK_TOKEN=$(env_of other RLOCK_TOKEN) run -0 rlock -q -n -k "$KEY" -- true
     exists "$KEY"
     let_go other

@@ -70,7 +70,7 @@ watches() { file_has "$DIR/monitor" '"WATCH" "'"$KEY"'"'; }
     assert_eq "$output" two
 }
 
-@test "fences grow from grant to grant, with and without scripts, also after the fence is lost" {
+@test "fences grow from grant to grant, with and without scripts, also after their key is deleted" {
     local last=0 turn
     # shellcheck disable=SC2016
     for turn in no yes no no lost no yes lost yes no; do
@@ -165,7 +165,7 @@ watches() { file_has "$DIR/monitor" '"WATCH" "'"$KEY"'"'; }
 
 no_renewer() { ! pgrep -f "acquire -k $KEY " >/dev/null; }
 
-@test "--bind-pid: after a release by another process the renewing process ends, but not PID" {
+@test "--bind-pid: when another process releases, the renewing process ends, but not process PID" {
     local RLOCK_TOKEN
     start work sleep 60
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t "$(lease 2)" --bind-pid "$pid" --log "$DIR/log")
@@ -265,7 +265,7 @@ no_renewer() { ! pgrep -f "acquire -k $KEY " >/dev/null; }
 
 # 8 loops run rlock 25 times each, two of the loops with scripts. The command notes an overlap if
 # another loop's command runs at the same time.
-@test "8 at once, 200 turns, with and without scripts: no two commands run at the same time" {
+@test "8 loops with 200 commands, with and without scripts: no two commands run at the same time" {
     local each turns=25 pids=()
     ! is_sanitized || turns=5
     echo 0 >"$DIR/count"
@@ -609,7 +609,7 @@ make_locks() {
     done
 }
 
-@test "break: a free lock stays as it is; a done mark, a --min-hold, a foreign value are removed" {
+@test "break: a free lock stays as it is; a done mark, --min-hold and foreign values are removed" {
     local kind
     redis_rule noscripts noscripts
     make_locks
@@ -671,7 +671,7 @@ break_meanwhile() {
     gone "$KEY"
 }
 
-@test "a user who may not call WATCH, MULTI or EXEC: release and renew write nothing, 77" {
+@test "a user who may not call WATCH, MULTI or EXEC: release and renew end with 77, write nothing" {
     local RLOCK_TOKEN command
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100)
     export RLOCK_TOKEN

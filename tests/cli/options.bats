@@ -493,7 +493,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
 
 # One shell runs rlock once for each place of a configuration file. Each file has another TTL, so
 # the TTL that rlock passes to its command tells which file rlock has read.
-@test "the configuration file is RLOCK_CONFIG's, else the user's, else the system's; one is read" {
+@test "rlock reads one configuration file: RLOCK_CONFIG's, else the user's, else the system's" {
     unshare -rm mount -t tmpfs none /etc 2>/dev/null || skip 'no mount namespaces here'
     run -0 --separate-stderr unshare -rm bash -c '
         mount -t tmpfs none /etc

@@ -36,7 +36,7 @@ workflow_commands() {
         done
 }
 
-@test "workflows: each command is a make target, or one of a few that can't be" {
+@test "workflows: each command is a call of make, except a few that can be no make target" {
     local command n=0
     while read -r command; do
         n=$((n + 1))

@@ -100,7 +100,7 @@ requests() { # requests: prints how many requests of waiters the server has exec
     assert_order {1..5}
 }
 
-@test "-n never overtakes a live waiter, --queue none does; neither joins the queue" {
+@test "-n never overtakes a live waiter, but --queue none does; neither of them joins the queue" {
     redis_cli set "$KEY" foreign >/dev/null
     queue_up 1
     # the server's scripts take a stopped waiter for alive until its heartbeat is 20 s old
@@ -139,7 +139,7 @@ requests() { # requests: prints how many requests of waiters the server has exec
 }
 line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
 
-@test "--queue newest: a newer waiter ends older ones with 75 or -E's status, but no fifo waiters" {
+@test "--queue newest: a newer waiter ends the older with 75 or -E's status, but no fifo waiters" {
     hold holder -k "$KEY"
     queue_up 1
     waiter 2 --queue newest --report "$DIR/report"

@@ -155,7 +155,7 @@ hold_waiter() {
 }
 in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
-@test "-s, several keys, --once, --min-hold, --queue newest and nesting work as with one server" {
+@test "quorum: -s, two keys, --once, --min-hold, --queue newest, nesting work as with one server" {
     hold a -k "$KEY" -s
     run -0 rlock -k "$KEY" -s -n -- true
     run -75 rlock -k "$KEY" -n -- true
@@ -182,7 +182,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_status 0
 }
 
-@test "acquire, renew and release work by the token; after the release it is refused with 76" {
+@test "acquire, renew and release work by the token, which is refused with 76 after the release" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 2)
     export RLOCK_TOKEN
     run -0 rlock renew -k "$KEY" -t 3

@@ -119,7 +119,7 @@ kubernetes_start() {
         "${command[@]}" "${arguments[@]}"
 }
 
-@test "Kubernetes: the pod's label is its node, TERM reaches the command, a taken lock gives 0" {
+@test "Kubernetes: the node is the holder's label, TERM reaches the command, a taken lock gives 0" {
     counts_signals backup TERM
     here 'Kubernetes CronJob' "$SERVER" "$COMMANDS"
     kubernetes_start pod
@@ -236,7 +236,7 @@ gitlab_shell() {
     bare_env PATH="$DIR/bin:$BASE" RLOCK_URL="$1" CI=true bash --noprofile --norc <gitlab
 }
 
-@test "GitLab: a cancelled job cleans up and releases the lock; 75 may fail, 69 is tried again" {
+@test "GitLab: a cancelled job releases the lock; 75 is an allowed failure, 69 is tried again" {
     counts_signals deploy.sh TERM
     here 'GitLab CI' "$SERVER"
     gitlab_start job

@@ -6,7 +6,7 @@ load ../helpers/span
 
 lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
 
-@test "after a renewal the lease lasts for the TTL of the grant again, or for that of renew's -t" {
+@test "after a renewal the lease lasts for the TTL of the grant again, or for the TTL of -t" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100)
     export RLOCK_TOKEN
     redis_cli pexpire "$KEY" 3000
@@ -38,7 +38,7 @@ lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
     lasts 100000
 }
 
-@test "of a shared or slot lock a token renews only its own lease, also beyond the others' end" {
+@test "of a shared or slot lock a token renews only its own lease, also beyond the other leases" {
     local first way
     for way in -s '--slots 2'; do
         # shellcheck disable=SC2086

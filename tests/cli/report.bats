@@ -83,7 +83,7 @@ said() {
     done
 }
 
-@test "help, version and results that can't be written say so, with status 71" {
+@test "if help, version or a result can't be written, rlock says so and exits with 71" {
     local words
     for words in --help --version 'status --help'; do
         # shellcheck disable=SC2086,SC2016

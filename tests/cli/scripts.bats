@@ -71,7 +71,7 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     done
 }
 
-@test "embed: comments, empty lines and indentation are removed; -- with FILE becomes that file" {
+@test "embed: it drops comments, empty lines and indentation; '-- with FILE' becomes FILE's text" {
     mkdir "$DIR/shared"
     printf '%s\n' '-- what it is' '' 'local a = "?"' >"$DIR/shared/in_it.lua"
     script x $'-- head\n-- with shared/in_it.lua\n  -- more\n\n  return a -- and why'

@@ -109,7 +109,7 @@ assert_unseen() {
     RLOCK_PASSWORD='' REDISCLI_AUTH='' refused
 }
 
-@test "a server user is named in the URL; the password may be there or elsewhere" {
+@test "the URL names the server's user; the password may stand there or elsewhere" {
     accepted -u "redis://job:job-$SECRET@$AT"
     REDIS_URL=redis://job@$AT
     given RLOCK_PASSWORD "job-$SECRET" accepted
@@ -121,7 +121,7 @@ assert_unseen() {
     assert_line "^rlock: $KEY: refused: .*, and none was given; .*WRONGPASS"
 }
 
-@test "a server user without a password works" {
+@test "a user of the server who needs no password works" {
     local url
     admin acl setuser open on nopass '~*' '&*' +@all
     for url in "redis://open@$AT" "redis://open:@$AT"; do
@@ -230,7 +230,7 @@ END
 
 # ---- the environment of the command, and a nested rlock ----
 
-@test "variables that may have a password are removed; --pass-credentials keeps them" {
+@test "the command gets no variable that may have a password, except with --pass-credentials" {
     local name url=redis://u:$SECRET@h
     export RLOCK_PASSWORD_OLD=$SECRET
     given RLOCK_PASSWORD "$SECRET" given REDISCLI_AUTH x given REDIS_URL y hold job -k "$KEY" \

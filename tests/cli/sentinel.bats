@@ -322,7 +322,7 @@ as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
     as_admin p3 acl setuser default nopass
 }
 
-@test "rediss+sentinel: asks Sentinels and primary by TLS, and verifies both" {
+@test "rediss+sentinel: rlock asks Sentinels and primary by TLS, and verifies both" {
     local tls primary sentinel
     need openssl
     "$RLOCK" --version | grep -q 'TLS yes' || skip 'rlock was built without TLS'

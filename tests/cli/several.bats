@@ -8,7 +8,7 @@ setup_file() { redis_start; }
 teardown_file() { redis_stop; }
 setup() { kinds_setup; }
 
-@test "8 processes, each with 2 random keys of 5 in any order: no overlap and no deadlock" {
+@test "8 processes, each takes 2 random keys of 5 in any order: no overlap and no deadlock" {
     local each turns=0 overlaps=0 n o turns_each
     turns_each=$(few 200 20)
     loop_file <<'END'

@@ -22,7 +22,7 @@ most_before_a_writer() {
               print most + 0 }'
 }
 
-@test "of 20 readers and 5 writers a writer is alone, readers aren't, and no writer starves" {
+@test "20 readers and 5 writers: a writer holds the lock alone, readers together; none starves" {
     local each turns most before overlaps
     turns=$(few 100 10)
     # shellcheck disable=SC2016

@@ -187,7 +187,7 @@ ticks_on() { (($(tail -n 1 "$DIR/clock") > $(now_ms) - 100)); }
 
 # ---- signals after the command has ended ----
 
-@test "a signal during the release changes neither the status nor that the key is removed" {
+@test "a signal during the release: rlock removes the key and ends with the command's status" {
     local name
     line_start "$REDIS_PORT"
     start one "$RLOCK" -u "redis://127.0.0.1:$LINE_PORT" -k "$KEY" -t 30 -- \

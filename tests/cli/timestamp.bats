@@ -96,7 +96,7 @@ holder() { redis_cli get "$KEY"; }
     done
 }
 
-@test "timestamp: a renewal moves the time; if it finds another owner's, the command is ended" {
+@test "timestamp: rlock's renewals move the time; another owner's time makes it end the command" {
     local first other
     start job "$RLOCK" -t 2 -k "$KEY" --timestamp-unit ms -- sleep 20
     eventually 5 exists "$KEY"

@@ -107,7 +107,7 @@ certificate_refused() {
     refused 78 'not for 127.0.0.1$' -u "rediss://127.0.0.1:$TLS_PORT"
 }
 
-@test "a lock with a long key is granted, and one on a line that passes one byte at a time" {
+@test "rlock acquires a lock with a long key, and one through a line that passes single bytes" {
     local long
     long=$KEY$(printf '%60000s' '' | tr ' ' k)
     run -0 --separate-stderr rlock -k "$long" -u "rediss://$AT" -- true

@@ -3,13 +3,13 @@
 
 load ../helpers/common
 
-@test "version: prints the version on stdout, also with a bad configuration" {
+@test "version: it prints the version on stdout, also with a bad configuration" {
     RLOCK_TTL=bad RLOCK_CONFIG=$DIR/none run -0 --separate-stderr rlock version
     assert_match "$output" '^rlock [0-9]+\.[0-9.]+ \(hiredis '
     assert_eq "$output|$stderr" "$(rlock --version)|"
 }
 
-@test "version: refuses words and other verbs' options, and fails if stdout can't be written" {
+@test "version: it refuses words and other verbs' options, and fails if stdout can't be written" {
     run -64 --separate-stderr rlock version 2
     assert_line 'usage: the verb takes no arguments but options; see rlock help version$'
     run -64 --separate-stderr rlock version --watch

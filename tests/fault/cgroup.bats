@@ -188,7 +188,7 @@ has_started_many() {
 
 # By itself each chain of processes runs for 9 s. Four other programs loop without end, so the guard
 # gets a processor late, and sends its KILL late.
-@test "64 chains of processes, each forks the next: the lock is lost, and no process is left" {
+@test "64 chains in which each process forks the next: the lock is lost, and no process is left" {
     local kind each begin_ms
     for each in {1..4}; do
         start "busy$each" sh -c 'while :; do :; done'

@@ -151,7 +151,7 @@ has_normal_ttl() { (($(ttl_ms "$KEY") <= ttl * 1000)); }
     assert_clean
 }
 
-@test "clock back 1 h while the lock is reserved for a stopped waiter: the next one gets it" {
+@test "clock back 1 h while the lock is reserved for a stopped waiter: the next waiter gets it" {
     local from
     hold holder -k "$KEY" -t "$ttl"
     queue_up 10 -t "$ttl"

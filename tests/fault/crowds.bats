@@ -125,7 +125,7 @@ assert_each_got_one_term() {
 all_run_again() { [[ $("$TOOLS/crowd" states "$DIR/ours") == "$total S" ]]; }
 all_are_frozen() { [[ $("$TOOLS/crowd" states "$DIR/ours") == "$total t" ]]; }
 
-@test "crowds: --on-lost pause: all are frozen in time, resume, and end once another has the lock" {
+@test "crowds: --on-lost pause: rlock freezes all in time, resumes them, ends them at the loss" {
     # To freeze thousands of processes takes about a second. With a TTL of 20 s rlock begins to
     # freeze them 2 s before KILL would be due, and so it does with the default TTL.
     start_crowd -t $((children > 1000 ? 20 : 10)) --on-lost pause

@@ -157,7 +157,7 @@ assert_ran_once() {
     is_free
 }
 
-@test "a reset before the reply to an acquire: rlock asks again, gets its own lock, runs once" {
+@test "a reset before the reply to an acquire: rlock asks again, and runs its command once" {
     local before how
     line_start "$REDIS_PORT"
     for how in -n '-w 20' ''; do
@@ -171,7 +171,7 @@ assert_ran_once() {
     done
 }
 
-@test "a reply to an acquire that never arrives: rlock asks again, gets its own lock, runs once" {
+@test "a reply to an acquire that never arrives: rlock asks again, and runs its command once" {
     local before how
     line_start "$REDIS_PORT"
     for how in -n ''; do
@@ -335,7 +335,7 @@ assert_ran_once() {
     is_free
 }
 
-@test "lua: acquire and renew give the lock its TTL, the last fence a week or 9 TTLs, the longer" {
+@test "lua: acquire, renew: the lock's key lasts for a TTL, the fence's for a week or 9 TTLs" {
     local ttl
     for ttl in 30000 1500 2592000000; do
         redis_cli flushall

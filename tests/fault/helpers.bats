@@ -169,7 +169,7 @@ POISON=(inf -inf nan 1e300 1e5 18446744073709551615 9223372036854775807 90071992
     run -0 rlock -k "$KEY" -- true
 }
 
-@test "the greatest fence: rlock grants it, and grants nothing after it" {
+@test "the greatest fence: rlock grants a lock with it, and after that no lock" {
     local fences=() last each
     for last in 9007194959773694 5; do
         redis_cli set "$(key_of fence)" "$last" >/dev/null

@@ -126,7 +126,7 @@ granted_shared() { [[ $(MODE=s acquire "$1" 9) == '1 '* ]]; }
     assert_match "$(POLICY=fifo acquire $yours 2 30000 0 "$ticket")" '^1 '
 }
 
-@test "lua: several keys: a key reserved for a waiter goes to an earlier one that joins again" {
+@test "lua: several keys: a key reserved for a waiter goes to an earlier waiter that joins again" {
     local a=$KEY:a b=$KEY:b first
     LOCKS=("$b")
     acquire $third 1
@@ -196,7 +196,7 @@ granted_shared() { [[ $(MODE=s acquire "$1" 9) == '1 '* ]]; }
     assert_match "$(redis_cli get "$KEY")" "^$mine "
 }
 
-@test "lua: a parent token that nobody has, that waits, or that has released: no lock is granted" {
+@test "lua: the parent token is unknown, a waiter's, or released: acquire grants no lock" {
     local nobody=00000000000000000000000000000000
     acquire $mine 1
     assert_match "$(PARENTS="$third $nobody" acquire $yours 1)" '^0 '

@@ -214,7 +214,7 @@ gone_from() {
 # 3. Members 2 and 3 grant the lock to A, with a greater fence. A runs its command and releases.
 # 4. B's late request arrives at member 3, which grants it. B now has a majority.
 # B may run its command only with a fence that is greater than A's.
-@test "a request that arrives late: its rlock gets no fence that is older than one in use" {
+@test "a request that arrives late: the rlock that sent it gets no fence older than one in use" {
     local urls a b
     quorum_start 3
     quorum_is_old "$old"

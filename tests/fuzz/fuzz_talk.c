@@ -151,7 +151,7 @@ static const struct {
  * the current connection: the newest, until STEP_OLDER chooses another.
  */
 enum talk_step {
-    STEP_RAW,      /* N is a length: the target sends as many bytes of the input, those behind N */
+    STEP_RAW,      /* the target sends the N bytes of the input that stand behind N */
     STEP_CLOSE,    /* the target closes the current connection */
     STEP_RESET,    /* the target resets the current connection */
     STEP_OLDER,    /* the next older connection becomes the current one */

@@ -17,7 +17,8 @@ int main(void)
     }
     for (i = 0; i < EXIT_REASONS; i++)
         is_str(event_name(event_of_reason((enum exit_reason)i)),
-               exit_reason_row((enum exit_reason)i)->name, "an exit reason keeps its name");
+               exit_reason_row((enum exit_reason)i)->name,
+               "the event of an exit reason has its name");
     is_str(event_name(EVENT_LOST), "lost", "the loss of the lock is called lost");
     is_str(event_name(EVENT_NO_REPORT), "no-report", "the last event is called no-report");
     return done_testing();

@@ -171,7 +171,7 @@ static void test_failed_start(void)
     news = hear();
     ok(news.kind == GUARD_NEWS_FAILED && news.error == SPAWN_TOO_LATE,
        "at `not_after_ms` the guard doesn't start the command any more");
-    ok(ends() && !is_ready(), "a command that came too late did nothing");
+    ok(ends() && !is_ready(), "so the command has not run");
     stop();
 
     make_plan("echo >&9");
@@ -232,8 +232,8 @@ static void test_signals(void)
         in_ms(LONG_MS, LONG_MS));
     ok(is_ready(), "the command runs");
     /*
-     * The guard compares the times of the start and of the terminal's signal, and notes that of the
-     * start after the command has begun to run. A guard that passes on another signal has noted it.
+     * The guard compares the time of the command's start with that of the terminal's signal. It
+     * notes the former after the command has begun to run, and before it passes on any signal.
      */
     guard_client_signal(&guard, SIGWINCH, false);
     ok(is_ready(), "the guard passes on signals");
@@ -242,7 +242,7 @@ static void test_signals(void)
     guard_client_signal(&guard, SIGUSR2, false);
     news = hear_done("the command ends by the second signal");
     is_int(WEXITSTATUS(news.status), 6,
-           "the guard doesn't pass on what the terminal has sent to the command as well");
+           "the guard doesn't pass on a signal that the terminal has also sent to the command");
     stop();
 }
 

@@ -402,9 +402,9 @@ static void test_log(void)
     is_str(text, "", "a wait of less than 10 s is not reported");
     wait_of(text, sizeof text, REPORT_NOTICE, 10500);
     is_str(text, "rlock: k: waiting: for 10s, place 2: held for 3m41s by x; renewed 4s ago\n",
-           "after 10 s the job says who holds the lock, since when, and its place");
+           "in a job rlock says after 10 s who holds the lock, since when, and its own place");
     wait_of(text, sizeof text, REPORT_FAILURE, 10500);
-    is_str(text, "", "with -q the job says nothing");
+    is_str(text, "", "with -q rlock says nothing in a job");
     progress_init(&progress, &job, 5000, 0);
     told(text, sizeof text, &progress, &obstacle);
     ok(progress.next_message_at_ms > rlock_clock_ms() + 595000 &&
@@ -417,7 +417,8 @@ static void test_log(void)
     ok(strstr(text, "waiting: for 31m12s, place 2: ") != NULL,
        "when the next message is due, it is written");
     told_granted(text, sizeof text, &progress);
-    is_str(text, "rlock: k: granted: after 31m12s\n", "the job says after how long it was granted");
+    is_str(text, "rlock: k: granted: after 31m12s\n",
+           "rlock says after how long the lock was granted");
     progress_init(&progress, &job, 5000, 0);
     told_granted(text, sizeof text, &progress);
     is_str(text, "", "a job that has not said that it waits doesn't say that it was granted");

@@ -276,6 +276,7 @@ static void test_gone_server(void)
            "no release is sent to a private server that has ended");
 }
 
+/* rlock reports why the command didn't start, even after it has reported the lock as lost. */
 static void test_too_short_a_lease(void)
 {
     struct supervise_input input = {.reason = REASON_LOST};

@@ -168,7 +168,7 @@ static void test_repeated_entries(void)
     read_page(&free_lock, ENTRIES(GRANT_A, GRANT_A, END_A, END_A), &seen);
     is_int((int64_t)seen.n, 1, "a grant and a release that were sent twice are one hold");
     read_page(&free_lock, ENTRIES(END_A), &seen);
-    is_int((int64_t)seen.n, 1, "an end whose grant was removed is a hold");
+    is_int((int64_t)seen.n, 1, "an end entry whose grant entry was removed is shown as a hold");
     is_int(seen.hold[0].holder.since_ms, 0, "without a grant the start of the hold is unknown");
     is_int(seen.hold[0].status, 3, "the status is known from the end alone");
     read_page(&free_lock,
