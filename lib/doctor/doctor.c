@@ -222,23 +222,23 @@ static enum rlock_status try_commands(struct probe *probe, const struct owner *o
 
 /*
  * Tries the commands that locks need without scripts, on the key `scratch`, which no other client
- * uses. In the table "" stands for this key.
+ * uses. In the table "KEY" stands for this key.
  */
 static enum rlock_status try_plain_commands(struct probe *probe, const char *scratch, char *text,
                                             size_t room)
 {
-    static const char *const commands[][7] = {
+    static const char commands[][7][10] = {
         {"TIME"},
-        {"SET", "", "1", "NX", "PX", "1000"},
-        {"GETRANGE", "", "0", "0"},
-        {"PTTL", ""},
-        {"GET", ""},
-        {"INCR", ""},
-        {"PEXPIRE", "", "1000"},
-        {"WATCH", ""},
+        {"SET", "KEY", "1", "NX", "PX", "1000"},
+        {"GETRANGE", "KEY", "0", "0"},
+        {"PTTL", "KEY"},
+        {"GET", "KEY"},
+        {"INCR", "KEY"},
+        {"PEXPIRE", "KEY", "1000"},
+        {"WATCH", "KEY"},
         {"MULTI"},
         {"EXEC"},
-        {"DEL", ""},
+        {"DEL", "KEY"},
     };
     enum rlock_status st = RLOCK_OK;
     struct request request;
@@ -247,8 +247,8 @@ static enum rlock_status try_plain_commands(struct probe *probe, const char *scr
 
     for (i = 0; st == RLOCK_OK && i < sizeof commands / sizeof commands[0]; i++) {
         request_begin(&request, commands[i][0]);
-        for (j = 1; commands[i][j] != NULL; j++)
-            request_add(&request, *commands[i][j] != '\0' ? commands[i][j] : scratch);
+        for (j = 1; commands[i][j][0] != '\0'; j++)
+            request_add(&request, strcmp(commands[i][j], "KEY") != 0 ? commands[i][j] : scratch);
         st = try_command(probe, &request, 0, commands[i][0], text, room);
     }
     return st;

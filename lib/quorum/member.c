@@ -212,7 +212,10 @@ static void free_request(struct member_request *request)
     free(request->bytes);
     request->bytes = NULL;
     request->n_bytes = 0;
-    exchange_end(&request->exchange);
+    if (request->exchange != NULL)
+        exchange_end(request->exchange);
+    free(request->exchange);
+    request->exchange = NULL;
 }
 
 void member_forget_password(struct member *member)
@@ -285,8 +288,10 @@ uint64_t member_connection(const struct member *member)
 /* Returns the only connection by which the request may be sent; 0: any. */
 static uint64_t needed_connection(const struct member_request *request)
 {
-    return exchange_needs_connection(&request->exchange) ? request->exchange.watched_on
-                                                         : request->connection;
+    const struct exchange *exchange = request->exchange;
+
+    return exchange != NULL && exchange_needs_connection(exchange) ? exchange->watched_on
+                                                                   : request->connection;
 }
 
 /*
@@ -566,7 +571,7 @@ static enum rlock_status encode_next(struct member *member)
     free(request->bytes);
     request->bytes = NULL;
     request->n_bytes = 0;
-    exchange_build(&request->exchange, &member->server.commands, &next);
+    exchange_build(request->exchange, &member->server.commands, &next);
     request->n_replies = (size_t)next.n_commands;
     return request_encode(&next, &request->bytes, &request->n_bytes, &member->err);
 }
@@ -600,10 +605,10 @@ static enum rlock_status step_exchange(struct member *member)
     struct member_request *request = &member->request;
     const char *refusal = NULL;
     enum rlock_status st =
-        exchange_read(&request->exchange, member->reply, &member->server.commands,
+        exchange_read(request->exchange, member->reply, &member->server.commands,
                       connection_id(member), &member->answer, &refusal, &member->err);
 
-    if (request->exchange.has_written && request->written_ms == 0)
+    if (request->exchange->has_written && request->written_ms == 0)
         request->written_ms = request->sent_ms;
     if (refusal != NULL)
         return handle_refusal(member, refusal);
@@ -626,8 +631,7 @@ static enum rlock_status act_on_reply(struct member *member)
     const struct resp_value *first = resp_array_at(member->reply, 0);
     const char *error = resp_error(member->reply);
 
-    if (member->request.exchange.task != EXCHANGE_NONE &&
-        conn_is_ready(&member->route.current->conn))
+    if (member->request.exchange != NULL && conn_is_ready(&member->route.current->conn))
         return step_exchange(member);
     if (error == NULL && member->request.n_replies > 1 && first != NULL)
         error = resp_error(first);
@@ -658,7 +662,7 @@ static void settle(struct member *member, enum rlock_status st)
     if (st > RLOCK_PENDING)
         st = handle_fault(member, st);
     member->state = st;
-    if (st == RLOCK_OK && member->request.exchange.task != EXCHANGE_NONE)
+    if (st == RLOCK_OK && member->request.exchange != NULL)
         note_answer(member);
     else if (st == RLOCK_OK && member->request.read != NULL)
         read_answer(member);
@@ -814,11 +818,18 @@ void member_ask_exchange(struct member *member, enum exchange_task task, const s
 {
     bool is_behind_topology = is_asking_topology(member);
     int64_t server_ms = member->server.knows_clock ? rlock_clock_ms() + member->server.ahead_ms : 0;
+    enum rlock_status st;
 
     begin(member, MEMBER_REQUEST, NULL, limits);
     member->server.grant_connection = 0;
-    exchange_begin(&member->request.exchange, task, owner, server_ms);
-    start(member, encode_next(member), is_behind_topology);
+    member->request.exchange = calloc(1, sizeof *member->request.exchange);
+    if (member->request.exchange != NULL) {
+        exchange_begin(member->request.exchange, task, owner, server_ms);
+        st = encode_next(member);
+    } else {
+        st = err_set(&member->err, RLOCK_E_MEMORY, 0, "no memory");
+    }
+    start(member, st, is_behind_topology);
 }
 
 bool member_may_be_asked(const struct member *member)
@@ -917,7 +928,8 @@ void member_abandon(struct member *member, const struct request *behind)
     err_prefix(&member->err, member->route.current->url.shown);
     if (member->request.written_ms == 0)
         member->request.sent_ms = conn->sent_ms;
-    if (behind == NULL && exchange_build_undo(&member->request.exchange, &undo))
+    if (behind == NULL && member->request.exchange != NULL &&
+        exchange_build_undo(member->request.exchange, &undo))
         behind = &undo;
     conn_abandon(conn, behind);
     if (member->request.limits.block_ms == 0)
@@ -958,9 +970,9 @@ bool member_has_password(const struct member *member)
 
 int64_t member_sent_ms(const struct member *member)
 {
-    const struct exchange *exchange = &member->request.exchange;
+    const struct exchange *exchange = member->request.exchange;
 
-    if (exchange->task != EXCHANGE_NONE && !exchange_may_have_written(exchange))
+    if (exchange != NULL && !exchange_may_have_written(exchange))
         return 0;
     return member->request.sent_ms;
 }

@@ -55,9 +55,9 @@ struct member_request {
     enum member_phase phase;
     char *bytes; /* the encoded request; NULL for MEMBER_TOPOLOGY */
     size_t n_bytes;
-    size_t n_replies;         /* how many replies come: one for each command in `bytes` */
-    uint64_t connection;      /* the only connection that may be used; 0: any */
-    struct exchange exchange; /* without scripts: the operation; else its task is EXCHANGE_NONE */
+    size_t n_replies;          /* how many replies come: one for each command in `bytes` */
+    uint64_t connection;       /* the only connection that may be used; 0: any */
+    struct exchange *exchange; /* heap: the operation, if it uses no scripts; else NULL */
     const char *script; /* text of the script that the request's EVALSHA names; NULL: no EVALSHA */
     reply_parse *read;  /* parses the reply into `answer`; NULL: the caller parses the reply */
     struct member_limits limits;

@@ -29,6 +29,8 @@ void cluster_fini(struct cluster *cluster)
 {
     while (cluster->n > 0)
         url_fini(&cluster->node[--cluster->n]);
+    free(cluster->node);
+    cluster->node = NULL;
     cluster->next = 0;
 }
 
@@ -40,11 +42,19 @@ void cluster_clear_passwords(struct cluster *cluster)
         url_clear_password(&cluster->node[i]);
 }
 
-/* Adds a node, or the alias of a known node. If the array is full, a new node is not added. */
+/*
+ * Adds a node, or the alias of a known node. If the array is full, or there is no memory, a new
+ * node is not added. The array is allocated for the first node: most servers are in no Cluster, and
+ * every waiter would have 3.5 kB of zeros.
+ */
 static void remember(struct cluster *cluster, const struct url *node)
 {
     struct url *known;
 
+    if (cluster->node == NULL)
+        cluster->node = calloc(CLUSTER_NODES_MAX, sizeof *cluster->node);
+    if (cluster->node == NULL)
+        return;
     for (known = cluster->node; known < cluster->node + cluster->n; known++)
         if (url_is_same(known, node))
             break;
@@ -217,8 +227,10 @@ void cluster_set_nodes(struct cluster *cluster, const char *nodes, const struct 
         remember(&seen, &node);
         url_fini(&node);
     }
-    if (seen.n == 0)
+    if (seen.n == 0) {
+        cluster_fini(&seen);
         return;
+    }
     seen.next = cluster->next % (seen.n + 1);
     cluster_fini(cluster);
     *cluster = seen;

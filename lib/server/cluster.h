@@ -18,7 +18,7 @@ enum cluster_endpoint {
 /* The known nodes of a Cluster, besides `first`. If n is 0, `first` may be in no Cluster. */
 struct cluster {
     const struct url *first; /* the URL that the user gave; borrowed */
-    struct url node[CLUSTER_NODES_MAX];
+    struct url *node;        /* heap: room for CLUSTER_NODES_MAX; NULL: no node is known */
     size_t n;
     size_t next; /* the node that cluster_locate() returns next; 0: `first`, else node[next - 1] */
     enum cluster_endpoint called; /* how the newest redirect named a node */

@@ -18,10 +18,11 @@
 
 /*
  * What each error reply means. Of the rows whose `words` occur in the reply, the first one counts.
- * If `words` begin with '^', they must be at the start of the reply.
+ * If `words` begin with '^', they must be at the start of the reply. They stand in the row itself:
+ * to a pointer the dynamic linker would have to add the program's address at each start.
  */
 static const struct {
-    const char *words;
+    char words[40];
     enum rlock_status status;
     enum rlock_reason reason;
     enum error_reply kind;

@@ -35,7 +35,7 @@ __attribute__((used, section(".note.dlopen"), aligned(4))) static const struct {
 
 /* clang-format off: the rows are made by one macro */
 static const struct {
-    const char *name;
+    char name[40]; /* no pointer, to which the dynamic linker would add an address at each start */
     size_t offset;
 } functions[] = {LIBSSL_FUNCTIONS(LIBSSL_ROW)};
 /* clang-format on */
