@@ -353,7 +353,7 @@ static enum rlock_status read_reply(struct conn *conn, const struct resp_value *
                                     struct rlock_error *err)
 {
     enum rlock_status st = resp_reader_next(conn->replies, reply, err);
-    char bytes[4096];
+    char bytes[1024]; /* most replies are shorter; with more room each waiter would take more */
     size_t n;
 
     while (st == RLOCK_PENDING) {

@@ -86,11 +86,8 @@ void request_add_command(struct request *request, const char *command)
 
 void request_add(struct request *request, const char *word)
 {
-    if (request->n < REQUEST_WORDS) {
-        request->word[request->n] = word;
-        request->bytes[request->n] = strlen(word);
-        request->n++;
-    }
+    if (request->n < REQUEST_WORDS)
+        request->word[request->n++] = word;
 }
 
 void request_add_format(struct request *request, const char *format, ...)
@@ -138,8 +135,7 @@ static enum rlock_status encode_command(const struct request *request, int comma
     enum rlock_status st;
     long long n;
 
-    n = redisFormatCommandArgv(&encoded, end - first, (const char **)&request->word[first],
-                               &request->bytes[first]);
+    n = redisFormatCommandArgv(&encoded, end - first, (const char **)&request->word[first], NULL);
     if (n < 0)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     st = request_append(out, out_bytes, encoded, (size_t)n, err);
@@ -164,9 +160,7 @@ void request_use_eval(struct request *request)
     if (request->script == NULL)
         return;
     request->word[0] = "EVAL";
-    request->bytes[0] = strlen("EVAL");
     request->word[1] = request->script;
-    request->bytes[1] = strlen(request->script);
     request->script = NULL;
 }
 

@@ -18,14 +18,13 @@
  * borrowed until request_encode().
  */
 struct request {
-    int n;                       /* number of words; the arrays are initialized up to there only */
+    int n;                       /* number of words; `word` is initialized up to there only */
     int n_commands;              /* how many commands the words are, and how many replies come */
     int first[REQUEST_COMMANDS]; /* the index of the first word of each command */
     const char *script;  /* source of the script that an EVALSHA calls; NULL: not an EVALSHA */
     uint64_t connection; /* the only connection that may be used, see request_bind(); 0: any */
     size_t text_used;    /* bytes of `text` that are in use */
     const char *word[REQUEST_WORDS];
-    size_t bytes[REQUEST_WORDS];
     char text[REQUEST_TEXT_BYTES]; /* contains the words that request_add_format() made */
 };
 

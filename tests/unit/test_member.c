@@ -214,7 +214,7 @@ static void test_demoted(void)
 
 static void test_abandon(void)
 {
-    struct request undo = {.n = 1, .n_commands = 1, .word = {"UNDO"}, .bytes = {4}};
+    struct request undo = {.n = 1, .n_commands = 1, .word = {"UNDO"}};
     struct member member;
     int fd = open_and_ask(&member, peer_address, NULL);
 
@@ -610,7 +610,7 @@ static void test_moved_without_end(void)
 
 static void test_ask(void)
 {
-    struct request undo = {.n = 1, .n_commands = 1, .word = {"UNDO"}, .bytes = {4}};
+    struct request undo = {.n = 1, .n_commands = 1, .word = {"UNDO"}};
     struct member member;
     int fd = open_and_ask(&member, peer_address, NULL);
     int redirected;
