@@ -118,8 +118,8 @@ static const char *read_all(int fd, char *text, size_t room, size_t *used)
 
 /*
  * Read a whole file. Returns `*used` bytes and a NUL on the heap. On failure, returns NULL, and
- * `*why` is the reason. With `is_trusted`, refuse a file that other users may write: rlock obeys
- * what the file says, so such a user could change the server.
+ * `*why` is the reason, or NULL: errno is the reason. With `is_trusted`, refuse a file that other
+ * users may write: rlock obeys what the file says, so such a user could change the server.
  */
 static char *load(const char *path, bool is_trusted, size_t *used, const char **why)
 {
@@ -128,7 +128,10 @@ static char *load(const char *path, bool is_trusted, size_t *used, const char **
     char *text = NULL;
     struct stat is;
 
-    *why = fd < 0 || fstat(fd, &is) != 0 ? strerror(errno) : check_kind(path, &is);
+    *why = NULL;
+    if (fd < 0) /* most runs find no configuration file, and need no text about that */
+        return NULL;
+    *why = fstat(fd, &is) != 0 ? strerror(errno) : check_kind(path, &is);
     if (*why == NULL && is_trusted)
         *why = check_owner(&is);
     if (*why == NULL && is.st_size > 0 && (size_t)is.st_size < room)
@@ -146,8 +149,7 @@ static char *load(const char *path, bool is_trusted, size_t *used, const char **
         explicit_bzero(text, *used);
         free(text);
     }
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return *why == NULL ? text : NULL;
 }
 
@@ -167,7 +169,7 @@ enum config_result config_read(const char *path, config_taker *take, void *conte
     if (text == NULL && (errno == ENOENT || errno == ENOTDIR))
         return CONFIG_ABSENT;
     if (text == NULL) {
-        snprintf(why, room, "%s: %s", path, failed);
+        snprintf(why, room, "%s: %s", path, failed != NULL ? failed : strerror(errno));
         return CONFIG_BAD;
     }
     while (good && rest != NULL) {
@@ -189,6 +191,8 @@ char *config_first_line(const char *path, const char **why)
 
     if (text != NULL)
         explicit_bzero(text + line, n - line);
+    else if (*why == NULL)
+        *why = strerror(errno);
     return text;
 }
 

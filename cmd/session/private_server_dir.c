@@ -22,6 +22,7 @@
 #include "session/private_server_dir.h"
 
 #include "base/err.h"
+#include "output/wall_time.h"
 #include "session/private_dir.h"
 
 #include <dirent.h>
@@ -32,7 +33,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
@@ -66,7 +66,7 @@ static void remove_unused(int dir, const char *name)
     int fd;
 
     if (fstatat(dir, name, &is, AT_SYMLINK_NOFOLLOW) != 0 || !private_dir_is_ours_alone(&is) ||
-        is.st_mtime > time(NULL) - UNUSED_S)
+        is.st_mtime > wall_time_now_ms() / 1000 - UNUSED_S)
         return;
     fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
