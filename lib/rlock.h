@@ -50,7 +50,7 @@ extern "C" {
 
 enum rlock_status {
     RLOCK_OK,
-    /* outcomes; the value 1 is internal to the library: no call returns it */
+    /* outcomes; no call returns the value 1, which only the library's own files use */
     RLOCK_BUSY = 2,   /* another owner holds the lock */
     RLOCK_TIMEOUT,    /* the lock was not granted before the deadline */
     RLOCK_STOPPED,    /* the stop descriptor became readable */
@@ -68,7 +68,7 @@ enum rlock_status {
     RLOCK_E_UNSUPPORTED, /* the server lacks a command that the request needs */
     RLOCK_E_REFUSED,     /* wrong password, no permission, or a key of another type */
     RLOCK_E_NO_QUORUM,   /* too few members granted the lock */
-    RLOCK_E_REPLICAS,    /* too few replicas had the grant in time, so it was given back */
+    RLOCK_E_REPLICAS,    /* too few replicas had the grant in time, so the lock was given back */
     RLOCK_E_MEMORY,      /* out of memory */
     RLOCK_E_SYSTEM       /* a system call failed; err->sys is its errno */
 };
@@ -143,14 +143,15 @@ enum rlock_protocol {
     RLOCK_PROTOCOL_TIME_MS /* as RLOCK_PROTOCOL_TIME_S, but in milliseconds */
 };
 
-/* What other users of the lock are told about its holder. rlock_open() copies the strings. */
+/* What others who want the lock are told about its holder. rlock_open() copies the strings. */
 struct rlock_holder {
     const char *host; /* NULL: not shown to others (also user, command, label) */
     const char *user;
     const char *command; /* the program's name, without its arguments */
     const char *label;
     int64_t pid;      /* 0: not shown to others */
-    bool has_renewer; /* a renewer runs: if another process releases the lease, tell the renewer */
+    bool has_renewer; /* a renewer runs: if another process releases the lease, that release leaves
+                         a note on the server for the renewer */
     int64_t hold_ms;  /* how long a person will hold the lock; 0: a process holds it, no person */
 };
 
@@ -181,7 +182,7 @@ struct rlock_party {
     int64_t ttl_ms;     /* the TTL of the lease; 0: not known */
     int64_t renewed_ms; /* from the last renewal, or the grant, until the server replied; -1: not
                            known */
-    int64_t hold_ms; /* rlock_holder.hold_ms of a person that holds the lock; 0: a process does */
+    int64_t hold_ms;    /* rlock_holder.hold_ms if a person holds the lock; 0: a process holds it */
     int64_t hold_left_ms; /* with hold_ms: from the server's reply until the planned end of the
                              hold; 0 for a waiter */
     bool has_renewer;     /* the holder has set rlock_holder.has_renewer */
@@ -189,8 +190,8 @@ struct rlock_party {
 
 /* Why the server didn't grant the lock when it was last asked. */
 struct rlock_obstacle {
-    enum rlock_seen seen;       /* RLOCK_SEEN_FREE: no lock was seen, or restarted servers may have
-                                   forgotten a lock */
+    enum rlock_seen seen;       /* what the key contained; RLOCK_SEEN_FREE: no lock was seen, or
+                                   restarted servers may have forgotten a lock */
     struct rlock_party holder;  /* the holder; of a lock without a holder: as rlock_view.other;
                                    after RLOCK_SUPERSEDED: the newer waiter. `text` "": not known */
     int64_t seen_ms;            /* when the server's reply was read, on rlock_clock_ms() */
@@ -210,7 +211,8 @@ struct rlock_obstacle {
  * Callbacks of rlock_acquire(), in the caller's thread. Each may be NULL. None of them may block.
  */
 struct rlock_observer {
-    /* called while the lock is held, when trouble begins or ends, and with NULL after the wait */
+    /* called while another owner holds the lock, when trouble (see rlock_obstacle) begins or ends,
+     * and with NULL after the wait */
     void (*on_blocked)(void *context, const struct rlock_obstacle *obstacle);
     void (*on_warning)(void *context, const char *text); /* `text`: what makes this lock unsafe */
     void *context;
@@ -245,13 +247,14 @@ struct rlock_config {
     const char *const
         *parent_tokens; /* locks held by these tokens count as granted, and aren't released */
     size_t n_parents;   /* 0 .. RLOCK_PARENTS_MAX */
-    bool only_parents;  /* acquire nothing: RLOCK_GONE unless the parents hold all keys */
+    bool only_parents;  /* acquire no lock: return RLOCK_GONE unless parent_tokens hold all keys */
     const char *token;  /* of an existing lease, to renew or release it; NULL: draw a new one */
     struct rlock_timing timing;
     struct rlock_holder holder;
     int64_t connect_ms; /* longest time to connect; > 0 */
     enum rlock_queue queue;
-    int64_t replicas; /* how many must have a grant within reply_ms: 0 .. RLOCK_REPLICAS_MAX */
+    int64_t replicas; /* how many replicas must have a grant within reply_ms: 0 ..
+                         RLOCK_REPLICAS_MAX */
     struct rlock_observer observer;
     int64_t history; /* most entries that the lock's history keeps, 0 .. RLOCK_HISTORY_MAX; 0: the
                         library writes none */
@@ -269,7 +272,7 @@ struct rlock_grant {
     bool is_parent;             /* config.parent_tokens hold all keys: `token` is one of them */
     bool has_parent;            /* config.parent_tokens hold some or all of the keys */
     uint32_t parent_keys;       /* bit i is set if one of config.parent_tokens holds keys[i] */
-    struct rlock_timing timing; /* config.timing, shorter if a parent's lease is shorter */
+    struct rlock_timing timing; /* config.timing, or shorter times if a parent's lease is shorter */
 };
 
 /* What a release does with the lock. */
@@ -302,10 +305,10 @@ enum rlock_kept {
 
 struct rlock_event {
     enum rlock_kept kind;
-    int64_t sent_ms; /* of RENEWED and RESTORED: the time just before the renewal was sent */
+    int64_t sent_ms; /* with RENEWED and RESTORED: the time just before the renewal was sent */
     int64_t expires_ms;
     char text[512];
-    struct rlock_loss loss; /* of LOST */
+    struct rlock_loss loss; /* set if `kind` is RLOCK_KEPT_LOST */
 };
 
 struct rlock; /* a handle: the keys and servers of one rlock_config */

@@ -26,10 +26,10 @@ struct rlock_view {
     int64_t waiting;   /* length of the queue, dead waiters included; -1: not known */
     const char *name;  /* tells rlock_break() which value of the key to remove; "": not known */
     const char *value; /* with RLOCK_SEEN_FOREIGN: how the key's value begins; else NULL */
-    const struct rlock_party *holders; /* at most 20, by slot or since_ms */
+    const struct rlock_party *holders; /* at most 20, sorted by slot or since_ms */
     size_t n_holders;
-    /* of a lock without a holder: RLOCK_SEEN_KEPT: the waiter; REST: the last holder; DONE: who did
-     * the work; else NULL */
+    /* if the lock has no holder: with RLOCK_SEEN_KEPT the waiter for which it is reserved; with
+     * REST the last holder; with DONE who did the work; else NULL */
     const struct rlock_party *other;
     size_t n_all;      /* number of all holders, also beyond `holders` */
     size_t n_members;  /* number of members; 1: a single server */
@@ -49,7 +49,7 @@ struct rlock_visitor {
     void (*on_lock)(void *context, const struct rlock_view *view);
     void (*on_waiter)(void *context, const struct rlock_party *waiter); /* in queue order */
     void *context;
-    /* Only rlock_list() calls this, and reads the histories for it. */
+    /* Only rlock_list() calls this function. If it isn't NULL, rlock_list() reads the histories. */
     void (*on_last_end)(void *context, const char *key, const struct rlock_last_end *end);
 };
 
@@ -102,7 +102,7 @@ enum rlock_status rlock_break(struct rlock *lock, const char *key, const char *n
 
 /* ---- the history of a lock: config.history ---- */
 
-/* How a hold ended, for the history. */
+/* What the holder tells the history about the end of its hold: see rlock_set_end(). */
 struct rlock_end {
     int status;         /* an exit status, 0 .. 255 */
     const char *reason; /* one word of at most 40 letters, digits and hyphens, such as "exited" */
@@ -124,18 +124,19 @@ enum rlock_hold_end {
 struct rlock_hold {
     const char *key;
     enum rlock_hold_end end;
-    struct rlock_party holder; /* since_ms: the grant; 0: the server has removed its entry */
-    struct rlock_party by; /* RELEASED, BROKEN: who released or broke the lock, as far as known */
-    uint64_t fence;        /* 0: not known */
-    int64_t waited_ms;     /* how long the holder had waited; -1: not known */
-    int64_t alive_ms;      /* with VANISHED: when the holder last had the lock for sure */
-    int64_t ended_ms;      /* when the hold ended; with VANISHED: at the latest; 0: it lasts */
-    int64_t held_ms;       /* -1: not known */
-    int64_t renewals;      /* -1: not known */
-    int status;            /* as in struct rlock_end; -1: not known */
-    char reason[41];       /* as in struct rlock_end; "": not known */
-    size_t n_members;      /* number of members; 1: a single server */
-    size_t n_alike;        /* number of members whose history has the hold */
+    struct rlock_party holder; /* since_ms: when the lock was granted; 0: the history has forgotten
+                                  the grant */
+    struct rlock_party by;     /* with RELEASED, BROKEN: who released or broke the lock, if known */
+    uint64_t fence;            /* 0: not known */
+    int64_t waited_ms;         /* how long the holder had waited; -1: not known */
+    int64_t alive_ms;          /* with VANISHED: when the holder last had the lock for sure */
+    int64_t ended_ms; /* when the hold ended (with VANISHED: at the latest); 0: it has not */
+    int64_t held_ms;  /* -1: not known */
+    int64_t renewals; /* -1: not known */
+    int status;       /* as in struct rlock_end; -1: not known */
+    char reason[41];  /* as in struct rlock_end; "": not known */
+    size_t n_members; /* number of members; 1: a single server */
+    size_t n_alike;   /* number of members whose history has the hold */
 };
 
 /* Callbacks of rlock_history() and rlock_history_keys(), in the caller's thread. */
@@ -150,7 +151,7 @@ struct rlock_history_visitor {
  *
  *   window_ms  pass only holds that last, or that ended in the last `window_ms`; 0: pass all
  *
- * In a quorum it joins the histories of all members that answer. Returns and blocks as
+ * In a quorum rlock_history() joins the histories of all members that answer. Returns and blocks as
  * rlock_inspect(); RLOCK_E_REFUSED also if the key of the history holds another type than a list.
  * Source   lib/lua/history.lua.
  */
@@ -174,8 +175,8 @@ enum rlock_status rlock_history_keys(struct rlock *lock, const char *pattern,
                                      struct rlock_error *err) __attribute__((warn_unused_result));
 
 /*
- * rlock_set_end: sets what the next rlock_release() writes into the history. Copies it. Without
- * this call the history tells the time of the release, and nothing else about it.
+ * rlock_set_end: sets what the next rlock_release() writes into the history; copies `end`. Without
+ * this call the history tells only when the lock was released.
  */
 void rlock_set_end(struct rlock *lock, const struct rlock_end *end);
 
@@ -268,7 +269,7 @@ struct rlock_hooks {
     void *context;
 };
 
-/* rlock_set_hooks: sets the hooks of the next rlock_acquire(). Copies them. */
+/* rlock_set_hooks: sets the hooks of the next rlock_acquire(); copies `hooks`. */
 void rlock_set_hooks(struct rlock *lock, const struct rlock_hooks *hooks);
 
 /*

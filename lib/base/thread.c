@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-/* Enough for the calls that need most: getaddrinfo(3) with NSS modules, and a TLS handshake. */
+/* Enough for the calls that use most stack: getaddrinfo(3) with NSS modules, TLS handshakes. */
 #define STACK_BYTES (256 * 1024)
 
 int thread_start(pthread_t *thread, void *(*body)(void *), void *arg)

@@ -441,7 +441,7 @@ out:
 
 /* ---- checking that the server can write the history ---- */
 
-/* Reports what keeps the server from writing the history. No lock fails for such a reason. */
+/* Reports what keeps the server from writing the history. It grants locks all the same. */
 static enum rlock_status check_history(struct probe *probe)
 {
     const char *key = probe_key(probe);
@@ -491,7 +491,7 @@ struct lock_counts {
     size_t n;         /* locks that were listed */
     size_t n_late;    /* locks with more time left than their TTL */
     size_t n_endless; /* locks that never expire */
-    size_t n_wrong;   /* locks whose helper keys hold another program's data */
+    size_t n_wrong;   /* locks with a helper key that holds another program's data */
     char late[64];    /* the key of the first lock counted in n_late */
     char endless[64]; /* the key of the first lock counted in n_endless */
     char wrong[200];  /* the helper keys of the first lock counted in n_wrong */
@@ -568,7 +568,8 @@ static enum rlock_status examine_member(struct probe *probe)
     struct request request;
     enum rlock_status st;
 
-    /* A user who may not run scripts can't acquire a lock: no other check matters. */
+    /* A user who may not run scripts can acquire no lock, except with --scripts no: then no other
+     * check matters. */
     begin_time(probe, &request);
     st = probe_ask(probe, &request, &reply);
     if (probe_is_denied(probe, st) && !probe->one.without_scripts) {

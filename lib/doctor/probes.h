@@ -12,8 +12,8 @@ struct probe {
     const char *key; /* borrowed; the lock for which rights are tried; NULL: see probe_key() */
     struct rlock_deadline deadline; /* when the whole examination ends */
     struct quorum one; /* a quorum of this server alone: requests go to no other member */
-    struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]; /* the memory for poll(2) in `one` */
-    struct rlock_timing timing; /* of the caller's leases, for which the server may be too slow */
+    struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]; /* memory that `one` uses for poll(2) */
+    struct rlock_timing timing; /* the times in which the server must answer a holder */
     struct rlock_error err;     /* why the last request failed */
     bool keeps_history;         /* the caller's locks keep a history */
     bool is_replica;            /* INFO says that the server is a replica */

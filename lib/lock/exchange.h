@@ -61,13 +61,14 @@ struct exchange {
     size_t parent;             /* which parent's token the value has, from 1; 0: none */
     uint64_t fence;            /* the last fence to write if the server has none; if a parent holds
                                   the lock: the fence of the parent's grant */
-    bool deletes;              /* COMPARE and COMMIT delete the key, and don't write `value` */
+    bool deletes;              /* true: STEP_COMPARE and STEP_COMMIT delete the key; false: they
+                                  write `value` */
     bool tells_renewer;        /* the release leaves the note "released" for the renewing process */
     bool is_watched;           /* the key is watched, on the connection watched_on */
     bool may_not_watch;        /* the server denies this user MULTI, EXEC or WATCH */
     bool has_written;          /* a reply confirmed the write; the TTL counts from that request */
     uint64_t watched_on;
-    char seen[EXCHANGE_VALUE_BYTES];  /* the value that was read; COMPARE compares with it */
+    char seen[EXCHANGE_VALUE_BYTES];  /* the value that was read, and that STEP_COMPARE expects */
     char value[EXCHANGE_VALUE_BYTES]; /* the value to write; "": not known yet */
 };
 

@@ -71,7 +71,8 @@ void holder_info_set_times(struct rlock_party *party, int64_t now_ms, int64_t le
 
 /*
  * holder_info_word: copy the value of the word `name`, with each %XX decoded; "" if the text has no
- * such word. holder_info_number: that value if it is a number from 0 to 2^53, else `otherwise`.
+ * such word. holder_info_number: return the value of the word `name` if it is a number from 0 to
+ * 2^53, else `otherwise`.
  */
 void holder_info_word(const char *info, const char *name, char *out, size_t room);
 int64_t holder_info_number(const char *info, const char *name, int64_t otherwise);

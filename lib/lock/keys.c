@@ -84,7 +84,7 @@ static struct frame frame_of(const char *key)
         find_number(slot, 0, number);
         snprintf(frame.behind, sizeof frame.behind, ":rlock:{%s}:", number);
     } else if (tag == key && open[1] == '}') {
-        /* A key like a{}b. Redis ignores a hash tag behind the empty one, so it must come first. */
+        /* A key like a{}b. Redis ignores a hash tag behind the {}, so {N} must come first. */
         find_number(slot, 0, number);
         snprintf(frame.before, sizeof frame.before, "rlock:{%s}:", number);
     } else if (tag == key) {

@@ -38,8 +38,8 @@ struct lock_keys {
 int64_t keys_fence_life_ms(int64_t ttl_ms);
 
 /*
- * keys_init: make the names of all keys of the lock `key`, with the list of the owner of `token`
- * (NULL: without it). The caller calls keys_fini() also after a failure.
+ * keys_init: make the names of all keys of the lock `key`, also of the list that wakes the owner of
+ * `token` (NULL: no such list). The caller calls keys_fini() also after a failure.
  *
  * Returns  RLOCK_OK, RLOCK_E_USAGE (a lock can't have this name) or RLOCK_E_MEMORY.
  */

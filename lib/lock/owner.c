@@ -60,7 +60,7 @@ static enum rlock_status set_token(struct owner *owner, const struct rlock_confi
     return RLOCK_OK;
 }
 
-/* Copies the parent tokens. Skips malformed ones, as they come from the environment. */
+/* Copies the parent tokens. They come from the environment, so malformed tokens are skipped. */
 static enum rlock_status copy_parents(struct owner *owner, const struct rlock_config *config,
                                       struct rlock_error *err)
 {

@@ -13,7 +13,7 @@
 struct owner_lock {
     struct lock_keys keys;
     size_t parent;  /* which parent token holds the lock, counted from 1; 0: the owner's token */
-    int64_t ttl_ms; /* before the grant: the TTL to ask for; then that of the lease granted */
+    int64_t ttl_ms; /* before the grant: the TTL to ask for; after: the TTL of the granted lease */
     uint64_t fence; /* the fence of the grant; 0: not known */
 };
 
@@ -69,7 +69,7 @@ void owner_close(struct owner *owner);
  */
 void owner_join_quorum(struct owner *owner, const char *members_hash);
 
-/* owner_start_acquire: begin a new acquire of one attempt or of many; forget the ticket. */
+/* owner_start_acquire: begin a new acquire, of one attempt or of many, without a ticket. */
 void owner_start_acquire(struct owner *owner, bool is_single_attempt);
 
 /* owner_begin_attempt: count up the number of the attempt. */

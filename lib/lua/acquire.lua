@@ -131,7 +131,7 @@ local function set_fence(key, fence)
   redis.call('SET', key, fence, 'PX', fence_life(ttl))
 end
 
--- The usual grant to a waiter: the server keeps the one exclusive lock for this waiter. This grant
+-- The usual grant to a waiter: the one lock is exclusive, and reserved for this waiter. This grant
 -- stands here because it needs none of the files that are included below.
 if is_plain and no_parents and mode == 'x' and attempt > 1 then
   local lock = locks[1]
@@ -179,7 +179,7 @@ end
 --   is_claim      the owner's token holds each lock in `ours`, or has its turn there
 local ours, is_claim = {}, true
 for i, lock in ipairs(locks) do
-  -- Fails if the key holds another type than a string: an owner that waits would wait for ever.
+  -- Fails if the key holds another type than a string: otherwise an owner would wait for ever.
   local err = read_lock(lock)
   if err then
     return err
@@ -285,8 +285,8 @@ if is_queueing and ticket and not is_claim then
 end
 
 -- `busy` is a lock that the owner can't have now, to be reported to the owner. If there are several
--- such locks, the script prefers one that has a holder to one that the server keeps for a waiter,
--- because a turn lasts only CLAIM_MS.
+-- such locks, the script prefers one that has a holder to one that is reserved for a waiter: no
+-- lock is reserved for longer than CLAIM_MS.
 local busy
 for _, lock in ipairs(ours) do
   lock.is_ours = lock.is_mine or can_have(lock, token, mode)
@@ -365,17 +365,17 @@ if busy then
   end
   for _, lock in ipairs(is_queueing and keeps_turns and ours or {}) do
     if lock.is_ours and not lock.n_holders and first_waiter(lock) == token then
-      -- This lock is free: the server keeps it for the owner until the other locks are free, too.
+      -- This lock is free: reserves it for the owner until the other locks are free, too.
       redis.call('SET', lock.key, token .. TURN .. info .. ' since=' .. now_ms, 'PX', CLAIM_MS)
     elseif lock.is_ours and lock.held and not lock.n_holders then
-      -- The server kept this lock for the owner, but a waiter ahead of the owner is alive: it goes
-      -- first.
+      -- The lock was reserved for the owner, but a waiter ahead of the owner is alive: that waiter
+      -- goes first.
       redis.call('DEL', lock.key)
       set_value(lock, false)
       pass_on(lock)
     end
   end
-  -- A turn that lasts longer than CLAIM_MS was given before the server's clock was set back.
+  -- If a lock is reserved for more than CLAIM_MS, the server's clock was set back meanwhile.
   if busy.turn and redis.call('PTTL', busy.key) > CLAIM_MS then
     redis.call('PEXPIRE', busy.key, CLAIM_MS)
   end

@@ -3,8 +3,8 @@
 -- calls this script if the caller keeps a history.
 -- KEYS: three of one lock, see shared/keys.lua
 -- ARGV: 1 TOKEN: a new one, which no owner has
--- Returns {the commands that the server denies, with blanks between, or "", the first error about
---         them, or "", what is wrong with the key of the history, or ""}
+-- Returns three texts, each of which may be "": the commands that the server denies, with blanks
+--         between; the first error about these commands; what is wrong with the history's key
 -- with shared/keys.lua
 -- with shared/fence.lua
 -- with shared/locks.lua

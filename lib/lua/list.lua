@@ -39,7 +39,7 @@ local function is_helper(key)
   return string.sub(key, 1, 6) == 'rlock:' or string.find(key, ':rlock:', 1, true)
 end
 
--- Returns the name of the lock whose helper key of this kind the key is, if the lock is free.
+-- If `key` is the helper key of this kind of a free lock, returns the name of the lock.
 local function free_lock_of(kind, key)
   local lock = string.match(key, '^(.*):rlock:' .. kind .. '$') or
     string.match(key, '^(.*):rlock:{}:' .. kind .. '$')

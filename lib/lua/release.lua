@@ -91,9 +91,9 @@ local function is_ours(lock)
     info and string.sub(token .. ' ' .. info, 1, #ARGV[1]) == ARGV[1]
 end
 
--- Lets the lock stay taken for STAY ms after its release. A value with the token of nobody replaces
--- an exclusive value. In a lock with several holders "-TOKEN", which is nobody's token, replaces
--- the owner's.
+-- Lets the lock stay taken for STAY ms after its release. The value of an exclusive lock is
+-- replaced by one with the token of nobody (32 zeros). In a lock with several holders "-TOKEN",
+-- which is no owner's token, replaces the owner's token.
 local function stay(lock)
   extend_key(lock, ARGV[6])
   if lock.n_holders then

@@ -22,7 +22,8 @@
 local scratch = locks[1].wake .. ARGV[1]
 local refused, why, state = {}, '', ''
 
--- Returns whether the user lacks a right. Redis before 7, Redis 7 and Redis 8 word it differently.
+-- Returns whether this error says that the user lacks a right. Redis before 7, Redis 7 and Redis 8
+-- use different words.
 local function is_about_rights(err)
   return string.find(err, 'NOPERM', 1, true) or string.find(err, 'ACL', 1, true) or
     string.find(err, "can't ", 1, true) or string.find(err, 'nknown', 1, true)
@@ -51,8 +52,9 @@ local function sum_up()
   refused, why = {}, ''
 end
 
--- Returns whether the user lacks the right to use a key. Redis 6 and 7.0 name "the keys mentioned
--- in the command arguments"; any other error with the word "command" is about a command.
+-- Returns whether this error says that the user lacks the right to use a key. Redis 6 and 7.0 name
+-- "the keys mentioned in the command arguments"; any other error with the word "command" is about
+-- the right to run a command.
 local function is_about_keys(err)
   return is_about_rights(err) and (string.find(err, 'keys mentioned', 1, true) or
     string.find(err, 'key', 1, true) and not string.find(err, 'command', 1, true))

@@ -2,8 +2,8 @@
 -- timestamp_lock_acquire: grants a lock whose value is the time of its expiry, if the lock is free
 -- or the time has passed. With --protocol timestamp rlock calls this script instead of acquire.lua.
 -- KEYS: three of one lock, see shared/keys.lua
--- ARGV: as of acquire.lua, but 7 is the UNIT of the time, "s" or "ms". 3 and 6 are ignored, as such
---       a lock has no queue.
+-- ARGV: those of acquire.lua, but 7 is the UNIT of the time, "s" or "ms". This script ignores 3 and
+--       6, as such a lock has no queue.
 -- Returns what acquire.lua returns
 -- with shared/clock.lua
 -- with shared/constants.lua

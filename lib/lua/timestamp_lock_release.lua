@@ -2,7 +2,7 @@
 -- timestamp_lock_release: frees a lock whose value is a time that the owner wrote, if the time has
 -- not passed. With --protocol timestamp rlock calls this script instead of release.lua.
 -- KEYS: three of one lock, see shared/keys.lua
--- ARGV: as of release.lua. 4, 8 and 9 are ignored, as such a lock has no queue.
+-- ARGV: those of release.lua. This script ignores 4, 8 and 9, as such a lock has no queue.
 -- Returns what release.lua returns
 -- with shared/clock.lua
 -- with shared/constants.lua

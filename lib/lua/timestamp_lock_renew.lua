@@ -3,7 +3,7 @@
 -- lock has vanished, and nobody else can have held it since, the script puts the lock back. With
 -- --protocol timestamp rlock calls this script instead of renew.lua.
 -- KEYS: three of one lock, see shared/keys.lua
--- ARGV: as of renew.lua, but 3 is the UNIT of the time, "s" or "ms"
+-- ARGV: those of renew.lua, but 3 is the UNIT of the time, "s" or "ms"
 -- Returns what renew.lua returns, without ms left
 -- with shared/clock.lua
 -- with shared/constants.lua

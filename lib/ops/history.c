@@ -82,8 +82,8 @@ static struct noted_hold *append(struct noted_list *list, const char *id)
 }
 
 /*
- * Returns the newest hold of the token `id` ("": of any token), with `is_open` only one without an
- * end; NULL: the list has none.
+ * Returns the newest hold of the token `id` ("": of any token); if `is_open`, the newest hold
+ * without an end. NULL: the list has no such hold.
  */
 static struct noted_hold *find(const struct noted_list *list, const char *id, bool is_open)
 {

@@ -27,7 +27,7 @@
 #define LOCKS_PER_PAGE 60
 /* How many locks the next SCAN should find: fewer than a page has room for, as it may find more. */
 #define LOCKS_WANTED 45
-#define REPLY_SPARE_BYTES 4096 /* list.lua does not count all bytes of its reply */
+#define REPLY_SPARE_BYTES 4096 /* left free in a reply of list.lua, which doesn't count all bytes */
 #define SCAN_COUNT_FIRST 100
 #define SCAN_COUNT_MAX 400
 
@@ -90,8 +90,8 @@ static bool is_free(const struct resp_value *reply)
 }
 
 /*
- * Returns the rank of a member whose view `n_alike` members share. A view that a majority shares
- * ranks highest, then a view with a holder, then a view of a free lock.
+ * Returns the rank of a member's view of the lock, which `n_alike` members share. A view that a
+ * majority shares ranks highest, then a view with a holder, then a view of a free lock.
  */
 static size_t weight_of(const struct quorum *quorum, const struct member *member, size_t n_alike)
 {

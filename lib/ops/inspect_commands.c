@@ -446,7 +446,7 @@ enum rlock_status inspect_commands_lock(struct quorum *quorum, const char *key,
 
 /* ---- breaking a lock ---- */
 
-/* Copies the token of the holder. Returns false if the value has none: no holder can get a note. */
+/* Copies the token of the holder. Returns false if the value has no holder's token. */
 static bool copy_token(char token[RLOCK_TOKEN_BYTES + 1], const char *value)
 {
     if (!holder_info_is_rlock(value) || holder_info_seen(value) != RLOCK_SEEN_EXCLUSIVE)
@@ -615,9 +615,9 @@ static bool is_to_list(const struct reading *reading, const struct around *aroun
 }
 
 /*
- * Must the list leave out a lock because reading it failed with `st`? Yes if the user may not read
- * its key, if the key has a value of another type, or if the Cluster has moved the key to another
- * server.
+ * Must the list leave out a lock because list_lock() failed to read it? Yes if the user may not
+ * read its key, if the key has a value of another type, or if the Cluster has moved the key to
+ * another server.
  */
 static bool is_left_out(enum rlock_status st, const struct rlock_error *fault, enum found_by by)
 {

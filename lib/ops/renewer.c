@@ -26,7 +26,9 @@
 #define BACKOFF_LOW_MS 50
 #define BACKOFF_HIGH_MS 500
 #define WRITE_AGAIN_MS 10
-#define JITTER_PERCENT 10 /* holders that started together don't renew at the same time */
+/* A renewal comes up to this much of renew_ms early, at random, so that holders that started
+ * together don't all renew at the same time. */
+#define JITTER_PERCENT 10
 
 /*
  * An event is shorter than PIPE_BUF, so write(2) is atomic. If the reader has let the pipe fill up,
@@ -105,7 +107,7 @@ static int64_t renew(struct renewer *renewer, struct rlock_deadline stop)
         return next_renewal_at_ms(renewer);
     }
     renewer->n_failures++;
-    if (st != RLOCK_PENDING && !renewer->has_told_trouble) { /* RLOCK_PENDING: ask again */
+    if (st != RLOCK_PENDING && !renewer->has_told_trouble) { /* RLOCK_PENDING: not decided */
         renewer->has_told_trouble = true;
         event.kind = RLOCK_KEPT_TROUBLE;
         write_event(renewer, event, err.text);

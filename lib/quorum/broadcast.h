@@ -34,7 +34,8 @@ struct broadcast {
     uint64_t fence;                /* for BROADCAST_CONFIRM */
     /* for BROADCAST_CONFIRM: the fence that each member returned to the acquire; 0: not known */
     uint64_t drawn[RLOCK_MEMBERS_MAX];
-    int64_t block_ms; /* how long the command may block on the server; 0: it doesn't */
+    int64_t block_ms; /* how long the command (BLPOP, WAIT) may block on the server; 0: no such
+                         command */
     int64_t reply_ms; /* how long a reply may take, in addition to block_ms */
 };
 
@@ -59,12 +60,12 @@ struct votes {
     unsigned inconsistent; /* bit i is set: member i granted, but the owner's parents hold other
                               locks there than on most members, so the grant doesn't count */
     unsigned gone_from;    /* bit i is set: nobody holds the lock on member i */
-    int64_t sent_ms;       /* when the first request that was granted was sent */
+    int64_t sent_ms;       /* when the first of the requests that were granted was sent */
     uint64_t fence;        /* the greatest fence in replies of grants and in REPLY_LATE */
     size_t n_same_fence;   /* members that granted with exactly the fence `fence` */
     int64_t left_ms;       /* of a renewal: the shortest time left on any member; 0: not known */
     int64_t ticket;        /* the greatest ticket that a member gave; 0: none gave one */
-    size_t n_same_holder;  /* members that name the most frequent holder */
+    size_t n_same_holder;  /* how many members name the holder that most members name */
     const struct reply *granted; /* the reply of a member that granted; NULL: there is none */
     const struct reply *held_by; /* the reply of a member that names the holder or the done mark */
     const struct reply *newer;   /* a reply that names a newer waiter; NULL: n_superseded is 0 */

@@ -295,8 +295,8 @@ static uint64_t needed_connection(const struct member_request *request)
 }
 
 /*
- * A request that relies on WATCH must go by the connection on which the key is watched. If that was
- * closed, the request ends in a fault before it is sent, and the caller begins again.
+ * A request that relies on WATCH must go by the connection on which the key is watched. If that
+ * connection was closed, the request ends in a fault before it is sent; the caller begins again.
  */
 static enum rlock_status check_connection(struct member *member, enum rlock_status st)
 {
@@ -505,7 +505,7 @@ static void read_preamble_reply(struct member *member, struct conn *conn)
 
 /*
  * Notes by how much the server's clock is ahead of ours. The server read its clock after we had
- * sent the request, so that the true difference is this or less.
+ * sent the request, so the true difference is at most the one that is noted.
  */
 static void note_clock(struct member *member, int64_t server_ms)
 {
@@ -539,8 +539,8 @@ static void read_answer(struct member *member)
 /*
  * Acts on a fault of the current server: turns to another server, and sends the request again if no
  * server has executed it. Returns RLOCK_PENDING then, else the fault. Forgets the server's clock,
- * because the next reply may come from another server; but not after a BLPOP (block_ms), which may
- * fail for other reasons.
+ * because the next reply may come from another server. A BLPOP (block_ms) may fail for other
+ * reasons, so the clock is not forgotten after it.
  */
 static enum rlock_status handle_fault(struct member *member, enum rlock_status st)
 {

@@ -86,10 +86,11 @@ struct member_route {
     unsigned last_id;          /* the last endpoint.id that was given */
     struct cluster cluster;    /* the nodes of the Cluster that are known */
     struct sentinel sentinel;  /* the Sentinels, if the URL names any */
-    int64_t located_ms;        /* when the Sentinels last answered, or failed to */
-    int64_t first_ms;          /* when the member was asked for the first time; 0: not yet */
-    int n_failures;            /* how many servers in a row have failed, at most FAILURES_MAX */
-    bool knows_topology;       /* CLUSTER NODES was sent to this primary */
+    int64_t located_ms;  /* when the Sentinels last answered, or failed to answer in time while
+                           `primary` was connected */
+    int64_t first_ms;    /* when the member was asked for the first time; 0: not yet */
+    int n_failures;      /* how many servers in a row have failed, at most FAILURES_MAX */
+    bool knows_topology; /* CLUSTER NODES was sent to this primary */
 };
 
 /* What the server has told of itself. */
@@ -256,8 +257,8 @@ bool member_has_granted(const struct member *member);
 bool member_is_on_grant_connection(const struct member *member);
 
 /*
- * member_server_ms: convert a time of rlock_clock_ms() to the server's clock, rounded up a little;
- * 0: the server's clock is not known.
+ * member_server_ms: convert a time of rlock_clock_ms() to the server's clock, plus 100 ms in case
+ * that clock jumps ahead; 0: the server's clock is not known.
  */
 int64_t member_server_ms(const struct member *member, int64_t local_ms);
 

@@ -25,7 +25,8 @@
 #define REPLY_BYTES (64 * 1024)
 #define REPLY_BYTES_LONG (1024 * 1024) /* for a handle without keys, which lists all locks */
 #define DRIFT_PART 100 /* clocks may run at rates that differ by 1 %, as in timing.c */
-/* The lookup of a password must end connect_ms / LOOKUP_SPARE before the time to connect ends. */
+/* The lookup of a password must end connect_ms / LOOKUP_SPARE before the time to connect ends, so
+ * that time is left to send the password. */
 #define LOOKUP_SPARE 10
 #define FNV_START UINT32_C(2166136261)
 #define FNV_PRIME UINT32_C(16777619)

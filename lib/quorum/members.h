@@ -15,7 +15,7 @@ struct wait_hooks {
     void (*on_sent)(void *context);
     /* Called before each poll(2). Returns when it must be called again, or RLOCK_NEVER. */
     int64_t (*on_wait)(void *context);
-    /* Called with a text that people should know about; the operation goes on. */
+    /* Called with a warning for people, when the lock is unsafe but the operation goes on. */
     void (*on_warning)(void *context, const char *text);
     void *context;
 };
@@ -75,7 +75,7 @@ void members_set_connect_ms(struct members *members, int64_t connect_ms);
 /* members_set_hooks: set the functions to call during waits; all NULL: none. */
 void members_set_hooks(struct members *members, struct wait_hooks hooks);
 
-/* members_silence: fill `err` with the fault of a member that hasn't answered yet. */
+/* members_silence: fill `err` with "MEMBER: no answer yet" for a member that hasn't answered. */
 void members_silence(const struct members *members, struct rlock_error *err);
 
 /*

@@ -121,8 +121,8 @@ static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
 /*
  * The second round of a grant makes a majority store the fence:
  * 1. We ask all members to store `*fence`.
- * 2. A member that has stored a greater fence, or the same one for another owner, refuses, and
- *    returns its fence.
+ * 2. A member that has stored a greater fence, or the same fence for another owner, refuses, and
+ *    returns the fence that it has stored.
  * 3. Without a majority we set `*fence` to one more than the greatest fence that was returned,
  *    which may be another owner's, and go to 1.
  * Both rounds together may take as long as one reply, counted from the first request of the grant.
@@ -269,8 +269,8 @@ static void warn_of_other_quorum(const struct quorum *quorum, const struct reply
 }
 
 /*
- * Called when a majority has stored the token. Makes a majority store the fence, too, and takes the
- * grant. If no majority stores the fence in time, removes the token again.
+ * Called when a majority has stored the token. Makes a majority store the fence, too, and fills in
+ * the grant. If no majority stores the fence in time, removes the token again.
  */
 static enum rlock_status complete(struct quorum *quorum, struct owner *owner,
                                   const struct votes *votes, const struct broadcast *broadcast,

@@ -25,7 +25,7 @@
 struct watcher {
     struct conn conn;
     enum rlock_status state; /* of the request: RLOCK_PENDING, RLOCK_OK (answered) or a fault */
-    struct rlock_error err;  /* of a fault */
+    struct rlock_error err;  /* set if `state` is a fault */
 };
 
 enum rlock_status sentinel_init(struct sentinel *sentinel, const struct url *url,

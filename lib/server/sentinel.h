@@ -25,7 +25,7 @@ enum rlock_status sentinel_init(struct sentinel *sentinel, const struct url *url
                                 struct rlock_error *err);
 void sentinel_fini(struct sentinel *sentinel);
 
-/* sentinel_set_password: set the password for the Sentinels; both are borrowed, and may be NULL. */
+/* sentinel_set_password: set the password for the Sentinels, or its source; borrowed, or NULL. */
 void sentinel_set_password(struct sentinel *sentinel, const char *password,
                            struct password_source *password_source);
 

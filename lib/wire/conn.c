@@ -327,8 +327,8 @@ static enum rlock_status suggest_tls(const struct conn *conn, enum rlock_status 
 }
 
 /*
- * The first bytes from this server are no reply of Redis, but for example a line of HTTP or SSH. So
- * the server can't have executed the request.
+ * Reports that the first bytes from this server are no reply of Redis, but for example a line of
+ * HTTP or SSH. Such a server can't have executed the request.
  */
 static enum rlock_status not_redis(struct conn *conn, const char *bytes, size_t n,
                                    struct rlock_error *err)
@@ -483,7 +483,7 @@ static enum rlock_status step_request(struct conn *conn, const struct resp_value
     if (conn->sent_ms == 0)
         conn->sent_ms = rlock_clock_ms();
     st = send_rest(conn, conn->request, conn->request_bytes, err);
-    if (st == RLOCK_OK && !was_sent) /* the reply can't have come yet: don't call recv(2) in vain */
+    if (st == RLOCK_OK && !was_sent) /* just sent now: the reply can't be there yet */
         return RLOCK_PENDING;
     if ((st == RLOCK_OK || st == RLOCK_PENDING) && !conn->expects_preamble_reply)
         st = read_replies(conn, reply, err);

@@ -333,7 +333,7 @@ enum rlock_status connector_start(struct connector *connector, int64_t deadline_
 
 /* ---- taking the results of lookups and attempts ---- */
 
-/* Is `fd` ready? The caller of connector_step() may have been woken by connector_wake_ms() only. */
+/* Is `fd` ready? connector_step() is also called at a time, when no descriptor may be ready. */
 static bool is_ready(int fd, short events)
 {
     struct pollfd ready = {.fd = fd, .events = events};

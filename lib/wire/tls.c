@@ -28,7 +28,7 @@
 struct tls_context {
     struct libssl lib;
     SSL_CTX *context;
-    char *name; /* from --tls-name: the name that certificates must have; NULL: the host's */
+    char *name; /* config.tls_name: the name that certificates must have; NULL: that of the host */
     bool has_certificate; /* we have a client certificate */
 };
 

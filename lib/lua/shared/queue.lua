@@ -68,8 +68,8 @@ local function wake(lock, token, word)
   redis.call('PEXPIRE', lock.wake .. token, LIFE_MS / 2)
 end
 
--- Returns whether the waiter or holder with this info uses a quorum. The server keeps a free lock
--- for no such waiter, as the server doesn't know whether the other members keep it for the same
+-- Returns whether the waiter or holder with this info uses a quorum. The scripts reserve no lock
+-- for such a waiter, as the server doesn't know whether the other members reserve it for the same
 -- waiter.
 local function is_in_quorum(info)
   return string.find(info or '', ' members=%x') ~= nil
@@ -90,10 +90,10 @@ local function alert_near(lock)
   end
 end
 
--- Gives the turn to this waiter, which first_waiter() has just returned. The server keeps a free
--- lock for the waiter until it asks for the lock, or until CLAIM_MS have passed. If the lock has
--- holders, and room for the waiter, the server need not keep it: the scripts let nobody overtake
--- the first waiter. Returns false if the waiter had its turn already.
+-- Gives the turn to this waiter, which first_waiter() has just returned. Reserves a free lock for
+-- the waiter, until it asks for the lock, or until CLAIM_MS have passed. If the lock has holders,
+-- and room for the waiter, it need not be reserved: the scripts let nobody overtake the first
+-- waiter. Returns false if the waiter had its turn already.
 local function offer_turn(lock, token)
   local info = string.match(get_waiter(lock, token), '^%d+ %w+ (.*)')
   local keeps = not is_in_quorum(' ' .. info)
