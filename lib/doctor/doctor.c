@@ -568,7 +568,7 @@ static enum rlock_status examine_member(struct probe *probe)
     struct request request;
     enum rlock_status st;
 
-    /* A user who may not run scripts can acquire no lock, except with --scripts no: then no other
+    /* Without --scripts no, a user who may not run scripts can acquire no lock, so that no other
      * check matters. */
     begin_time(probe, &request);
     st = probe_ask(probe, &request, &reply);

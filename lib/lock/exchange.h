@@ -23,7 +23,7 @@ enum exchange_task {
     EXCHANGE_NONE,
     EXCHANGE_ACQUIRE,
     EXCHANGE_RENEW,
-    EXCHANGE_RELEASE, /* remove the value of the owner's token */
+    EXCHANGE_RELEASE, /* remove the value that has the owner's token */
     EXCHANGE_UNDO     /* remove the value if the owner's attempt, now given up, has written it */
 };
 
@@ -66,7 +66,7 @@ struct exchange {
     bool tells_renewer;        /* the release leaves the note "released" for the renewing process */
     bool is_watched;           /* the key is watched, on the connection watched_on */
     bool may_not_watch;        /* the server denies this user MULTI, EXEC or WATCH */
-    bool has_written;          /* a reply confirmed the write; the TTL counts from that request */
+    bool has_written;          /* the server has confirmed that it wrote the value */
     uint64_t watched_on;
     char seen[EXCHANGE_VALUE_BYTES];  /* the value that was read, and that STEP_COMPARE expects */
     char value[EXCHANGE_VALUE_BYTES]; /* the value to write; "": not known yet */

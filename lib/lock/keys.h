@@ -84,7 +84,7 @@ char *keys_helper_name(const char *kind, const char *key);
 
 /*
  * keys_lock_of: the key of the lock whose helper key KIND has the name `helper`. On the heap, and
- * the caller frees it. NULL: the helper key KIND of no lock has this name, or no memory.
+ * the caller frees it. NULL: `helper` is no name of such a helper key, or no memory.
  */
 char *keys_lock_of(const char *kind, const char *helper);
 

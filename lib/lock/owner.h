@@ -30,7 +30,7 @@ struct owner {
     bool is_timestamp;      /* --protocol timestamp: the lock's value is the time of its expiry */
     bool only_parents;      /* acquire the locks only if parent tokens hold them already */
     bool unless_done;       /* if the lock was released as RLOCK_ENDS_DONE: true: don't wait for it;
-                               false: wait until that mark expires */
+                               false: wait until the lock's key expires */
     bool is_single_attempt; /* the caller doesn't wait, so the owner doesn't join the queue */
     bool whole_seconds;     /* the server's BLPOP takes whole seconds only, as in Redis 5 */
     char (*parent)[RLOCK_TOKEN_BYTES + 1]; /* tokens of the locks that ancestor processes hold */

@@ -30,7 +30,7 @@ static const char *policy_word(const struct owner *owner)
 
 enum which { ALL_LOCKS, OWN_LOCKS };
 
-/* Begins the request that runs `script` on all locks, or on the owner's own. */
+/* Begins the request that runs `script` on all locks, or only on those that no parent holds. */
 static void begin(const struct owner *owner, struct request *request, enum script script,
                   enum which which)
 {

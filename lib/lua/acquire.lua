@@ -17,8 +17,8 @@
 --       5 NOT_AFTER: the latest server time, in ms, at which this script may act; 0: any time
 --       6 TICKET that an earlier attempt returned; "": none
 --       7 MODE: "x": exclusive, "s": shared, a number: at most this many holders (slots)
---       8 UNLESS_DONE: "1": return REPLY_DONE if a done mark is in the way; else: wait until the
---         mark expires
+--       8 UNLESS_DONE: "1": return REPLY_DONE if the lock was released as RLOCK_ENDS_DONE; else:
+--         wait until its key expires
 --       9... tokens of PARENT locks, under which the owner runs
 --       If ATTEMPT is 1, 5 to 8 would be "0", "", "x" and "", and there are no parents, the request
 --       leaves 5 to 8 out, and HISTORY as well if that would be "": each argument costs the server
@@ -323,8 +323,8 @@ local function block_ms(lock, place, left)
     return left >= 0 and math.min(250, left + 2) or 250
   end
   -- How long a waiter blocks that is not near the front. If all waiters ahead of it are dead, the
-  -- turn of each lasts CLAIM_MS until the next one gets it. The least is 2250 ms, so that a long
-  -- queue doesn't keep the server busy; the most leaves 5 s until this waiter would count as dead.
+  -- turn of each lasts CLAIM_MS until the next one gets it. It blocks for at least 2250 ms, so that
+  -- a long queue doesn't keep the server busy, and at most until 5 s before it would count as dead.
   local far = math.max(2250, math.min(CLAIM_MS * (place - 1), LIFE_MS - 5000))
   local first, is_its_turn = next_waiter(lock)
   if place == 0 or place > NEAR_PLACES then

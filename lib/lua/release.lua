@@ -28,9 +28,9 @@ local is_whole_token = #ARGV[1] == 33
 -- itself. Nor does this case read the server's time. So its entry in the history has no at=MS, and
 -- ENDED must tell for how long the owner has held the lock (held=MS).
 --
--- `held` is the value of the lock, or an error if the key has another type than a string. A text
--- has no field `err`. Byte 41 is the one behind "TOKEN v1 try=": it is 0 in no holder's value, see
--- TURN.
+-- `held` is the value of the lock, or an error if the key has another type than a string. Of a
+-- string, held.err is nil. Byte 41 follows "TOKEN v1 try=": it is "0" if the lock is reserved for a
+-- waiter (see TURN), and never in a holder's value.
 local held = #KEYS == 3 and is_whole_token and ARGV[2] ~= '0' and ARGV[2] ~= '' and
   ending == '' and redis.pcall('GET', KEYS[1])
 local is_usual = held and not held.err and string.find(held, ARGV[1], 1, true) == 1 and
@@ -183,7 +183,8 @@ for _, lock in ipairs(locks) do
     redis.call('ZADD', lock.queue, ARGV[8], token)
     redis.call('PEXPIRE', lock.queue, LIFE_MS * 2)
   end
-  -- Passes on the lock even if nothing was released: the waiter that leaves may have had its turn.
+  -- Passes on the lock even if nothing was released: the lock may have been reserved for the waiter
+  -- that leaves.
   if not is_lost_vote and lock.has_queue then
     is_passed_on = pass_on(lock) or is_passed_on
   end

@@ -26,7 +26,7 @@
 #define ID_BYTES 13      /* the first 12 digits of a token, and a NUL */
 #define SCAN_COUNT "400" /* this many keys cost the server 0.1 ms */
 
-/* A hold, as the entries that were read so far tell it. */
+/* What the entries that were read so far tell of a hold. */
 struct noted_hold {
     struct rlock_hold hold;
     char id[ID_BYTES];
@@ -250,10 +250,10 @@ static bool is_holding(const struct lock_state *state, const struct noted_hold *
 }
 
 /*
- * Returns when the server executed the last renewal of this hold, or else its grant. Each grant and
- * each renewal sets the expiry of the last fence anew, so the time until the fence expires tells
- * when that was. Once the server has granted the lock again, or has forgotten the fence, the last
- * renewal isn't known: then returns the time of the grant.
+ * Returns when the server executed the last renewal of this hold; if there was none, the grant.
+ * Each of them sets the expiry of the key with the last fence anew, so the time until that key
+ * expires tells when it was. Once the server has granted the lock again, or has no such key any
+ * more, the last renewal isn't known: then returns the time of the grant.
  */
 static int64_t last_renewal_ms(const struct lock_state *state, const struct rlock_hold *hold)
 {
@@ -376,7 +376,7 @@ static int rank_of(enum rlock_hold_end end)
     return ranks[end];
 }
 
-/* Merges `other`, which another member tells of the same hold, into `noted`. */
+/* Merges `other`, another member's entry for the same hold, into `noted`. */
 static void join(struct noted_hold *noted, const struct noted_hold *other)
 {
     struct rlock_hold *hold = &noted->hold;

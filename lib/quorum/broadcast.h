@@ -66,9 +66,10 @@ struct votes {
     int64_t left_ms;       /* of a renewal: the shortest time left on any member; 0: not known */
     int64_t ticket;        /* the greatest ticket that a member gave; 0: none gave one */
     size_t n_same_holder;  /* how many members name the holder that most members name */
-    const struct reply *granted; /* the reply of a member that granted; NULL: there is none */
-    const struct reply *held_by; /* the reply of a member that names the holder or the done mark */
-    const struct reply *newer;   /* a reply that names a newer waiter; NULL: n_superseded is 0 */
+    const struct reply *granted;   /* the reply of a member that granted; NULL: there is none */
+    const struct reply *held_by;   /* a reply with an obstacle: the holder, or who released the lock
+                                    as RLOCK_ENDS_DONE */
+    const struct reply *newer;     /* a reply that names a newer waiter; NULL: n_superseded is 0 */
     const struct reply *broken_by; /* a reply that says who has broken the lock; NULL: none does */
     const struct reply *other_quorum; /* a reply that names a holder of another quorum */
 };

@@ -1,8 +1,8 @@
 -- leave: removes a waiter from a queue. Included after shared/keys.lua.
 
 local function leave_queue(lock, token)
-  -- pcall catches the errors of ZREM and HDEL if another program's key of another type stands
-  -- there.
+  -- pcall catches the errors of ZREM and HDEL if another program uses one of the keys, with another
+  -- type.
   redis.pcall('ZREM', lock.queue, token)
   redis.pcall('HDEL', lock.waiters, token)
   redis.call('DEL', lock.wake .. token)

@@ -138,8 +138,9 @@ end
 
 -- Makes the first waiter prove that it is alive. The first waiter can't have the lock now, but the
 -- owner that asks could, and would wait in vain behind a dead waiter. A live first waiter asks
--- every 300 ms. If the first waiter has been silent for longer than CLAIM_MS, or if the server's
--- clock was set back, the script wakes it, and lets it count as alive for only CLAIM_MS more.
+-- about every 300 ms. If the first waiter has been silent for longer than CLAIM_MS, or if the
+-- server's clock was set back, the script wakes it, and lets it count as alive for only CLAIM_MS
+-- more.
 local function probe(lock, first)
   local left = life_left(lock, first)
   if left > CLAIM_MS and (LIFE_MS - left > CLAIM_MS or left > LIFE_MS) then
