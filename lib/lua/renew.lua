@@ -96,9 +96,12 @@ for _, lock in ipairs(locks) do
     code = REPLY_RELEASED
   end
   -- The renewer goes on to renew the locks that were not released. So the key with the word
-  -- "released" must last until the next renewal. Once all are released, the script deletes the key.
+  -- "released" must last until the next renewal. It also lasts when all are released: in a quorum
+  -- the renewer may have to ask again, because too few members have answered.
   if lock.is_released then
-    redis.call('PEXPIRE', lock.wake .. lock.token, code == REPLY_RELEASED and 0 or digits(lock.ttl))
+    if code ~= REPLY_RELEASED then
+      redis.call('PEXPIRE', lock.wake .. lock.token, digits(lock.ttl))
+    end
   else
     if not lock.info then
       put_back(lock)

@@ -457,10 +457,17 @@ static enum rlock_status not_renewed(struct quorum *quorum, const struct votes *
     /* if more members than this lack the lock, no majority has it */
     size_t most = quorum->members.n - quorum->members.need;
 
-    if (votes->n_released > most)
-        return err_set(err, RLOCK_RELEASED, 0, "the lock was released");
     if (votes->n_held + votes->n_gone + votes->n_released <= most)
         return votes->n_late > 0 ? RLOCK_PENDING : members_fault(&quorum->members, err);
+    /*
+     * One member that says "released" suffices:
+     * 1. Another process releases the lock by its token at a first member. Another member is slow,
+     *    so the release is not over yet.
+     * 2. The next owner is granted the lock by the first member and a third one.
+     * 3. A renewal finds the next owner there, though this owner's lock was not lost.
+     */
+    if (votes->n_released > 0)
+        return err_set(err, RLOCK_RELEASED, 0, "the lock was released");
     return lose(quorum, votes, err);
 }
 

@@ -56,6 +56,7 @@ enum asked_for {
 #define RENEWED "*2\r\n:1\r\n:1700000000000\r\n"
 #define RESTORED "*2\r\n:2\r\n:1700000000000\r\n"
 #define GONE "*2\r\n:-1\r\n:1700000000000\r\n"
+#define FREED "*2\r\n:-5\r\n:1700000000000\r\n" /* to a renewal: released by the token */
 #define LATE "*2\r\n:-2\r\n:1700000000000\r\n"
 #define HELD_BY_FOREIGN ":0\r\n:1700000000000\r\n:60000\r\n$7\r\nforeign\r\n"
 /* HELD is the reply to a client that waits, BUSY to a client that does not. */

@@ -300,7 +300,7 @@ static void test_renew(void)
                 {"*3\r\n:1\r\n:1700000000000\r\n:60000\r\n", RLOCK_OK, 59398},
                 {GONE, RLOCK_GONE, 0},
                 {LOST_TO, RLOCK_LOST, 0},
-                {"*2\r\n:-5\r\n:1700000000000\r\n", RLOCK_RELEASED, 0},
+                {FREED, RLOCK_RELEASED, 0},
                 {LOADING, RLOCK_E_SERVER, 0},
                 {SILENT, RLOCK_E_UNREACHABLE, 0}};
     size_t i;

@@ -675,6 +675,49 @@ static void test_releases(void)
     }
 }
 
+/*
+ * A renewal that no majority confirms finds the lock lost, unless a member says that another
+ * process has released it by its token: then the present holder was granted it after the release.
+ */
+static const struct {
+    const char *renew[MEMBERS];
+    enum rlock_status st;
+} renewals[] = {
+    {{RENEWED, RENEWED, FREED}, RLOCK_OK},       {{RENEWED, FREED, CLOSE}, RLOCK_E_NO_QUORUM},
+    {{FREED, FREED, CLOSE}, RLOCK_RELEASED},     {{LOST_TO, FREED, CLOSE}, RLOCK_RELEASED},
+    {{LOST_TO, LOST_TO, FREED}, RLOCK_RELEASED}, {{GONE, FREED, RENEWED}, RLOCK_RELEASED},
+    {{LOST_TO, LOST_TO, RENEWED}, RLOCK_LOST},   {{GONE, LOST_TO, CLOSE}, RLOCK_LOST},
+    {{GONE, CLOSE, GONE}, RLOCK_GONE},
+};
+
+static void test_renewals(void)
+{
+    static struct several several;
+    size_t row;
+    int i;
+
+    for (row = 0; row < sizeof renewals / sizeof renewals[0]; row++) {
+        const char *answers[MEMBERS][2] = {{NULL}};
+        struct rlock_error err = {.text = ""};
+        int64_t expires_ms = 0;
+        bool is_restored = false;
+        enum rlock_status st;
+
+        several = (struct several){.owner = {.n_locks = 0}};
+        for (i = 0; i < MEMBERS; i++) {
+            answers[i][0] = renewals[row].renew[i];
+            several.server[i].answers[ASKED_RENEW] = answers[i];
+        }
+        if (!ok(open_several(&several), "a quorum of three servers is opened"))
+            return;
+        st = quorum_renew(&several.quorum, &several.owner, in(60000), &expires_ms, &is_restored,
+                          &err);
+        okf(st == renewals[row].st, "renewals[%zu]: the renewal returns status %d, %s", row,
+            (int)st, err.text);
+        close_several(&several);
+    }
+}
+
 static void test_alone(void)
 {
     static const char *const answers[MEMBERS][2] = {{":1\r\n"}, {":2\r\n"}, {":3\r\n"}};
@@ -751,6 +794,7 @@ int main(void)
     test_greater_fence();
     test_late_grant_is_no_confirmation();
     test_releases();
+    test_renewals();
     test_alone();
     test_members_hash();
     test_open();
