@@ -15,7 +15,9 @@
  * isn't stopped must not have a marker that conflicts with its own. A process creates its marker
  * first and looks afterwards, so of two processes at least one sees the other. A job ignores the
  * marker of a stopped process, which rlock has frozen: if that process continues, it looks at the
- * markers itself, and finds the conflict.
+ * markers itself, and finds the conflict. A process that has been sent STOP or KILL, but has not
+ * got it yet, counts as stopped: it waits for a disk or for a processor, and executes nothing before
+ * it gets the signal.
  *
  * The job appends lines to LOG, with the time of CLOCK_BOOTTIME in microseconds:
  *
@@ -53,23 +55,34 @@ static long long now_us(void)
     return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
 }
 
-/* Reads the state and the start time of a process; returns false if there is no such process. */
-static bool read_process(int pid, char *state, unsigned long long *started)
+/* Reads a file of a process in /proc; returns false if there is no such process. */
+static bool read_proc(int pid, const char *name, char *text, size_t size)
 {
-    char path[64], text[1024];
-    const char *field;
+    char path[64];
     ssize_t n;
-    int fd, i;
+    int fd;
 
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    n = read(fd, text, sizeof text - 1);
+    n = read(fd, text, size - 1);
     close(fd);
     if (n <= 0)
         return false;
     text[n] = '\0';
+    return true;
+}
+
+/* Reads the state and the start time of a process; returns false if there is no such process. */
+static bool read_process(int pid, char *state, unsigned long long *started)
+{
+    char text[1024];
+    const char *field;
+    int i;
+
+    if (!read_proc(pid, "stat", text, sizeof text))
+        return false;
     field = strrchr(text, ')'); /* the name of the program may contain spaces */
     if (field == NULL)
         return false;
@@ -78,6 +91,26 @@ static bool read_process(int pid, char *state, unsigned long long *started)
         field = strchr(field + 1, ' ');
     *started = field != NULL ? strtoull(field, NULL, 10) : 0;
     return true;
+}
+
+/* Returns whether STOP or KILL is on its way to the process, or the process has ended. */
+static bool is_stopping(int pid)
+{
+    const unsigned long long stop_or_kill = 1ULL << (SIGSTOP - 1) | 1ULL << (SIGKILL - 1);
+    const unsigned exits = 4; /* PF_EXITING of include/linux/sched.h */
+    unsigned long long own = 0, shared = 0;
+    unsigned flags = 0;
+    char text[4096];
+    const char *at;
+
+    if (!read_proc(pid, "status", text, sizeof text))
+        return true; /* it has ended */
+    if ((at = strstr(text, "\nSigPnd:")) != NULL)
+        sscanf(at, " SigPnd: %llx ShdPnd: %llx", &own, &shared);
+    if (!read_proc(pid, "stat", text, sizeof text) || (at = strrchr(text, ')')) == NULL)
+        return true;
+    sscanf(at, ") %*c %*d %*d %*d %*d %*d %u", &flags);
+    return ((own | shared) & stop_or_kill) != 0 || (flags & exits) != 0;
 }
 
 static bool is_compatible(char other_mode, int other_slot)
@@ -98,7 +131,7 @@ static void look_at(int at, const char *name)
         return;
     if (!read_process(pid, &state, &now_started) || now_started != started)
         unlinkat(at, name, 0);
-    else if (strchr("ZXTt", state) == NULL && !has_reported) {
+    else if (strchr("ZXTt", state) == NULL && !is_stopping(pid) && !has_reported) {
         dprintf(log_fd, "overlap %s %s-%c %lld\n", run, name, state, now_us());
         has_reported = true;
     }

@@ -430,8 +430,12 @@ class Soak:
             pass
         elif status == 75 and client.may_be_busy:
             pass
-        elif status == 71 and NO_PROCESS in read(f"{self.dir}/said/{client.number}"):
+        elif status == 71 and NO_PROCESS in self.said(client):
             self.count["no process"] += 1
+        elif status == 69 and client.may_be_busy and "servers were restarted" in self.said(client):
+            # The grant of a member that restarted doesn't count for a TTL, and another client had,
+            # or asked for, one of the other two members.
+            self.count["restarted member"] += 1
         elif is_broken and (status in (69, 76) or (client.is_shell and status in (-15, -9, 143))):
             pass
         else:
@@ -441,13 +445,15 @@ class Soak:
                 lock.disturbed_at = now()
             if client.began_at is not None:
                 lock.served_at = now()
-        said = f"{self.dir}/said/{client.number}"
         if why is not None:
             self.violation("verdict", f"client {client.number}: {why}, after "
                            f"{client.gone_at - client.started_at:.2f} s: "
-                           f"{' '.join(client.words[1:])!r} said {read(said)!r}")
+                           f"{' '.join(client.words[1:])!r} said {self.said(client)!r}")
         else:
-            os.unlink(said)
+            os.unlink(f"{self.dir}/said/{client.number}")
+
+    def said(self, client):
+        return read(f"{self.dir}/said/{client.number}")
 
     def read_jobs(self):
         *lines, self.half_line = (self.half_line + self.log.read()).split("\n")
