@@ -32,7 +32,8 @@
 #define LOOK_AGAIN_MS 20     /* between TERM and KILL: how often to look for new descendants */
 #define KILL_AT_ONCE_MS 20   /* how long one call of proctree_kill() repeats KILL */
 #define GIVE_UP_MS 2000      /* how long after the deadline for KILL to wait for the last process */
-#define NO_TIMER_MS 100      /* without a timer: how often to look at the clock */
+#define GIVE_UP_SHORT_MS 60000 /* the same while there is no descriptor to look for processes */
+#define NO_TIMER_MS 100        /* without a timer: how often to look at the clock */
 
 /* ---- binding, signalling and ending the bound process ---- */
 
@@ -99,7 +100,7 @@ static void note_root(struct bound_process *bound, pid_t spared)
     if (spared != 0)
         proctree_spare(&bound->tree, spared);
     /* if the bound process has ended, `tree` may have another process with its pid as the root */
-    bound->is_noted = !bound_process_has_ended(bound);
+    bound->is_noted = !bound->tree.is_short && !bound_process_has_ended(bound);
 }
 
 void bound_process_note(struct bound_process *bound, pid_t spared)
@@ -110,29 +111,62 @@ void bound_process_note(struct bound_process *bound, pid_t spared)
         proctree_look(&bound->tree);
 }
 
+/*
+ * If there is no descriptor free for a walk, wait for one until `kill_ms`: when the bound process
+ * has ended by its TERM, its children would not be found any more.
+ */
+static void note_before_the_end(struct bound_process *bound, int64_t kill_ms, pid_t spared)
+{
+    bound_process_note(bound, spared);
+    while ((!bound->is_noted || bound->tree.is_short) && !bound_process_has_ended(bound) &&
+           rlock_clock_ms() < kill_ms) {
+        poll(NULL, 0, LOOK_AGAIN_MS);
+        bound_process_note(bound, spared);
+    }
+}
+
+/* False: a process is left, or for lack of a descriptor the walk may have missed one. */
+static bool have_all_ended(struct bound_process *bound)
+{
+    return proctree_look(&bound->tree) == 0 && !bound->tree.is_short &&
+           bound_process_has_ended(bound);
+}
+
+static int64_t give_up_ms(const struct bound_process *bound, int64_t kill_ms)
+{
+    return kill_ms + (bound->tree.is_short ? GIVE_UP_SHORT_MS : GIVE_UP_MS);
+}
+
 pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared)
 {
     int number = SIGTERM;
 
-    bound_process_note(bound, spared);
-    if (!bound->is_noted)
+    note_before_the_end(bound, kill_ms, spared);
+    if (!bound->is_noted) { /* its descendants can't be found, or not any more */
+        if (bound_process_has_ended(bound)) {
+            bound->ending.ended_ms = rlock_clock_ms();
+        } else {
+            bound->ending.kill_ms = rlock_clock_ms();
+            signal_process(bound->fd, SIGKILL);
+        }
         return 0;
+    }
     if (rlock_clock_ms() < kill_ms) { /* after the deadline for KILL, TERM would only delay KILL */
         bound->ending.term_ms = rlock_clock_ms();
         signal_descendants(bound, SIGTERM, kill_ms);
         signal_process(bound->fd, SIGTERM);
     }
-    while (proctree_look(&bound->tree) > 0 || !bound_process_has_ended(bound)) {
-        if (rlock_clock_ms() >= kill_ms + GIVE_UP_MS)
+    while (!have_all_ended(bound)) {
+        if (rlock_clock_ms() >= give_up_ms(bound, kill_ms))
             return bound->tree.refused;
         if (rlock_clock_ms() >= kill_ms) {
             if (number != SIGKILL)
                 bound->ending.kill_ms = rlock_clock_ms();
             number = SIGKILL;
             signal_process(bound->fd, SIGKILL);
-        } else {
-            poll(NULL, 0, LOOK_AGAIN_MS);
         }
+        if (number != SIGKILL || bound->tree.is_short)
+            poll(NULL, 0, LOOK_AGAIN_MS);
         signal_descendants(bound, number, kill_ms);
     }
     bound->ending.ended_ms = rlock_clock_ms();
@@ -219,7 +253,8 @@ static void end_bound(struct killer *killer)
     pid_t refused = bound_process_end(&killer->bound, killer->deadlines.kill_ms,
                                       starter_lives ? killer->starter : 0);
 
-    report_why(killer, refused == 0 ? "were ended" : "were told to end, but not all did");
+    report_why(killer, killer->bound.ending.ended_ms != 0 ? "were ended"
+                                                          : "were told to end, but not all did");
     if (refused != 0)
         guard_say_refused(killer->report, refused, "that process runs on without the lock");
 }

@@ -45,7 +45,8 @@ void bound_process_note(struct bound_process *bound, pid_t spared);
 
 /*
  * bound_process_end: send TERM to the bound process and its descendants, and from `kill_ms` on
- * KILL, until all have ended. Blocks until they have, or until 2 s after `kill_ms`. This process
+ * KILL, until all have ended. Blocks until they have, or until 2 s after `kill_ms`, or 60 s if this
+ * process has no descriptor free to look for them. This process
  * and `spared` get no signal. Returns the pid of a process that is left because the kernel refuses
  * our signals to it, or 0.
  */

@@ -126,13 +126,30 @@ static pid_t pids_next(struct pids *pids)
     }
 }
 
+/*
+ * True if a file of /proc could not be opened or read just now because this process or the machine
+ * has no descriptor or memory free. So the process may live nevertheless.
+ */
+static bool is_shortage(void)
+{
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+}
+
+static void note_shortage(struct proctree *tree)
+{
+    if (is_shortage())
+        tree->is_short = true;
+}
+
 /* Reads a small file of /proc as text. Returns its length; -1: the file can't be read. */
 static ssize_t slurp(const char *path, char *text, size_t room)
 {
     size_t used = 0;
     ssize_t n = 1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd;
 
+    errno = 0; /* a caller may look at errno, see is_shortage() */
+    fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
     while (n > 0 && used < room - 1) {
@@ -361,6 +378,7 @@ static bool was_listed(const struct proctree *tree, const struct process *proces
  */
 static void note_unread(struct walk *walk, pid_t pid)
 {
+    note_shortage(walk->tree);
     if (walk->finds_all && (kill(pid, 0) == 0 || errno == EPERM))
         walk->is_whole = false;
 }
@@ -413,8 +431,10 @@ static void find_children_of_thread(struct walk *walk, pid_t parent, pid_t threa
         return;
     }
     while (listed = ticks_now(walk->tree), (n = read(fd, text, sizeof text)) > 0) {
-        if (!is_same_process(walk->tree, parent))
+        if (!is_same_process(walk->tree, parent)) {
+            note_shortage(walk->tree);
             break;
+        }
         for (i = 0; i < n; i++) {
             if (text[i] >= '0' && text[i] <= '9') {
                 pid = pid * 10 + (text[i] - '0');
@@ -492,12 +512,17 @@ static void find_by_search(struct walk *walk)
     do {
         before = tree->n;
         if (!pids_open(&all, "/proc")) {
+            note_shortage(tree);
             walk->is_whole = false;
             return;
         }
         while ((pid = pids_next(&all)) > 0) {
-            if (was_found(tree, pid) || is_spared(tree, pid) || !process_read(&process, pid))
+            if (was_found(tree, pid) || is_spared(tree, pid))
                 continue;
+            if (!process_read(&process, pid)) {
+                note_shortage(tree);
+                continue;
+            }
             if (process.parent != tree->root && !was_found(tree, process.parent))
                 continue;
             if (process.is_dead && !walk->finds_all)
@@ -516,6 +541,9 @@ static void find_by_search(struct walk *walk)
  * processes that the last walk has listed are listed again as long as they live. The start time
  * that is compared and the one that is noted come from one reading of /proc: between two readings,
  * another process could get the pid, and would be noted.
+ *
+ * A process that can't be read for lack of a descriptor stays listed, with what is noted of it: the
+ * walk that could find it again may be impossible by then.
  */
 static void begin_walk(struct proctree *tree)
 {
@@ -523,13 +551,22 @@ static void begin_walk(struct proctree *tree)
     struct process process;
     size_t i;
 
+    tree->is_short = false;
     tree->walk = (tree->walk + 1) & WALK_MASK;
     tree->walk += tree->walk == 0;
     tree->n = 0;
-    for (i = 0; i < n && !is_ours(tree); i++)
-        if (process_read(&process, tree->list[i]) && !process.is_dead &&
-            process.started == place_of(tree, tree->list[i])->started)
-            note(tree, &process);
+    for (i = 0; i < n && !is_ours(tree); i++) {
+        struct proctree_place *place = place_of(tree, tree->list[i]);
+
+        if (process_read(&process, tree->list[i])) {
+            if (!process.is_dead && process.started == place->started)
+                note(tree, &process);
+        } else if (is_shortage() && place->pid == tree->list[i]) {
+            tree->is_short = true;
+            place->walk = tree->walk & WALK_MASK;
+            tree->list[tree->n++] = tree->list[i];
+        }
+    }
 }
 
 static void do_walk(struct walk *walk)
@@ -901,8 +938,11 @@ void proctree_set_root(struct proctree *tree, pid_t root)
     tree->kill_walk_ms = 0;
     tree->refused = 0;
     tree->n = 0;
-    if (root != getpid())
-        tree->root_started = process_read(&process, root) ? process.started : 0;
+    tree->is_short = false;
+    if (root == getpid())
+        return;
+    tree->root_started = process_read(&process, root) ? process.started : 0;
+    tree->is_short = tree->root_started == 0 && is_shortage();
 }
 
 void proctree_set_cgroup(struct proctree *tree, const struct cgroup *cgroup)
@@ -924,8 +964,12 @@ void proctree_free(struct proctree *tree)
 bool proctree_spare(struct proctree *tree, pid_t pid)
 {
     struct process process;
-    bool has_room = !process_read(&process, pid) || note_spared(tree, &process, false);
+    bool has_room = true;
 
+    if (process_read(&process, pid))
+        has_room = note_spared(tree, &process, false);
+    else
+        note_shortage(tree);
     tree->n = 0; /* note_spared() has listed the process, which does not belong to the tree */
     return has_room;
 }

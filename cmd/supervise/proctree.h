@@ -28,6 +28,7 @@ struct proctree {
     unsigned walk;         /* the number of the last walk */
     uint32_t root_started; /* if the root is another process: when it started, in ticks */
     bool has_spared;       /* proctree_spare() or _spare_children() has spared a process */
+    bool is_short;         /* the last call lacked a descriptor or memory to read a process */
     bool has_lists;        /* the kernel has /proc/PID/task/TID/children */
     int children;          /* /proc/PID/task/TID/children of our main thread, open; -1: not open */
     pid_t session;         /* the session that rlock was started in */
@@ -48,7 +49,7 @@ int proctree_reserve(struct proctree *tree);
  * proctree_set_root: forget all processes that were found or spared, and make `root` the root of
  * the tree. If `root` is this process, the call opens `children`, and the caller must have closed
  * an earlier descriptor there. If `root` is another process, the caller has to check after the call
- * that `root` has not ended: its pid could be another's by then.
+ * that `root` has not ended: its pid could be another's by then. Sets `is_short`.
  */
 void proctree_set_root(struct proctree *tree, pid_t root);
 
@@ -68,7 +69,8 @@ void proctree_free(struct proctree *tree);
  * proctree_spare_children: spare each child that the calling process has now, and all descendants
  * of these children. A later call, with is_first false, spares the descendants that came since.
  *
- * Both calls drop the results of earlier walks. False: no room.
+ * Both calls drop the results of earlier walks. False: no room. proctree_spare() sets
+ * `is_short` if it could not read the process, and leaves it as it is otherwise.
  */
 bool proctree_spare(struct proctree *tree, pid_t pid);
 bool proctree_spare_children(struct proctree *tree, bool is_first);
@@ -85,7 +87,11 @@ size_t proctree_term(struct proctree *tree, int64_t deadline_ms);
 /* proctree_signal: send a signal to each process of the tree. Returns how many there were. */
 size_t proctree_signal(struct proctree *tree, int number);
 
-/* proctree_look: walk the tree. Returns how many processes it has. */
+/*
+ * proctree_look: walk the tree. Returns how many processes it has. If `is_short` is set then, there
+ * may be more. If the root is another process, a process that was found before, and can't be read
+ * now, still counts.
+ */
 size_t proctree_look(struct proctree *tree);
 
 /*

@@ -12,11 +12,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define LONG_MS 100000 /* later than the end of this test */
 #define SOON_MS 200
+#define PATIENCE_MS 20000 /* how long a test waits at most: a busy machine runs processes late */
 
 static struct report report = {.level = REPORT_FAILURE, .key = "key"};
 static char said[8192]; /* what the processes of the last test have written to stderr */
@@ -127,6 +130,102 @@ static void test_bound_process(void)
     ok(!bound.is_noted, "a process that has ended is not noted as a root");
     is_int(bound_process_end(&bound, 0, 0), 0, "a process that has ended need not be ended");
     close_process(&bound);
+}
+
+/* ---- without descriptors ---- */
+
+static struct rlimit usual_limit;
+
+/* From now on open(2) fails with EMFILE. */
+static void allow_no_descriptors(void)
+{
+    struct rlimit limit;
+    int lowest = dup(0);
+
+    close(lowest);
+    getrlimit(RLIMIT_NOFILE, &usual_limit);
+    limit = usual_limit;
+    limit.rlim_cur = (rlim_t)lowest;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void allow_all_descriptors(int number)
+{
+    (void)number;
+    setrlimit(RLIMIT_NOFILE, &usual_limit);
+}
+
+/*
+ * Starts a process with a child that ignores TERM, and returns its pid. `*end_fd` is at its end
+ * when both have ended.
+ */
+static pid_t start_family(int *end_fd)
+{
+    int pair[2];
+    pid_t pid;
+    char c;
+
+    if (pipe(pair) != 0)
+        abort();
+    pid = fork();
+    if (pid == 0) {
+        start_process(true);
+        (void)!write(pair[1], "", 1);
+        for (;;)
+            pause();
+    }
+    close(pair[1]);
+    ok(read(pair[0], &c, 1) == 1, "the process has a child");
+    *end_fd = pair[0];
+    return pid;
+}
+
+static bool have_ended(int end_fd)
+{
+    struct pollfd end = {.fd = end_fd, .events = POLLIN};
+    bool is_at_end = poll(&end, 1, PATIENCE_MS) > 0;
+
+    close(end_fd);
+    return is_at_end;
+}
+
+/*
+ * The bound process has a child. For a moment there is no descriptor free, so that a walk of /proc
+ * finds no process. That must not be taken for the end of the child.
+ */
+static void test_no_descriptors(void)
+{
+    const struct itimerval soon = {.it_value = {.tv_usec = 50000}};
+    struct bound_process bound;
+    int end_fd;
+    pid_t pid;
+
+    signal(SIGALRM, allow_all_descriptors);
+    pid = start_family(&end_fd);
+    bound = open_process(pid);
+    bound_process_note(&bound, 0);
+    kill(pid, SIGKILL);
+    signal_of(pid);
+    allow_no_descriptors();
+    setitimer(ITIMER_REAL, &soon, NULL);
+    is_int(bound_process_end(&bound, rlock_clock_ms(), 0), 0,
+           "the bound process has ended, its child has not, and there is no descriptor free");
+    allow_all_descriptors(0);
+    ok(have_ended(end_fd), "the child is ended as soon as there are descriptors again");
+    close_process(&bound);
+
+    pid = start_family(&end_fd);
+    bound = open_process(pid);
+    allow_no_descriptors();
+    setitimer(ITIMER_REAL, &soon, NULL);
+    is_int(bound_process_end(&bound, rlock_clock_ms() + SOON_MS, 0), 0,
+           "the bound process and its child live, and there is no descriptor free");
+    allow_all_descriptors(0);
+    signal_of(pid);
+    ok(have_ended(end_fd), "both are ended");
+    close_process(&bound);
+    signal(SIGALRM, SIG_DFL);
+    alarm(110);
 }
 
 static void test_refusals(void)
@@ -282,6 +381,7 @@ int main(void)
 {
     alarm(110); /* ends this test if a killer hangs */
     test_bound_process();
+    test_no_descriptors();
     test_refusals();
     test_deadline();
     test_new_deadlines();
