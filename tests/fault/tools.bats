@@ -60,6 +60,18 @@ END
     assert_match "$(fake_log)" CLOSED
 }
 
+@test "fakeredis: AWAIT waits for a file, IDLE tells whether the peer has sent something" {
+    fake_start <<<$'ACCEPT\nAWAIT '"$DIR/go"$'\nIDLE\nSEND +OK\\r\\n\nREAD\nIDLE\nCLOSE'
+    exec {peer}<>"/dev/tcp/127.0.0.1/$FAKE_PORT"
+    printf "$ping" >&"$peer"
+    never 1 file_has "$DIR/fake.out" BUSY
+    touch "$DIR/go"
+    fake_end
+    exec {peer}>&-
+    assert_status 0
+    assert_match "$(fake_log)" $'BUSY\nGOT PING\nIDLE'
+}
+
 @test "fakeredis: CLOCK prints the time on the clock that rlock uses" {
     local before
     before=$(now_ms)

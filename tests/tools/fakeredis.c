@@ -16,6 +16,8 @@
  *   DEPTH N         open N arrays, each inside the other
  *   STREAM [TEXT]   send the text (or x) again and again until the peer closes, at most 256 MB
  *   STALL [MS]      send nothing until the peer closes, or until MS are over
+ *   AWAIT FILE      wait until the file is there
+ *   IDLE            print IDLE, or BUSY if the peer has sent something that is not read yet
  *   CLOCK           print CLOCK and the time on the clock that rlock uses, in ms
  *   CLOSE           close in an orderly way
  *   RESET           close with a TCP reset
@@ -338,6 +340,21 @@ static void step_stall(struct fake *f, char *rest)
         peer_gone(f);
 }
 
+static void step_await(struct fake *f, char *rest)
+{
+    (void)f;
+    while (access(rest, F_OK) != 0)
+        poll(NULL, 0, 5);
+}
+
+static void step_idle(struct fake *f, char *rest)
+{
+    struct pollfd p = {.fd = f->peer, .events = POLLIN};
+
+    (void)rest;
+    puts(poll(&p, 1, 0) > 0 ? "BUSY" : "IDLE");
+}
+
 static void step_clock(struct fake *f, char *rest)
 {
     struct timespec t;
@@ -391,6 +408,8 @@ static const struct step {
     {"DEPTH",   step_depth,   true},
     {"STREAM",  step_stream,  true},
     {"STALL",   step_stall,   true},
+    {"AWAIT",   step_await,   true},
+    {"IDLE",    step_idle,    true},
     {"CLOCK",   step_clock,   true},
     {"CLOSE",   step_close,   true},
     {"RESET",   step_reset,   true},
