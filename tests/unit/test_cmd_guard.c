@@ -22,6 +22,7 @@
 #define PATIENCE_MS 40000 /* a busy machine runs processes late */
 #define LONG_MS 100000    /* a lease that lasts for longer than the test */
 #define SOON_MS 300
+#define GRACE_MS 1500 /* from TERM to KILL, where a test needs the guard to wake between them */
 #define READY_FD 9
 #define INPUT_FD 8 /* from which the commands of some tests read */
 #define VFORK "--vfork"
@@ -263,7 +264,7 @@ static void test_end(void)
 
     run("trap '' TERM; " WAIT_FOR_EVER, in_ms(LONG_MS, LONG_MS));
     ok(is_ready(), "the command runs");
-    kill_ms = rlock_clock_ms() + SOON_MS;
+    kill_ms = rlock_clock_ms() + GRACE_MS;
     guard_client_end(&guard, kill_ms);
     news = hear_done("the guard ends a command that ignores TERM");
     ok(WIFSIGNALED(news.status) && WTERMSIG(news.status) == SIGKILL, "KILL has ended the command");
@@ -276,10 +277,14 @@ static void test_end(void)
 
 static void test_lease_end(void)
 {
-    struct deadlines lease = in_ms(SOON_MS, 2 * SOON_MS);
+    struct deadlines lease;
     struct guard_news news;
 
-    run("trap '' TERM; " WAIT_FOR_EVER, lease);
+    run("trap '' TERM; " WAIT_FOR_EVER, in_ms(LONG_MS, LONG_MS));
+    ok(is_ready(), "the command runs, and ignores TERM");
+    lease = in_ms(SOON_MS, SOON_MS + GRACE_MS);
+    guard_client_extend(&guard, lease);
+    is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease that ends soon");
     news = hear_done("the guard ends the command before the lease ends");
     ok(news.lease_ended_first, "the guard tells that it ended the command because of the lease");
     ok(news.ending.term_ms >= lease.term_ms && news.ending.kill_ms >= lease.kill_ms,
@@ -325,6 +330,16 @@ static bool may_trace(const char *test)
     return may;
 }
 
+/*
+ * Makes TERM due. A command whose lease ends soon from its start could be frozen before it has
+ * written its first line.
+ */
+static void make_lease_end(void)
+{
+    guard_client_extend(&guard, in_ms(0, LONG_MS));
+    is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease whose TERM is due");
+}
+
 static void test_pause(void)
 {
     struct guard_news news;
@@ -334,8 +349,9 @@ static void test_pause(void)
         return;
     make_plan("trap 'exit 5' USR1; " WAIT_FOR_EVER);
     plan.pauses = true;
-    start(start_with(in_ms(SOON_MS, LONG_MS)));
+    start(start_with(in_ms(LONG_MS, LONG_MS)));
     ok(is_ready(), "the command runs");
+    make_lease_end();
     news = hear();
     ok(news.kind == GUARD_NEWS_PAUSED && news.frozen_since_ms > 0,
        "--on-lost pause: the guard freezes the command at the deadline for TERM");
@@ -395,7 +411,7 @@ static int start_family(struct family *family)
     make_plan("");
     plan.spawn.argv = family_argv;
     plan.pauses = true;
-    start(start_with(in_ms(SOON_MS, LONG_MS)));
+    start(start_with(in_ms(LONG_MS, LONG_MS)));
     close(INPUT_FD);
     ready.fd = ready_fd;
     ok(poll(&ready, 1, PATIENCE_MS) > 0 && read(ready_fd, family, sizeof *family) == sizeof *family,
@@ -447,6 +463,7 @@ static void test_vfork_after_renewal(void)
     if (!may_trace("the lease is renewed, and the command ends during a vfork(2)"))
         return;
     end_child_fd = start_family(&family);
+    make_lease_end();
     is_int(hear().kind, GUARD_NEWS_PAUSED, "the command is frozen");
     guard_client_extend(&guard, in_ms(LONG_MS, LONG_MS));
     is_int(hear().kind, GUARD_NEWS_AGREES, "a renewal lets the command run again");
@@ -455,9 +472,13 @@ static void test_vfork_after_renewal(void)
     check_that_the_guard_stays(&family, end_child_fd);
 }
 
-/* This process traces the command, so that the guard can't freeze it, and it exits meanwhile. */
+/*
+ * This process traces the command, so that the guard can't freeze it, and it exits meanwhile. While
+ * the command is a zombie, the guard may find that everything else is frozen, and say so.
+ */
 static void test_vfork_while_freezing(void)
 {
+    struct guard_news news;
     struct family family;
     int end_child_fd;
 
@@ -465,10 +486,13 @@ static void test_vfork_while_freezing(void)
         return;
     end_child_fd = start_family(&family);
     ok(ptrace(PTRACE_SEIZE, family.command, NULL, NULL) == 0, "this process traces the command");
+    make_lease_end();
     ok(is_traced(family.parent) && is_traced(family.child), "the guard freezes the others");
     kill(family.command, SIGUSR1);
     ok(waitpid(family.command, NULL, __WALL) == family.command, "the command exits");
-    is_int(WEXITSTATUS(hear_done("the command ends").status), 7, "the command has exited");
+    while ((news = hear()).kind == GUARD_NEWS_PAUSED)
+        continue;
+    ok(news.kind == GUARD_NEWS_DONE && WEXITSTATUS(news.status) == 7, "the command has exited");
     check_that_the_guard_stays(&family, end_child_fd);
 }
 
@@ -540,6 +564,7 @@ static void test_fate(void)
     hear_done("the command ends");
     guard_client_dismiss(&guard);
     guard.is_gone = true;
+    waitid(P_PID, (id_t)guard.pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
     guard_client_fate(&guard, text, sizeof text);
     is_str(text, "ended with status 0", "a guard that was dismissed ends with 0");
     stop();

@@ -208,6 +208,32 @@ static void deaf_close(const struct deaf *deaf)
         close(deaf->fd[i]);
 }
 
+/*
+ * Connects again and again, and returns how many ms the fastest connection took. A connection takes
+ * at least 250 ms if it waits for a dead address, and may take as long on a busy machine.
+ */
+static int64_t fastest_ms(struct connector *connector, const char *name)
+{
+    int64_t fastest = RLOCK_NEVER;
+    int round;
+    int fd;
+
+    for (round = 0; round < 10 && fastest >= 250; round++) {
+        int64_t from = rlock_clock_ms();
+        enum rlock_status st = connect_to(connector, PATIENCE_MS, &fd, NULL);
+        int64_t took = rlock_clock_ms() - from;
+
+        if (st != RLOCK_OK) {
+            is_int(st, RLOCK_OK, name);
+            break;
+        }
+        fastest = took < fastest ? took : fastest;
+        socket_reset(&fd);
+        close(peer_accept());
+    }
+    return fastest;
+}
+
 /* Two dead addresses before a live one cost 250 ms each, however far the deadline is. */
 static void test_silent(void)
 {
@@ -236,50 +262,63 @@ static void test_silent(void)
     is_int(connect_to(&connector, 3 * PATIENCE_MS, &fd, NULL), RLOCK_OK,
            "the third address connects after two that do not answer");
     took = rlock_clock_ms() - from;
-    okf(took >= 400 && took < 3000, "each dead address costs 250 ms: %d ms", (int)took);
+    okf(took >= 400 && took < 2 * PATIENCE_MS, "each dead address costs 250 ms: %d ms", (int)took);
     socket_reset(&fd);
     close(peer_accept());
-    from = rlock_clock_ms();
-    is_int(connect_to(&connector, 3 * PATIENCE_MS, &fd, NULL), RLOCK_OK,
-           "a second connection is made");
-    took = rlock_clock_ms() - from;
+    took = fastest_ms(&connector, "further connections are made");
     okf(took < 250 && connector.addresses.n == 3,
-        "the second connection tries the live address first: %d ms", (int)took);
-    socket_reset(&fd);
-    close(peer_accept());
+        "further connections try the live address first: %d ms", (int)took);
     connector_fini(&connector);
     url_fini(&url);
     for (i = 0; i < 2; i++)
         deaf_close(&deaf[i]);
 }
 
+/*
+ * Connects to an address that refuses the connection, and then to one that accepts it. Returns how
+ * many ms that took; -1: it failed.
+ */
+static int64_t pass_refusal(const struct url *nobody, const struct url *url)
+{
+    struct connector connector;
+    struct addresses number;
+    int64_t from;
+    int64_t took = -1;
+    int fd = -1;
+
+    connector_init(&connector, url);
+    resolve_numeric(nobody->host, nobody->port, &connector.addresses);
+    resolve_numeric(url->host, url->port, &number);
+    connector.addresses.address[1] = number.address[0];
+    connector.addresses.n = 2;
+    from = rlock_clock_ms();
+    if (connect_to(&connector, PATIENCE_MS, &fd, NULL) == RLOCK_OK)
+        took = rlock_clock_ms() - from;
+    socket_reset(&fd);
+    if (took >= 0)
+        close(peer_accept());
+    connector_fini(&connector);
+    return took;
+}
+
 /* After an address that refuses the connection the next one is tried at once. */
 static void test_refused(void)
 {
-    int fd = -1;
-    struct addresses number;
-    struct connector connector;
     struct url nobody;
     struct url url;
     char text[64];
-    int64_t from;
+    int64_t took;
+    int round;
 
     close(server_listen(text));
     if (url_parse(&url, peer_address, NULL) != RLOCK_OK ||
         url_parse(&nobody, text, NULL) != RLOCK_OK)
         return;
-    connector_init(&connector, &url);
-    resolve_numeric(nobody.host, nobody.port, &connector.addresses);
-    resolve_numeric(url.host, url.port, &number);
-    connector.addresses.address[1] = number.address[0];
-    connector.addresses.n = 2;
-    from = rlock_clock_ms();
-    is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK,
-           "the second address connects after one that refuses");
-    ok(rlock_clock_ms() - from < 250, "the refused connection does not cost 250 ms");
-    socket_reset(&fd);
-    close(peer_accept());
-    connector_fini(&connector);
+    took = pass_refusal(&nobody, &url);
+    for (round = 0; round < 10 && took >= 250; round++) /* a busy machine may be late */
+        took = pass_refusal(&nobody, &url);
+    ok(took >= 0, "the second address connects after one that refuses");
+    ok(took < 250, "the refused connection does not cost 250 ms");
     url_fini(&nobody);
     url_fini(&url);
 }
