@@ -42,7 +42,7 @@ enum event {
     EVENTS
 };
 
-/* event_of_reason: the event that rlock ends for this reason. */
+/* event_of_reason: returns the event that tells that rlock ends for this reason. */
 enum event event_of_reason(enum exit_reason reason);
 
 /* event_name: the word for the event in messages, such as "renewal-failed". */

@@ -304,7 +304,7 @@ static void forget_passwords(const struct session *session, bool has_password)
     const struct options *options = session->options;
 
     options_mask_urls(options);
-    if (has_password) /* without a dumpable_allow() later: the library keeps the password */
+    if (has_password) /* until rlock ends, as the library keeps the password until then */
         dumpable_forbid();
     if (!options->pass_credentials)
         environment_forget(environ);

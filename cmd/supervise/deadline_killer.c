@@ -28,7 +28,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HEARD_WITHIN_MS 1000 /* how long to wait for KILLER_END_BOUND before the report */
+#define HEARD_WITHIN_MS 1000 /* how long report_why() waits for KILLER_END_BOUND */
 #define LOOK_AGAIN_MS 20     /* between TERM and KILL: how often to look for new descendants */
 #define KILL_AT_ONCE_MS 20   /* how long one call of proctree_kill() repeats KILL */
 #define GIVE_UP_MS 2000      /* how long after the deadline for KILL to wait for the last process */

@@ -676,7 +676,7 @@ static bool signal_one(struct proctree *tree, pid_t pid, int number)
         if (!process_read(&process, pid) || process.started != place->started ||
             (is_ours(tree) && process.parent != place->parent && process.parent != tree->root))
             failed = ESRCH;
-        else if (fd < 0) /* no free descriptor, or Linux before 5.3: the pid may change hands */
+        else if (fd < 0) /* no descriptor is free, or Linux before 5.3: another may get the pid */
             failed = kill(pid, number) == 0 ? 0 : errno;
         else
             failed = syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0 ? 0 : errno;

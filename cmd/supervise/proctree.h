@@ -63,8 +63,8 @@ void proctree_set_cgroup(struct proctree *tree, const struct cgroup *cgroup);
 void proctree_free(struct proctree *tree);
 
 /*
- * proctree_spare: don't signal the process `pid`, which may be the calling process, and its
- * descendants. A child of the calling process must not be reaped, so that it keeps its pid.
+ * proctree_spare: send no signal to the process `pid` and its descendants. `pid` may be the calling
+ * process. A child of the calling process must not be reaped, so that it keeps its pid.
  *
  * proctree_spare_children: spare each child that the calling process has now, and all descendants
  * of these children. A later call, with is_first false, spares the descendants that came since.

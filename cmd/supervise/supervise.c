@@ -732,7 +732,7 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
     if (s.run.state == SUPERVISE_STATE_RELEASING)
         release(&s);
     renewer_client_stop(&s.renewer);
-    guard_client_dismiss(s.guard); /* release() is first: other processes may wait for it */
+    guard_client_dismiss(s.guard); /* after release(): other processes may wait for the lock */
     say_ended(&s);
     if (s.timer >= 0)
         close(s.timer);

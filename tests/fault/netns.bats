@@ -110,7 +110,7 @@ cut_after_grant() {
     # it, and the undo is lost: then the lock expires, 8 s after the grant.
     eventually 10 only_fences_here
 }
-@test "a cut before an acquire's reply: if rlock still waits, it gets the lock; else none stays" {
+@test "a cut before an acquire's reply: rlock gets the lock if it still waits, else none is left" {
     each_kind cut_after_grant out both down
 }
 

@@ -522,8 +522,8 @@ pty_stop() {
     pty_prompt
 }
 
-# pty_assert_runs_again: waits until rlock has resumed $clock, the command that writes the time
-# again and again, and ends the shell that runs in the terminal.
+# pty_assert_runs_again: waits until rlock has resumed the command $clock, which then goes on to
+# write the time. Ends the command and the shell that runs in the terminal.
 pty_assert_runs_again() {
     pty_expect 5 'resumed: after'
     eventually 5 ran_since "$continued_ms"

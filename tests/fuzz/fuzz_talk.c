@@ -24,7 +24,7 @@
 #include "server.h"
 
 #define PASSWORD "s3cret-PW"
-#define TURNS_MAX 64 /* after one step the member acts a few times; if more often, it loops */
+#define TURNS_MAX 64 /* a member that acts more often than this after one step hangs in a loop */
 #define WAIT_UNIT_MS 25
 #define SMALL_REPLY_BYTES 300
 

@@ -26,7 +26,7 @@ enum tls_step {
     STEP_PASS,  /* the server's bytes reach the client, and the client goes on */
     STEP_PART,  /* only N bytes reach the client, and it goes on */
     STEP_FLIP,  /* as STEP_PASS, but a bit of byte N is changed */
-    STEP_RAW,   /* N is a length: as many bytes of the input reach the client, those behind N */
+    STEP_RAW,   /* the N bytes of the input that stand behind N reach the client */
     STEP_CLOSE, /* the connection is closed behind the bytes that were passed on */
     STEP_RESET,
     STEP_ROOM,     /* the kernel takes N more bytes of the client, and no more */

@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 
-#if __has_include(<openssl/ssl.h>) /* else fuzz_tls.c calls nothing here */
+#if __has_include(<openssl/ssl.h>) /* without OpenSSL, fuzz_tls.c doesn't use this file */
 
 #include <dlfcn.h>
 #include <openssl/err.h>

@@ -24,8 +24,9 @@ struct process {
     int64_t n_requests; /* how many requests have reached a server */
     char granted[40];   /* the last token to which a server has granted a lock; "": none yet */
     char token[40];     /* the token of its last request for a lock; "": none yet */
-    char left[PROCESS_LEFT_MAX][40]; /* tokens with which rlock_acquire() has returned, a ring */
-    size_t n_left;                   /* how many calls of rlock_acquire() have returned */
+    /* a ring of the tokens that the last calls of rlock_acquire() had when they returned */
+    char left[PROCESS_LEFT_MAX][40];
+    size_t n_left;          /* how many calls of rlock_acquire() have returned */
     int64_t calls_to_fault; /* system calls before the planned fault; 0: no fault is planned */
     void (*on_fault)(struct process *); /* carries the planned fault out, and plans the next one */
     void (*on_killed)(struct process *);

@@ -55,7 +55,7 @@ void store_drop(struct store *store, struct text name);
 bool store_delete(struct store *store, struct text name);
 void store_note_change(struct store *store, const struct store_key *key);
 void store_clear(struct store *store);
-void store_copy(struct store *to, const struct store *from); /* keys only; `to` is empty */
+void store_copy(struct store *to, const struct store *from); /* the keys; `to` must be empty */
 
 /* ---- the items of a list, hash or sorted set ---- */
 

@@ -549,7 +549,7 @@ static void test_refused(void)
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         is_int(owner_open(&other, &rows[i].config, &fault), RLOCK_E_USAGE,
                "a configuration that no lock can have is refused");
-        is_str(fault.text, rows[i].text, "the error says what is wrong, and no system's error");
+        is_str(fault.text, rows[i].text, "the error says what is wrong, and has no errno");
         owner_close(&other);
     }
 }

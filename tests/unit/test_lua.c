@@ -45,7 +45,7 @@
 #define WORDS_MAX 40
 #define WORD_BYTES 1024
 #define SHOWN_BYTES 16384 /* a reply and all keys, as text */
-#define LINE_BYTES 4096   /* of the list */
+#define LINE_BYTES 4096   /* room for a line of the list */
 #define KEYS_MAX 64
 #define CASES "tests/unit/scripts.txt"
 #define COLUMNS 100

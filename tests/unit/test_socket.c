@@ -326,8 +326,8 @@ static void test_refused(void)
 int __real_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 int __wrap_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 
-static int
-    hanging[2]; /* a pipe: getaddrinfo() of hanging.invalid waits until its writing end is closed */
+/* A pipe: getaddrinfo() of hanging.invalid waits until the pipe's writing end is closed. */
+static int hanging[2];
 
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                        struct addrinfo **list)
