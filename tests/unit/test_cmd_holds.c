@@ -118,6 +118,12 @@ static void test_keys_and_servers(void)
     ok(open_holds(&holds, "t", one_key, 1, false, NULL) == RLOCK_OK && holds.n == 0,
        "the same key on another server has no file");
     holds_fini(&holds);
+    ok(open_holds(&holds, "s", (const char *const[]){two_keys[1], two_keys[0]}, 2, false, NULL) ==
+               RLOCK_OK &&
+           holds.n == 1,
+       "a file of the second key is found, too, if the first key has none");
+    is_str(holds.hold[1].token, TOKEN, "the second key has the token");
+    holds_fini(&holds);
     ok(open_holds(&holds, "s", two_keys, 2, true, NULL) == RLOCK_OK && holds.n == 1,
        "of two keys the one with a file is found");
     is_str(holds.hold[1].token, "", "the other key has no token");

@@ -2,6 +2,7 @@
 /* test_cmd_show: show_lock() writes text and JSON, also with hostile bytes; lines are sorted. */
 #include "output/outbuf.h"
 #include "output/show.h"
+#include "output/wall_time.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -25,7 +26,12 @@ static void test_lock(void)
                               .n_all = 3};
     struct terminal none = {.is_terminal = false};
     struct outbuf page = {.text = NULL};
+    char row_before[200];
+    char until_before[WALL_TIME_BYTES];
+    char until[WALL_TIME_BYTES];
     struct shown shown;
+    char row[200];
+    int64_t at_ms;
 
     show_init(&shown, false, &none);
     show_lock(&shown, &view);
@@ -55,6 +61,30 @@ static void test_lock(void)
     show_as_row(&page, &view);
     is_str(outbuf_text(&page), "exclusive\tfor ever\t-\t-\tsomebody, and 2 more",
            "show_as_row() writes a lock as the cells of a table row");
+    outbuf_clear(&page);
+    view.n_all = 1;
+    holder.hold_left_ms = 3600000;
+    show_as_row(&page, &view);
+    at_ms = wall_time_now_ms() + 3600000;
+    wall_time_until(until, at_ms);
+    wall_time_until(until_before, at_ms - 10000);
+    snprintf(row, sizeof row, "exclusive\tfor ever\t-\t-\tsomebody, until %s", until);
+    snprintf(row_before, sizeof row_before, "exclusive\tfor ever\t-\t-\tsomebody, until %s",
+             until_before);
+    okf(strcmp(outbuf_text(&page), row) == 0 || strcmp(outbuf_text(&page), row_before) == 0,
+        "a row has the end of a person's hold, and no number of others if there are none: %s",
+        outbuf_text(&page));
+    show_fini(&shown);
+    outbuf_clear(&page);
+    view = (struct rlock_view){.key = "old", .seen = RLOCK_SEEN_FREE, .name = "", .wrong = ""};
+    show_init(&shown, false, &none);
+    show_lock(&shown, &view);
+    show_clear(&shown);
+    view.key = "new";
+    show_lock(&shown, &view);
+    show_end(&shown, &page);
+    ok(strstr(outbuf_text(&page), "new") != NULL && strstr(outbuf_text(&page), "old") == NULL,
+       "show_clear() forgets the lock that was shown before");
     show_fini(&shown);
     outbuf_fini(&page);
 }
