@@ -518,6 +518,17 @@ static void test_wait_all(void)
     news = hear_done("the last process of the command has ended");
     is_int(WEXITSTATUS(news.status), 7, "the status is that of the command itself");
     stop();
+
+    /* The guard has no command any more when it sends KILL: a kill(0, SIGKILL) would end this test,
+     * too. */
+    make_plan("(trap '' TERM; while :; do sleep 0.02; done) & exit 7");
+    plan.wait_all = true;
+    start(start_with(in_ms(SOON_MS, 2 * SOON_MS)));
+    news = hear_done("the guard ends what the command has left behind before the lease ends");
+    is_int(WEXITSTATUS(news.status), 7, "the status is still that of the command");
+    ok(news.lease_ended_first && news.ending.kill_ms > 0, "the processes left behind got KILL");
+    ok(ends(), "no process of the command is left");
+    stop();
 }
 
 static void test_program_gone(void)
@@ -546,6 +557,8 @@ static void test_fate(void)
     ok(is_ready(), "the command runs");
     guard_client_fate(&guard, text, sizeof text);
     is_str(text, "has neither answered nor ended the command in time", "the guard lives");
+    is_int(guard_client_hear(&guard, &news), 0, "a guard that lives has nothing to tell yet");
+    ok(!guard.is_gone, "a guard that has nothing to tell is not gone");
     kill(guard.pid, SIGSTOP);
     waitid(P_PID, (id_t)guard.pid, &(siginfo_t){0}, WSTOPPED | WNOWAIT);
     guard_client_fate(&guard, text, sizeof text);
