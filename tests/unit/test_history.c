@@ -113,6 +113,8 @@ static void read_page(const struct state *state, const char *const *entries, str
 #define ENTRIES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define GRANT_A \
     "1700000000000 grant v1 token=" ID_A " fence=5 waited=70 ttl=30000 host=a since=1700000000000"
+#define GRANT_A_AT_ONCE \
+    "1700000000000 grant v1 token=" ID_A " fence=5 waited=0 ttl=30000 host=a since=1700000000000"
 #define GRANT_B \
     "1700000050000 grant v1 token=" ID_B " fence=6 waited=0 ttl=30000 host=b since=1700000050000"
 #define END_A \
@@ -273,6 +275,16 @@ static void test_quorum(void)
     is_int((int64_t)seen.hold[0].n_members, 3, "the hold tells that there are three members");
     is_int(seen.hold[0].end, RLOCK_HOLD_ENDED, "the member that knows the end is believed");
     is_int((int64_t)seen.hold[1].n_alike, 1, "one member knows the second hold");
+    make_page(reply[1], &free_lock, ENTRIES(GRANT_A_AT_ONCE, END_A));
+    make_page(reply[0], &free_lock, ENTRIES(GRANT_A));
+    is_int(read_history(answers, 3, 0, &seen, &err), RLOCK_OK, "the histories are read again");
+    is_int(seen.hold[0].waited_ms, 0, "the member that knows the end is believed in all it tells");
+    make_page(reply[0], &free_lock, ENTRIES(END_A));
+    make_page(reply[1], &free_lock, ENTRIES(END_A));
+    is_int(read_history(answers, 3, 0, &seen, &err), RLOCK_OK, "an end without its grant is read");
+    ok(seen.hold[0].end == RLOCK_HOLD_ENDED && seen.hold[0].holder.renewed_ms == -1 &&
+           seen.hold[0].holder.slot == -1 && seen.hold[0].waited_ms == -1,
+       "what only the grant tells isn't known then");
     answers[0] = ANSWERS(CLOSE);
     is_int(read_history(answers, 3, 0, &seen, &err), RLOCK_OK,
            "the history is read if two of three members answer");
