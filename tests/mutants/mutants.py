@@ -19,8 +19,8 @@
 #     with those of the files that tests.tsv names, for about --bats seconds (40). `--bats 0` leaves
 #     them out.
 #
-# A bats test that fails runs again, and kills the mutant only if it fails again, because a slow
-# machine makes tests fail. A unit test also kills a mutant by taking three times as long as it did
+# A bats test that fails runs again, and then without the mutant. It kills the mutant only if it fails
+# again and then passes, because a slow machine makes tests fail. A unit test also kills a mutant by taking three times as long as it did
 # in step 2, and 5 s more.
 #
 # A mutant that can't be compiled in is built alone, in another copy of the tree. The script then
@@ -327,7 +327,8 @@ class Trials:
         for file, some in self.bats_calls([test for test in tests if test.kind == "bats"]):
             failed = self.run_bats(tree, place.number, file, some)
             again = [test for test in some if test.name == failed]
-            if again and self.run_bats(tree, place.number, file, again):
+            if again and self.run_bats(tree, place.number, file, again) and \
+                    not self.run_bats(TREE, 0, file, again):
                 self.kills[place.path, str(again[0])] += 1
                 return "killed by %s" % again[0]
         return "survived"

@@ -48,17 +48,19 @@ static enum rlock_status ask(struct conn *conn, const char *word)
     return st;
 }
 
+static struct rlock_error fault; /* the last fault that step() has met */
+
 /* Steps until the reply has come, or until nothing has happened for `patience_ms`. */
 static enum rlock_status step(struct conn *conn, const struct resp_value **reply, int patience_ms)
 {
-    enum rlock_status st = conn_step(conn, reply, NULL);
+    enum rlock_status st = conn_step(conn, reply, &fault);
 
     while (st == RLOCK_PENDING) {
         struct pollfd look = {.fd = conn_fd(conn), .events = conn_events(conn)};
 
         if (poll(&look, 1, patience_ms) == 0)
             break;
-        st = conn_step(conn, reply, NULL);
+        st = conn_step(conn, reply, &fault);
     }
     return st;
 }
@@ -111,6 +113,7 @@ static void test_setup(void)
     is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING,
            "once the server has replied to the whole setup, the request is pending");
     ok(peer_hears(fd, PING), "the request is sent");
+    ok(conn.setup == NULL, "the connection doesn't keep the password that it has sent");
     peer_say(fd, ONE);
     ok(reads_one(&conn), "the reply is read");
     ok(ask(&conn, "PING") == RLOCK_PENDING && step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING &&
@@ -237,6 +240,8 @@ static void test_endings(void)
             rows[i].closes ? " and closes" : "");
         if (rows[i].st != RLOCK_OK)
             ok(conn_fd(&conn) < 0 && peer_hears_the_end(fd), "the connection is closed");
+        if (rows[i].st == RLOCK_E_PROTOCOL)
+            okf(fault.sys == 0, "a malformed reply is no system's error: %s", fault.text);
         close_conn(&conn, &url, fd);
     }
 }
