@@ -68,6 +68,9 @@
  *            another rate.
  *   CUT      If a waiter has not read its wake-up, the server may reserve the lock for only ABSENT
  *            ticks from now. (rlock's acquire.lua does this: ABSENT_MS.)
+ *   TAKE_BACK  A wake-up stays in a list on the server until the waiter's connection reads the list.
+ *            While the wake-up is in the list, the server may remove it, and free the lock. (The
+ *            waiter was killed, or its connection is broken: nobody has to wait for its ticks.)
  * Bounds:
  *   A=2      the number of waiters
  *   LOOKS=2  how often waiter 0 may look; the others look once
@@ -84,6 +87,8 @@
  *   CHK_ASKED   no waiter whose wake-up came too late is granted the lock by a look
  *
  * Variants with a part left out or changed:
+ *   LATEST_LOOK    a waiter starts its command only by a wake-up that names the latest of its looks
+ *   TAKE_BACK_SENT the server frees the lock although the wake-up has left the list
  *   COUNTED=n      the waiter counts n ticks instead of CLAIM
  *   NO_CHECK       the command starts even if its lease has ended
  *   NO_KILL        the command isn't killed when its lease ends
@@ -162,6 +167,16 @@ byte clock_at[A * LOOKS]; /* the server's time in the reply to the look */
 /* The wake-up that the waiter has not read yet. */
 byte wake_look[A]; /* 0: there is none */
 byte wake_fence[A];
+#ifdef TAKE_BACK
+bool is_listed[A]; /* the wake-up is still in the list on the server */
+#define LIST(w) is_listed[w] = true
+#define UNLIST(w) is_listed[w] = false
+#define IS_READABLE(w) (wake_look[w] > 0 && !is_listed[w])
+#else
+#define LIST(w) skip
+#define UNLIST(w) skip
+#define IS_READABLE(w) (wake_look[w] > 0)
+#endif
 #if defined(BY_CLOCK) || defined(BY_CLOCK_CHECKED)
 byte wake_clock[A];
 #define TELL_CLOCK(w) wake_clock[w] = CLOCK
@@ -242,7 +257,8 @@ inline check_asked(w) {
 
 inline clear_wake_up(w) {
     wake_look[w] = 0;
-    wake_fence[w] = 0
+    wake_fence[w] = 0;
+    UNLIST(w)
 }
 
 /* Clears what the waiter needs no more. Else spin would search states separately that differ only
@@ -292,6 +308,7 @@ inline grant_directly(w) {
     :: state[w] == WAITING ->
         wake_look[w] = noted[w];
         wake_fence[w] = F;
+        LIST(w);
         TELL_CLOCK(w)
     :: else
     fi
@@ -334,6 +351,20 @@ inline execute_look(w, number) {
 #define SHORTEN_UNREAD(w)
 #endif
 
+#ifdef TAKE_BACK
+#ifdef TAKE_BACK_SENT
+#define MAY_TAKE_BACK(w) true
+#else
+#define MAY_TAKE_BACK(w) is_listed[w]
+#endif
+#define TAKE_UNREAD_BACK(w) \
+    :: d_step { is_listed[w] -> is_listed[w] = false } \
+    :: d_step { holder == w + 2 && !is_whole && wake_look[w] > 0 && MAY_TAKE_BACK(w) -> \
+                free(); if :: is_listed[w] -> clear_wake_up(w) :: else fi }
+#else
+#define TAKE_UNREAD_BACK(w)
+#endif
+
 #define SERVE(w) \
     ASK_LOOK(w, 1) \
     ASK_LOOK(w, 2) \
@@ -341,7 +372,8 @@ inline execute_look(w, number) {
     :: d_step { renewal[w] == SENT && (holder == w + 2 || holder == 0 && F == fence[w]) -> \
                 give_lease(w); renewal[w] = DONE; tidy(w) } \
     :: d_step { state[w] == OVER && holder == w + 2 -> free() } \
-    SHORTEN_UNREAD(w)
+    SHORTEN_UNREAD(w) \
+    TAKE_UNREAD_BACK(w)
 
 #define EXPIRE :: d_step { holder >= 2 && CLOCK >= expires -> free() }
 #define SHORTEN :: d_step { holder >= 2 && !is_whole && expires > CLOCK + CLAIM -> \
@@ -393,6 +425,12 @@ inline find_end(w) {
 #define IN_TIME (lease_end > now)
 #endif
 
+#ifdef LATEST_LOOK
+#define IS_TRUSTED(w) (wake_look[w] == n_looks[w])
+#else
+#define IS_TRUSTED(w) true
+#endif
+
 inline start(w) {
     state[w] = RUNNING;
     ends[w] = lease_end;
@@ -403,7 +441,7 @@ inline start(w) {
 inline read_wake_up(w) {
     find_end(w);
     if
-    :: IN_TIME ->
+    :: IN_TIME && IS_TRUSTED(w) ->
         fence[w] = wake_fence[w];
         start(w);
         check_direct(w);
@@ -446,7 +484,7 @@ inline be_over(w) {
     :: d_step { state[w] == WAITING && n_looks[w] < looks -> n_looks[w]++; \
                 sent[LOOK(w, n_looks[w])] = now; on_way[LOOK(w, n_looks[w])] = true } \
     :: d_step { state[w] == WAITING && granting[w] > 0 -> read_granted(w) } \
-    :: d_step { state[w] == WAITING && wake_look[w] > 0 -> read_wake_up(w) } \
+    :: d_step { state[w] == WAITING && IS_READABLE(w) -> read_wake_up(w) } \
     :: d_step { state[w] == RUNNING && renewal[w] == DONE -> \
                 ends[w] = RENEWED_END(w); renewal[w] = READ; \
                 renewal_sent[w] = 0; check_whole(w) } \
