@@ -13,6 +13,7 @@
  */
 #include "supervise/supervise.h"
 
+#include "lock/timing.h"
 #include "options/mistake.h"
 #include "options/units.h"
 #include "output/wall_time.h"
@@ -34,6 +35,7 @@
 #include <unistd.h>
 
 #define RELEASE_MS 2000        /* how long rlock tries to release the lock before it exits */
+#define START_MS 100           /* how far away TERM must be when the command is started */
 #define RELEASE_LATER_MS 10000 /* how long a forked process tries, if rlock could not release it */
 
 extern char **environ;
@@ -45,6 +47,7 @@ struct supervisor {
     struct guard_client *guard;
     struct supervision run;
     struct renewer_client renewer;
+    struct rlock_grant grant;      /* that of the plan; or as renewed before the command started */
     int timer;                     /* -1: not open */
     struct signal_seen signal;     /* the signal that SUPERVISE_ACTION_PASS_SIGNAL passes on */
     unsigned unsaid;               /* enum supervise_action: messages that are not written yet */
@@ -54,7 +57,8 @@ struct supervisor {
     struct rlock_loss loss;        /* why the lock was lost, and who has it now or broke it */
     /* a message said that the command is being ended; another one must say when it has ended */
     bool has_announced_end;
-    char guard_fate[100]; /* how the guard failed, as text */
+    bool has_said_granted; /* the message that the lock was granted is written */
+    char guard_fate[100];  /* how the guard failed, as text */
 };
 
 /* ---- messages to the user ---- */
@@ -391,6 +395,59 @@ static void take_events(struct supervisor *s)
     }
 }
 
+static void start(struct supervisor *s);
+
+static void begin(struct supervisor *s)
+{
+    const struct options *options = s->session->options;
+
+    supervise_state_init(&s->run, &s->grant, s->plan->granted_ms, (enum on_lost)options->on_lost,
+                         options->max_hold_ms);
+}
+
+static bool is_direct(const struct supervisor *s)
+{
+    return timing_is_direct(s->grant.timing.ttl_ms, s->grant.sent_ms, s->grant.expires_ms);
+}
+
+/*
+ * Renews a lease that a release has granted directly, and waits for the reply, because too little
+ * of the short lease is left to start the command under it: the machine is busy. Returns false if
+ * the server doesn't confirm the renewal.
+ */
+static bool confirm_direct(struct supervisor *s)
+{
+    struct rlock_deadline deadline = {rlock_clock_ms() + s->grant.timing.reply_ms,
+                                      s->session->signals.fd};
+    int64_t sent_ms = rlock_clock_ms();
+    int64_t expires_ms;
+
+    if (rlock_renew(s->session->lock, s->grant.timing.ttl_ms, deadline, &expires_ms, NULL) !=
+        RLOCK_OK)
+        return false;
+    s->grant.sent_ms = sent_ms;
+    s->grant.expires_ms = expires_ms;
+    begin(s);
+    return true;
+}
+
+/*
+ * Called when the guard has found that it was too late to start the command. Under a lease that a
+ * release has granted directly, a busy machine is late by some 0.3 s already: renews the lease, and
+ * starts the command then. Returns false if the command is not to be started.
+ */
+static bool start_again(struct supervisor *s, const struct guard_news *news)
+{
+    if (news->error != SPAWN_TOO_LATE || !is_direct(s))
+        return false;
+    renewer_client_stop(&s->renewer);
+    guard_client_reap(s->guard);
+    if (!confirm_direct(s))
+        return false;
+    start(s);
+    return true;
+}
+
 static enum exit_reason reason_not_started(const struct guard_news *news)
 {
     if (news->error == SPAWN_TOO_LATE)
@@ -416,6 +473,8 @@ static void take_message(struct supervisor *s, const struct guard_news *news)
                input);
         break;
     case GUARD_NEWS_FAILED:
+        if (start_again(s, news))
+            break;
         s->last = *news;
         handle(s, SUPERVISE_EVENT_NOT_STARTED,
                (struct supervise_input){.reason = reason_not_started(news)});
@@ -556,36 +615,53 @@ static void replace_guard(struct supervisor *s)
 
 /* ---- starting the command ---- */
 
-static void start(struct supervisor *s)
+/* From this time on the command must not be started. With --on-lost ignore there is no TERM. */
+static int64_t start_by_ms(const struct supervisor *s)
+{
+    return s->run.agreed.term_ms < s->run.expires_ms ? s->run.agreed.term_ms : s->run.expires_ms;
+}
+
+static void ask_to_start(struct supervisor *s)
 {
     const struct supervise_plan *plan = s->plan;
-    /* with --on-lost ignore, term_ms is RLOCK_NEVER, but the command must not start too late */
     struct guard_request request = {.kind = GUARD_REQUEST_START,
-                                    .grace_ms = plan->grant->timing.grace_ms,
+                                    .grace_ms = s->grant.timing.grace_ms,
                                     .lease = s->run.agreed,
-                                    .not_after_ms = s->run.agreed.term_ms < s->run.expires_ms
-                                                        ? s->run.agreed.term_ms
-                                                        : s->run.expires_ms};
+                                    .not_after_ms = start_by_ms(s)};
     int failed;
 
+    environment_put_grant(request.variables, environ, plan->grant,
+                          s->session->options->mode == RLOCK_SLOTS);
+    if (s->timer < 0)
+        s->timer = timer_open();
+    failed = s->timer < 0 ? errno : guard_client_start(s->guard, plan->guard_plan, &request);
+    if (failed == 0) {
+        handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
+        if (is_direct(s))
+            take_deadlines(s); /* the first of them starts the renewer */
+    }
+    /* START and the first renewal are sent first, because a write to the terminal may block. */
+    if (!s->has_said_granted)
+        progress_say_granted(&s->session->progress, plan->grant->fence);
+    s->has_said_granted = true;
+    if (failed == 0)
+        return;
+    report_fault(&s->session->report, REASON_SYSTEM, s->timer < 0 ? "timer" : "fork", failed);
+    guard_client_reap(s->guard);
+    handle(s, SUPERVISE_EVENT_NO_GUARD, (struct supervise_input){0});
+}
+
+static void start(struct supervisor *s)
+{
     if (session_is_interrupted(s->session)) {
         guard_client_reap(s->guard);
         handle(s, SUPERVISE_EVENT_SIGNAL, (struct supervise_input){0});
         return;
     }
-    environment_put_grant(request.variables, environ, plan->grant,
-                          s->session->options->mode == RLOCK_SLOTS);
-    s->timer = timer_open();
-    failed = s->timer < 0 ? errno : guard_client_start(s->guard, plan->guard_plan, &request);
-    /* The request START is sent first, because a write to the terminal may block. */
-    progress_say_granted(&s->session->progress, plan->grant->fence);
-    if (failed == 0) {
-        handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
-        return;
-    }
-    report_fault(&s->session->report, REASON_SYSTEM, s->timer < 0 ? "timer" : "fork", failed);
-    guard_client_reap(s->guard);
-    handle(s, SUPERVISE_EVENT_NO_GUARD, (struct supervise_input){0});
+    /* if the renewal fails, the guard decides by not_after_ms whether it is too late */
+    if (is_direct(s) && start_by_ms(s) < rlock_clock_ms() + START_MS)
+        (void)!confirm_direct(s);
+    ask_to_start(s);
 }
 
 /* ---- releasing the lock ---- */
@@ -684,7 +760,6 @@ static void set_end(const struct supervisor *s, enum rlock_ending ending)
 
 static void release(struct supervisor *s)
 {
-    const struct supervise_plan *plan = s->plan;
     struct rlock_deadline deadline = {rlock_clock_ms() + RELEASE_MS, -1};
     struct rlock_error err = {.status = RLOCK_OK};
     int64_t stay_ms;
@@ -693,7 +768,7 @@ static void release(struct supervisor *s)
 
     renewer_client_stop(&s->renewer);
     if (s->run.lease != SUPERVISE_LEASE_HELD)
-        deadline.at_ms = rlock_clock_ms() + plan->grant->timing.reply_ms;
+        deadline.at_ms = rlock_clock_ms() + s->grant.timing.reply_ms;
     set_end(s, ending);
     st = rlock_release(s->session->lock, deadline, ending, stay_ms, &err);
     if (st == RLOCK_LOST || st == RLOCK_GONE) {
@@ -715,13 +790,12 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
                            .session = plan->session,
                            .result = result,
                            .guard = plan->guard,
+                           .grant = *plan->grant,
                            .timer = -1};
 
     *result = (struct supervise_result){.status = 0};
     renewer_client_init(&s.renewer, plan->session->lock, &plan->session->report);
-    supervise_state_init(&s.run, plan->grant, plan->granted_ms,
-                         (enum on_lost)plan->session->options->on_lost,
-                         plan->session->options->max_hold_ms);
+    begin(&s);
     start(&s);
     while (is_watching(&s) && s.run.state != SUPERVISE_STATE_WAITING)
         watch_command(&s);

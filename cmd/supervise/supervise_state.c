@@ -18,6 +18,8 @@
  */
 #include "supervise/supervise_state.h"
 
+#include "lock/timing.h"
+
 /*
  * When half of the time from the grant to the first renewal is over, the renewer must run: this
  * process then starts it, also if it failed to before, and reports a second failure.
@@ -238,6 +240,7 @@ static enum supervise_state renew(struct supervision *run, const struct supervis
     if (run->on_lost == ON_LOST_IGNORE && input->sent_ms >= run->expires_ms)
         note_loss(run, loss_by_time(run));
     run->expires_ms = input->expires_ms;
+    run->timing = run->renewed;
     run->actions |= SUPERVISE_ACTION_EXTEND_GUARD;
     expect_answer(run, later(supervise_state_deadlines(run).kill_ms, input->now_ms));
     return run->state;
@@ -562,6 +565,18 @@ unsigned supervise_state_handle(struct supervision *run, enum supervise_event ev
     return run->actions;
 }
 
+/*
+ * A lease that a release has granted directly lasts for less than 1 s. It needs its renewal at
+ * once, and gets TERM and KILL at the times of the shortest TTL.
+ */
+static void begin_direct(struct supervision *run, int64_t granted_ms)
+{
+    if (rlock_timing_fit(RLOCK_TTL_MIN_MS, -1, &run->timing, NULL) != RLOCK_OK)
+        return;
+    run->renewer_at_ms = granted_ms;
+    run->renewer_needed_ms = granted_ms;
+}
+
 void supervise_state_init(struct supervision *run, const struct rlock_grant *grant,
                           int64_t granted_ms, enum on_lost on_lost, int64_t max_hold_ms)
 {
@@ -570,11 +585,14 @@ void supervise_state_init(struct supervision *run, const struct rlock_grant *gra
         .reason = REASON_GRANTED,
         .on_lost = on_lost,
         .timing = grant->timing,
+        .renewed = grant->timing,
         .expires_ms = grant->expires_ms,
         /* counted from `sent_ms`, as the lease is: the reply may have taken long */
         .renewer_needed_ms = grant->sent_ms + grant->timing.renew_ms / RENEWER_PART,
         .max_hold_at_ms = max_hold_ms > 0 ? granted_ms + max_hold_ms : RLOCK_NEVER,
         .answer_by_ms = RLOCK_NEVER};
     run->renewer_at_ms = earlier(granted_ms + RENEWER_AFTER_MS, run->renewer_needed_ms);
+    if (timing_is_direct(grant->timing.ttl_ms, grant->sent_ms, grant->expires_ms))
+        begin_direct(run, granted_ms);
     run->agreed = supervise_state_deadlines(run);
 }

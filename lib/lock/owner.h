@@ -32,6 +32,7 @@ struct owner {
     bool unless_done;       /* if the lock was released as RLOCK_ENDS_DONE: true: don't wait for it;
                                false: wait until the lock's key expires */
     bool is_single_attempt; /* the caller doesn't wait, so the owner doesn't join the queue */
+    bool takes_direct;      /* a release may grant the lock to the owner, see shared/direct.lua */
     bool whole_seconds;     /* the server's BLPOP takes whole seconds only, as in Redis 5 */
     char (*parent)[RLOCK_TOKEN_BYTES + 1]; /* tokens of the locks that ancestor processes hold */
     size_t n_parents;
@@ -71,6 +72,9 @@ void owner_join_quorum(struct owner *owner, const char *members_hash);
 
 /* owner_start_acquire: begin a new acquire, of one attempt or of many, without a ticket. */
 void owner_start_acquire(struct owner *owner, bool is_single_attempt);
+
+/* owner_set_direct: tell the server with the next attempts that a release may grant the lock. */
+void owner_set_direct(struct owner *owner, bool takes_direct);
 
 /* owner_begin_attempt: count up the number of the attempt. */
 void owner_begin_attempt(struct owner *owner);

@@ -25,7 +25,7 @@ static const char *policy_word(const struct owner *owner)
         return "parents";
     if (owner->is_single_attempt && owner->queue != RLOCK_QUEUE_NONE)
         return "try";
-    return words[owner->queue];
+    return owner->takes_direct ? "direct" : words[owner->queue];
 }
 
 enum which { ALL_LOCKS, OWN_LOCKS };

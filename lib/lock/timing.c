@@ -43,6 +43,11 @@ int64_t timing_expires_ms(int64_t ttl_ms, int64_t sent_ms)
     return sent_ms + ttl_ms - ttl_ms / DRIFT_PART - DRIFT_MS;
 }
 
+bool timing_is_direct(int64_t ttl_ms, int64_t sent_ms, int64_t expires_ms)
+{
+    return ttl_ms >= TIMING_DIRECT_TTL_MS && expires_ms - sent_ms < RLOCK_TTL_MIN_MS;
+}
+
 enum rlock_status rlock_timing_fit(int64_t ttl_ms, int64_t kill_after_ms,
                                    struct rlock_timing *timing, struct rlock_error *err)
 {

@@ -5,12 +5,25 @@
 
 #include "rlock.h"
 
+#include <stdbool.h>
+
 /*
  * timing_expires_ms: the time, on rlock_clock_ms(), until which a lease of this TTL surely lasts.
  *
  *   sent_ms  the time just before the request was sent
  */
 int64_t timing_expires_ms(int64_t ttl_ms, int64_t sent_ms);
+
+/* A release grants no lock directly whose TTL is shorter than this. */
+#define TIMING_DIRECT_TTL_MS 3000
+
+/*
+ * timing_is_direct: was the lease, which ends at `expires_ms`, granted by a release, for much less
+ * than `ttl_ms`? Such a lease must be renewed at once.
+ *
+ *   sent_ms  the time just before the request was sent from which the lease counts
+ */
+bool timing_is_direct(int64_t ttl_ms, int64_t sent_ms, int64_t expires_ms);
 
 /*
  * timing_shorten: compute all times anew for `ttl_ms`, if that is shorter than timing->ttl_ms. The

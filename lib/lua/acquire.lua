@@ -8,7 +8,8 @@
 --         TOKEN: the owner's. ATTEMPT: the number of this attempt; the owner's next attempt has a
 --         greater one. INFO: who the owner is (holder info)
 --       2 TTL of the lease in ms
---       3 POLICY: "fifo": wait in the queue; "newest": wait in the queue, from which this owner
+--       3 POLICY: "fifo": wait in the queue; "direct": as "fifo", and a release may grant the lock
+--         to this waiter, see shared/direct.lua; "newest": wait in the queue, from which this owner
 --         removes older waiters; "none": ignore the queue, and take a lock that is free although
 --         others wait for it; "try": take a lock only if nobody waits for it, and don't join the
 --         queue; "parents": grant the locks only if PARENT tokens hold them already
@@ -92,16 +93,18 @@ if is_plain and #ARGV < 5 and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
   end
 end
 
+local now_us = tonumber(us_text)
+local now_ms = math.floor(now_us / 1000)
+
 -- with shared/keys.lua
 -- with shared/needs.lua
 -- with shared/history.lua
 -- with shared/history_grant.lua
 -- with shared/fence.lua
+-- with shared/next_fence.lua
 -- with shared/leave.lua
 -- with shared/locks.lua
 
-local now_us = tonumber(us_text)
-local now_ms = math.floor(now_us / 1000)
 local not_after, mode = tonumber(ARGV[5] or 0), ARGV[7] or 'x'
 
 if not_after > 0 and now_ms > not_after then
@@ -120,32 +123,32 @@ local function take_alone(key, exists)
   redis.call('SET', key, value, exists, unit, length)
 end
 
--- Returns the next fence: the server's time in microseconds, or the last fence plus one if that is
--- greater (a hybrid clock). So fences grow even if the server has lost its data, and with them the
--- last fence.
-local function fence_behind(last)
-  return digits(math.max(now_us - 1, last) + 1)
-end
-
 local function set_fence(key, fence)
   redis.call('SET', key, fence, 'PX', fence_life(ttl))
 end
 
--- The usual grant to a waiter: the one lock is exclusive, and reserved for this waiter. This grant
--- stands here because it needs none of the files that are included below.
+-- The usual grant to a waiter: the one lock is exclusive, and reserved for this waiter. Or a release
+-- has granted the lock to this waiter (policy "direct"), which could not start its command by the
+-- wake-up: then the waiter gets the same fence, for the whole TTL. This grant stands here because it
+-- needs none of the files that are included below.
 if is_plain and no_parents and mode == 'x' and attempt > 1 then
   local lock = locks[1]
   local held = redis.pcall('GET', lock.key)
-  if type(held) == 'string' and string.find(held, token .. TURN, 1, true) == 1 then
+  local tried = type(held) == 'string' and string.find(held, token .. ' v1 try=', 1, true) == 1 and
+    tonumber(string.match(held, '^%d+', 41))
+  if tried == 0 or tried and tried < attempt and policy == 'direct' then
     local last, err = last_fence(lock.fence)
     if err then
       return err
     end
-    local fence = fence_behind(last)
+    local is_new = tried == 0 or last == 0 -- `tried` is 0 if the value is that of a turn, see TURN
+    local fence = is_new and fence_behind(last) or digits(last)
     take_alone(lock.key, 'XX')
     set_fence(lock.fence, fence)
     leave_queue(lock, token)
-    note_grant(lock.queue, history, fence, value)
+    if is_new then
+      note_grant(lock.queue, history, fence, value)
+    end
     return {REPLY_OK, now_ms, fence}
   end
 end
@@ -154,7 +157,7 @@ end
 -- with shared/queue.lua
 -- with shared/lock.lua
 
-local is_queueing = policy == 'fifo' or policy == 'newest'
+local is_queueing = policy == 'fifo' or policy == 'direct' or policy == 'newest'
 local keeps_turns = not is_in_quorum(' ' .. info)
 
 -- The script makes all checks before its first write, so that an error leaves the keys unchanged.
@@ -268,7 +271,8 @@ local function join_queue()
         return false, newer
       end
     end
-    set_waiter(lock, token, now_ms .. ' ' .. mode .. ' ' .. info)
+    local direct = policy == 'direct' and 'direct=' .. attempt .. ':' .. ARGV[2] .. ' ' or ''
+    set_waiter(lock, token, now_ms .. ' ' .. mode .. ' ' .. direct .. info)
     redis.call('PEXPIRE', lock.waiters, LIFE_MS * 2)
     redis.call('ZADD', lock.queue, digits(ticket), token)
     redis.call('PEXPIRE', lock.queue, LIFE_MS * 2)
@@ -284,11 +288,29 @@ if is_queueing and ticket and not is_claim then
   end
 end
 
+-- Takes a lock back that a release has granted to a waiter directly, if the wake-up is still in the
+-- waiter's list after ABSENT_MS: most likely the waiter is dead. The waiter hasn't read the
+-- wake-up, which is removed together with the lock, so the waiter doesn't start its command by the
+-- wake-up. A holder that was granted the lock in another way has no such list. Sets lock.left to
+-- the ms until the key expires.
+local function take_back_unread(lock)
+  local holder = string.match(lock.held or '', '^(%x+) v1 try=[1-9]')
+  lock.left = redis.call('PTTL', lock.key)
+  if holder and #holder == 32 and holder ~= token and lock.left >= 0 and
+    lock.left <= DIRECT_MS - ABSENT_MS and redis.call('EXISTS', lock.wake .. holder) == 1 then
+    redis.call('DEL', lock.key, lock.wake .. holder)
+    set_value(lock, false)
+  end
+end
+
 -- `busy` is a lock that the owner can't have now, to be reported to the owner. If there are several
 -- such locks, the script prefers one that has a holder to one that is reserved for a waiter: no
 -- lock is reserved for longer than CLAIM_MS.
 local busy
 for _, lock in ipairs(ours) do
+  if is_queueing and keeps_turns and lock.mode == 'exclusive' and not lock.turn then
+    take_back_unread(lock)
+  end
   lock.is_ours = lock.is_mine or can_have(lock, token, mode)
   if lock.is_ours and not lock.is_mine and lock.turn ~= token and policy ~= 'none' and
     keeps_turns then
@@ -330,10 +352,12 @@ local function block_ms(lock, place, left)
   if place == 0 or place > NEAR_PLACES then
     return far
   end
-  if not (lock.turn or is_its_turn) then
+  -- A release has granted the lock directly, or the lease ends soon: the waiters ahead may be dead.
+  local is_brief = lock.mode == 'exclusive' and not lock.turn and left >= 0 and left <= DIRECT_MS
+  if not (lock.turn or is_its_turn or is_brief) then
     return can_have(lock, token, mode) and math.min(CLAIM_MS, life_left(lock, first)) + 2 or far
   end
-  local block = 2
+  local block = is_brief and left + 2 or 2
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, place - 2)) do
     -- If the waiter's wake-up is still in its list, either the waiter is dead, or it reads the
     -- wake-up in a moment.
@@ -386,8 +410,9 @@ if busy then
     redis.call('DEL', busy.wake .. token)
   end
   local place = (redis.call('ZRANK', busy.queue, token) or -1) + 1
-  local block = block_ms(busy, place, redis.call('PTTL', busy.key))
-  local left, value = redis.call('PTTL', busy.key), busy.held or ''
+  local left, value = busy.left or redis.call('PTTL', busy.key), busy.held or ''
+  local block = block_ms(busy, place, left)
+  left = busy.turn and redis.call('PTTL', busy.key) or left -- block_ms() may have cut the turn
   if busy.n_holders then
     local nth = busy.mode == 'slots' and 0 or -1
     local last = redis.call('ZRANGE', busy.holders, nth, nth, 'WITHSCORES')

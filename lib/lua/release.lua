@@ -68,7 +68,17 @@ if is_usual then
   if leaver ~= '' then
     leave_queue(lock, leaver)
   end
-  return pass_on(lock) and REPLY_PASSED_ON or REPLY_OK
+  local first, is_its_turn = next_waiter(lock)
+  if not is_its_turn then
+    return REPLY_OK
+  end
+  -- with shared/history_grant.lua
+  -- with shared/next_fence.lua
+  -- with shared/direct.lua
+  if not grant_directly(lock, first) then
+    offer_turn(lock, first)
+  end
+  return REPLY_PASSED_ON
 end
 
 -- with shared/lock.lua

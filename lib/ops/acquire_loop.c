@@ -13,12 +13,17 @@
  *
  * So a wake-up is only a hint: the reply to the next attempt decides. The scripts alone decide how
  * long a waiter blocks, and how long its turn and its heartbeat are valid.
+ *
+ * If the server is so far away that a round trip counts, a release may grant the lock to the waiter
+ * itself, and the wake-up says so (shared/direct.lua). Then step 4 is not needed if the waiter can
+ * prove that enough is left of the lease, which is short: take_direct().
  */
 #include "ops/acquire_loop.h"
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/random.h"
+#include "lock/timing.h"
 #include "ops/replicas.h"
 
 #include <stdio.h>
@@ -38,6 +43,17 @@
 #define BLOCK_LATE_MS 200 /* Redis ends a BLPOP up to 0.1 s after its timeout */
 #define NEXT_IN_TURN_MS 2 /* pause while the waiter ahead, now the holder, starts its command */
 #define PASSED_ON_MS 1    /* pause after a release, while the next holder starts its command */
+/*
+ * From a round trip of this length on a waiter takes direct grants. A nearer waiter would save less
+ * than what the first renewal and its thread cost at the command's start.
+ */
+#define DIRECT_TRIP_MS 5
+/*
+ * TERM of a direct grant has to be so far away when the command starts: TCP sends a lost renewal
+ * again after 200 ms and a round trip, and its reply takes another one.
+ */
+#define DIRECT_LEAST_MS 200
+#define DIRECT_LEAST_TRIPS 4
 #define EXPIRY_GRANULARITY_MS 2 /* Redis may remove a key up to 2 ms after its PTTL has ended */
 
 /* The state of one rlock_acquire(). */
@@ -59,6 +75,8 @@ struct acquire_loop {
     bool had_trouble;             /* obstacle->trouble was set after the last attempt */
     int n_failures;               /* attempts in a row that did not end in RLOCK_BUSY */
     bool has_answered;            /* a server has answered, so the loop waits for outages to end */
+    bool may_be_direct;           /* the caller and the kind of lock allow a direct grant */
+    int64_t trip_ms;              /* the shortest reply time of an attempt; RLOCK_NEVER: none yet */
 };
 
 static bool uses_queue(const struct acquire_loop *loop)
@@ -187,6 +205,12 @@ static bool ends_single_attempt(const struct acquire_loop *loop, enum rlock_stat
            (st != RLOCK_PENDING && loop->quorum->in_doubt == 0);
 }
 
+/* Is the server so far away that a direct grant is worth its costs? */
+static bool wants_direct(const struct acquire_loop *loop)
+{
+    return loop->may_be_direct && loop->trip_ms != RLOCK_NEVER && loop->trip_ms >= DIRECT_TRIP_MS;
+}
+
 /* ---- pausing before the next attempt ---- */
 
 /*
@@ -251,6 +275,8 @@ static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block
     end_ms = deadline_in(loop->deadline, block_ms).at_ms;
     if (st == RLOCK_PENDING)
         st = prepare_for_turn(loop);
+    if (st == RLOCK_PENDING && wants_direct(loop) && !loop->owner->takes_direct)
+        st = RLOCK_OK; /* ask at once, so that the server knows that it may grant directly */
     while (st == RLOCK_PENDING && !loop->owner->whole_seconds && rlock_clock_ms() < end_ms) {
         block_ms = end_ms - rlock_clock_ms();
         st = quorum_block(loop->quorum, loop->owner, &block_ms, deadline, err);
@@ -292,9 +318,12 @@ static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *
                                  int64_t *block_ms, struct rlock_error *err)
 {
     struct quorum *quorum = loop->quorum;
-    enum rlock_status st =
-        quorum_acquire(quorum, loop->owner, loop->deadline, grant, loop->obstacle, block_ms, err);
+    enum rlock_status st;
 
+    owner_set_direct(loop->owner, wants_direct(loop));
+    st = quorum_acquire(quorum, loop->owner, loop->deadline, grant, loop->obstacle, block_ms, err);
+    if (quorum->busy_sent_ms != 0 && rlock_clock_ms() - quorum->busy_sent_ms < loop->trip_ms)
+        loop->trip_ms = rlock_clock_ms() - quorum->busy_sent_ms;
     if (st == RLOCK_OK) {
         st = replicas_have(quorum, loop->deadline, err);
         if (st != RLOCK_OK)
@@ -306,6 +335,28 @@ static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *
         quorum_requeue(quorum, loop->owner);
     }
     return st;
+}
+
+/*
+ * Is this lock one that a release may grant directly? Not if a grant takes more than one answer of
+ * one server: a quorum, replicas, several locks, locks of parents; and not in rare kinds of locks
+ * and queues, to keep the scripts simple.
+ */
+static bool can_be_direct(const struct quorum *quorum, const struct owner *owner)
+{
+    return quorum->members.n == 1 && quorum->replicas == 0 && owner->n_locks == 1 &&
+           owner->n_parents == 0 && owner->queue == RLOCK_QUEUE_FIFO && owner->mode[0] == 'x' &&
+           !owner->is_single_attempt && !owner->is_adopted && !owner->is_in_quorum &&
+           !owner->without_scripts && !owner->is_timestamp && !owner->unless_done &&
+           owner->ttl_ms >= TIMING_DIRECT_TTL_MS;
+}
+
+/* Takes the lock that the last wake-up granted, if enough of the short lease is left. */
+static bool take_direct(struct acquire_loop *loop, struct rlock_grant *grant)
+{
+    return loop->may_be_direct &&
+           quorum_take_direct(loop->quorum, loop->owner,
+                              DIRECT_LEAST_MS + DIRECT_LEAST_TRIPS * loop->trip_ms, grant);
 }
 
 /* ---- trouble: no server answers, or too few replicas have the grant ---- */
@@ -398,6 +449,8 @@ static enum rlock_status attempt_until_final(struct acquire_loop *loop, struct r
         refresh(loop);
         if (pause_after(loop, st, block_ms) == RLOCK_STOPPED)
             return RLOCK_STOPPED;
+        if (take_direct(loop, grant))
+            return RLOCK_OK;
         if (deadline_has_passed(loop->deadline))
             return end_at_deadline(loop, st);
     }
@@ -427,7 +480,7 @@ static void leave(struct acquire_loop *loop, enum rlock_status st, struct rlock_
         err_suffix(err, "the lock may stay taken until its ttl ends");
 }
 
-enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
+enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner, bool may_be_direct,
                                    struct rlock_deadline deadline, struct rlock_grant *grant,
                                    struct rlock_obstacle *obstacle,
                                    const struct rlock_observer *observer,
@@ -440,6 +493,7 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
                                 .obstacle = obstacle,
                                 .observer = observer,
                                 .hooks = hooks,
+                                .trip_ms = RLOCK_NEVER,
                                 .refresh_at_ms = RLOCK_NEVER};
     struct rlock_error own = {.status = RLOCK_OK};
     enum rlock_status st;
@@ -449,6 +503,7 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
                                                  .on_warning = on_warning,
                                                  .context = &loop});
     owner_start_acquire(owner, deadline_has_passed(deadline));
+    loop.may_be_direct = may_be_direct && can_be_direct(quorum, owner);
     if (owner->is_single_attempt || deadline.at_ms == RLOCK_NEVER)
         loop.deadline.at_ms = rlock_clock_ms() + quorum->members.connect_ms;
     err = err != NULL ? err : &own;

@@ -119,10 +119,13 @@ static void *run(void *arg)
 {
     struct renewer *renewer = arg;
     struct rlock_deadline stop = {RLOCK_NEVER, renewer->stop[0]};
-    int64_t next_ms;
+    int64_t next_ms = renewer->is_direct ? renew(renewer, stop) : 0;
 
+    if (next_ms == RLOCK_NEVER)
+        return NULL;
     quorum_learn_topology(renewer->quorum, stop);
-    next_ms = next_renewal_at_ms(renewer);
+    if (!renewer->is_direct)
+        next_ms = next_renewal_at_ms(renewer);
     while (next_ms != RLOCK_NEVER && clock_sleep(deadline_at(stop, next_ms)) != RLOCK_STOPPED)
         next_ms = renew(renewer, stop);
     return NULL;
@@ -138,8 +141,8 @@ static void close_pipe(int fd[2])
 }
 
 enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
-                                const struct owner *owner, int64_t sent_ms, int *events,
-                                struct rlock_error *err)
+                                const struct owner *owner, int64_t sent_ms, bool is_direct,
+                                int *events, struct rlock_error *err)
 {
     const char *what = "pipe";
     int failed = 0;
@@ -147,6 +150,7 @@ enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
     *renewer = (struct renewer){.quorum = quorum,
                                 .owner = owner,
                                 .renewed_at_ms = sent_ms,
+                                .is_direct = is_direct,
                                 .events = {-1, -1},
                                 .stop = {-1, -1}};
     if (pipe2(renewer->events, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(renewer->stop, O_CLOEXEC) != 0)

@@ -24,7 +24,11 @@ struct quorum {
     bool recently_restarted; /* a majority would grant the lock, but some of these members were
                                 restarted, and may have forgotten who holds it */
     bool is_passed_on;       /* at the last release a member has woken a waiter to get the lock */
-    struct rlock_loss loss;  /* why the last renewal found the lock lost; RLOCK_LOSS_UNKNOWN else */
+    int64_t busy_sent_ms;    /* when the last acquire was sent, if its result was RLOCK_BUSY and
+                                   there is one member; else 0 */
+    struct direct_grant direct; /* what the last wake-up granted; fence 0: nothing */
+    struct rlock_loss loss;     /* why the last renewal found the lock lost; RLOCK_LOSS_UNKNOWN
+                                   else */
 };
 
 /*
@@ -86,6 +90,16 @@ bool quorum_has_heard_doubtful(const struct quorum *quorum);
  */
 enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64_t *block_ms,
                                struct rlock_deadline deadline, struct rlock_error *err);
+
+/*
+ * quorum_take_direct: take the lock that the last wake-up granted (quorum->direct), if what is left
+ * of this short lease is surely enough.
+ *
+ *   least_ms  how long the command must be able to run before TERM
+ *   grant     out, if the result is true: expires_ms is the end of the short lease
+ */
+bool quorum_take_direct(struct quorum *quorum, struct owner *owner, int64_t least_ms,
+                        struct rlock_grant *grant);
 
 /*
  * quorum_requeue: undo the last grant. If `owner` has a ticket, each member puts the owner back

@@ -2,13 +2,13 @@
  * handover: a model of a lock that a release grants to the first waiter. spin (6.5) searches every
  * order of messages, of ticks of time, and of steps of the server's clock.
  *
- * rlock's release only reserves the lock for the first waiter, and wakes it. The waiter asks for
- * the lock, and the server grants it: two round trips between two commands. The direct grant, which
- * is modelled here, saves one of them: the script of the release also draws the waiter's fence, and
- * the wake-up carries this fence. The waiter starts its command when it reads the wake-up, and
- * sends a renewal in the same moment. Until the renewal arrives, the server keeps the lock for the
- * waiter for CLAIM ticks only, so that a dead waiter doesn't keep it for long. rlock does NOT do
- * this today.
+ * Usually rlock's release only reserves the lock for the first waiter, and wakes it. The waiter
+ * asks for the lock, and the server grants it: two round trips between two commands. The direct
+ * grant, which is modelled here, saves one of them: the script of the release also draws the
+ * waiter's fence, and the wake-up carries this fence. The waiter starts its command when it reads
+ * the wake-up, and sends a renewal in the same moment. Until the renewal arrives, the server keeps
+ * the lock for the waiter for CLAIM ticks only, so that a dead waiter doesn't keep it for long.
+ * rlock does this for waiters far from the server (lib/lua/shared/direct.lua).
  *
  * The model answers one question. A wake-up may take any time. So how does the waiter know that the
  * CLAIM ticks, which began with the release, are not over when it reads the wake-up?
@@ -40,8 +40,8 @@
  *             notes the number of this look.
  *   grant     The lock is free and a waiter is in the queue: the server reserves the lock for this
  *             waiter, draws a fence, and sends a wake-up with the fence, the server's time and the
- *             number of this waiter's last look. In rlock the script of a release would do this, or
- *             the script of another waiter's look.
+ *             number of this waiter's last look. In rlock the script of a release does
+ *             this; in the model the script of another waiter's look may do it, too.
  *   renew     If the waiter has the lock, or if the lock is free and the last fence is the
  *             waiter's, the server grants the lock to this waiter for LEASE ticks.
  *   release   If the waiter has the lock, the server frees it.
@@ -67,8 +67,8 @@
  *            set forward. A clock that is set by one tick also stands for a clock that runs at
  *            another rate.
  *   CUT      If a waiter has not read its wake-up, the server may reserve the lock for only ABSENT
- *            ticks from now. (rlock's acquire.lua does this: ABSENT_MS.)
- *   TAKE_BACK  A wake-up stays in a list on the server until the waiter's connection reads the list.
+ *            ticks from now. (rlock's acquire.lua does this to turns only: ABSENT_MS.)
+ *   TAKE_BACK  A wake-up stays in a list on the server until the waiter's connection reads it.
  *            While the wake-up is in the list, the server may remove it, and free the lock. (The
  *            waiter was killed, or its connection is broken: nobody has to wait for its ticks.)
  * Bounds:

@@ -2,6 +2,7 @@
 /* client: a simulated process that acquires locks, runs a command, and releases the locks. */
 #include "client.h"
 
+#include "lock/timing.h"
 #include "oracle.h"
 #include "process.h"
 #include "rlock_admin.h"
@@ -15,6 +16,7 @@
 
 #define CONNECT_MS 1000
 #define RELEASE_MS 2000
+#define DIRECT_KILL_MARGIN_MS 250 /* as supervise_state.c has it for a short lease */
 #define KEYS_TOGETHER 3
 #define BREAK_LATEST_US (60 * SECOND) /* a request of rlock_break() arrives no later than this */
 
@@ -25,6 +27,7 @@
 struct client {
     struct process process;
     struct claim *claim; /* the lease that the client believes to hold; NULL: none */
+    bool is_direct;      /* a release granted the lease: it is short until the first renewal */
     unsigned keys;       /* the keys of the present job, a bit for each; 0: it has no job */
     bool is_breaking;
     int64_t work_end_ms; /* when the command ends by itself, on the client's clock */
@@ -43,6 +46,12 @@ struct job {
 
 static struct client_world world;
 static int n_clients;
+static long n_direct; /* leases that a release granted */
+
+long client_n_direct(void)
+{
+    return n_direct;
+}
 
 static void start(void *unused, uint64_t tag);
 
@@ -160,6 +169,7 @@ static void take_event(struct client *client, const struct rlock_event *event,
     case RLOCK_KEPT_RENEWED:
     case RLOCK_KEPT_RESTORED:
         client->kill_at_ms = event->expires_ms - timing->kill_margin_ms;
+        client->is_direct = false;
         oracle_renewed(client->claim, true_us(client, event->sent_ms),
                        true_us(client, event->expires_ms));
         break;
@@ -238,8 +248,11 @@ static void work(struct client *client, const struct job *job, struct rlock *loc
     enum rlock_status st;
 
     client->work_end_ms = now_ms + random_log(1, 3 * grant->timing.ttl_ms);
-    client->kill_at_ms = grant->expires_ms - grant->timing.kill_margin_ms;
-    if (now_ms < client->kill_at_ms && random_one_in(4))
+    client->is_direct = timing_is_direct(grant->timing.ttl_ms, grant->sent_ms, grant->expires_ms);
+    client->kill_at_ms = grant->expires_ms -
+                         (client->is_direct ? DIRECT_KILL_MARGIN_MS : grant->timing.kill_margin_ms);
+    n_direct += client->is_direct;
+    if (now_ms < client->kill_at_ms && !client->is_direct && random_one_in(4))
         renew_by_token(client, job, grant->token);
     else if (now_ms < client->kill_at_ms)
         run_command(client, lock, &grant->timing);
@@ -298,6 +311,8 @@ static void take_and_work(struct client *client, struct job *job)
     client->process.token[0] = '\0';
     if (rlock_open(&lock, &job->config, &err) != RLOCK_OK)
         abort();
+    if (!random_one_in(4))
+        rlock_allow_direct(lock);
     st = rlock_acquire(lock, deadline, &grant, &obstacle, &err);
     oracle_asked(&client->process, client->process.n_requests - n_before, engine_now() - began_us);
     check_return(client, deadline, &job->config.timing);

@@ -388,7 +388,8 @@ static void watch_acquire(struct server *server, struct process *client, const s
 {
     bool is_usual_grant = reply->at[0] == '$'; /* the reply is the fence alone */
     int code = is_usual_grant ? REPLY_OK : atoi(strchr(reply->at, ':') + 1);
-    bool is_fifo = text_is(word[KEYS_PER_LOCK + 5], "fifo");
+    bool is_fifo =
+        text_is(word[KEYS_PER_LOCK + 5], "fifo") || text_is(word[KEYS_PER_LOCK + 5], "direct");
     bool is_newest = text_is(word[KEYS_PER_LOCK + 5], "newest");
     char token[RLOCK_TOKEN_BYTES + 1] = "";
     bool has_ticket = n > KEYS_PER_LOCK + 8 && word[KEYS_PER_LOCK + 8].n > 0;

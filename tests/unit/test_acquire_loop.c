@@ -7,6 +7,9 @@
 #include <sys/timerfd.h>
 
 #define FAR_MS 1000000
+/* The reply to a BLPOP: the fence is 7000000000000001; MS has four digits. */
+#define DIRECT(ATTEMPT, MS) \
+    "*2\r\n$1\r\nw\r\n$31\r\ngranted 7000000000000001 " ATTEMPT " " MS "\r\n"
 #define BLOCKS AFTER(150, NOT_WOKEN) /* the BLPOP times out after 150 ms */
 
 static const char *const the_key = "k";
@@ -271,8 +274,74 @@ static void test_in_doubt(void)
     }
 }
 
+/*
+ * A release may grant the lock directly to a waiter whose server takes 20 ms to reply. The replies
+ * to the first two attempts are HELD, and the third attempt is granted the lock. `wake` is the
+ * reply to the BLPOP after the second attempt.
+ */
+static const struct {
+    const char *name;
+    const char *wake;
+    bool allows;
+    bool is_direct; /* the wake-up grants the lock: there is no third attempt */
+} directs[] = {
+    {"a wake-up that names the last attempt grants the lock", DIRECT("2", "1000"), true, true},
+    {"a wake-up that names an earlier attempt grants nothing", DIRECT("1", "1000"), true, false},
+    {"a wake-up that names a later attempt grants nothing", DIRECT("3", "1000"), true, false},
+    {"a wake-up that comes 500 ms later grants nothing", AFTER(500, DIRECT("2", "1000")), true,
+     false},
+    {"too little is left of a shorter lease", DIRECT("2", "0500"), true, false},
+    {"a longer lease than 1 s is refused", DIRECT("2", "1001"), true, false},
+    {"a caller that doesn't allow direct grants asks", DIRECT("2", "1000"), false, false},
+};
+
+static void test_direct(void)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof directs / sizeof directs[0]; i++) {
+        struct server server = {
+            .answers = {[ASKED_ACQUIRE] = ANSWERS(AFTER(20, HELD), AFTER(20, HELD), GRANT),
+                        [ASKED_WAKE] = ANSWERS(NOT_WOKEN, directs[i].wake, NOT_WOKEN),
+                        [ASKED_RENEW] = ANSWERS(RENEWED)}};
+        struct rlock_config config = {
+            .keys = &the_key,
+            .n_keys = 1,
+            .timing = {.ttl_ms = 30000, .renew_ms = 9000, .reply_ms = 1000, .kill_margin_ms = 300}};
+        struct rlock_grant grant = {.fence = 0};
+        struct rlock *lock = NULL;
+        enum rlock_status st = server_open(&server, config, &lock, NULL);
+        int64_t asked_ms;
+        int events = -1;
+
+        if (st == RLOCK_OK && directs[i].allows)
+            rlock_allow_direct(lock);
+        if (st == RLOCK_OK)
+            st = rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &grant,
+                               NULL, NULL);
+        is_int(st, RLOCK_OK, directs[i].name);
+        is_int(server_count(&server, ASKED_ACQUIRE), directs[i].is_direct ? 2 : 3,
+               "the waiter has made so many attempts");
+        ok(grant.fence == (directs[i].is_direct ? 7000000000000001 : 1700000000000000),
+           "the fence is that of the wake-up, or of the reply");
+        asked_ms = server_read_ms(&server, ASKED_ACQUIRE, 1);
+        ok(!directs[i].is_direct ||
+               (grant.sent_ms <= asked_ms && grant.expires_ms == grant.sent_ms + 1000 - 12),
+           "a direct lease counts from before the attempt that the wake-up names was sent");
+        ok(grant.timing.ttl_ms == 30000, "the timing is that of the leases to come");
+        ok(st != RLOCK_OK || rlock_keep(lock, &events, NULL) == RLOCK_OK, "the renewer starts");
+        (void)poll(&(struct pollfd){.fd = events, .events = POLLIN}, 1,
+                   directs[i].is_direct ? 5000 : 100);
+        is_int(server_count(&server, ASKED_RENEW), directs[i].is_direct,
+               "the renewer renews a direct lease at once, and no other lease");
+        rlock_close(lock);
+        server_stop(&server);
+    }
+}
+
 int main(void)
 {
+    test_direct();
     test_nobody_observes();
     test_replies();
     test_refreshes();

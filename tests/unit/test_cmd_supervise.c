@@ -342,6 +342,26 @@ static void test_renewer_times(void)
            "after a late grant the renewer is due at once");
 }
 
+/* A release has granted a lease of 1 s directly, and the TTL of the leases to come is 30 s. */
+static void test_direct_lease(void)
+{
+    struct rlock_grant direct = grant;
+    struct supervise_input none = {.expires_ms = 0};
+    struct supervise_input renewed = {.sent_ms = SENT_MS + 300, .expires_ms = SENT_MS + 29998};
+    struct supervision run;
+
+    direct.expires_ms = SENT_MS + 988;
+    supervise_state_init(&run, &direct, SENT_MS + 300, ON_LOST_KILL, 0);
+    is_int(run.agreed.kill_ms, SENT_MS + 988 - 250, "KILL is due 250 ms before the lease ends");
+    is_int(run.agreed.term_ms, SENT_MS + 988 - 250 - 1000 / 6, "TERM comes a sixth of 1 s earlier");
+    supervise_state_handle(&run, SUPERVISE_EVENT_STARTED, SENT_MS + 300, none);
+    is_int(supervise_state_next_ms(&run), SENT_MS + 300, "the renewer is due at once");
+    is_int(supervise_state_handle(&run, SUPERVISE_EVENT_RENEWED, SENT_MS + 340, renewed),
+           SUPERVISE_ACTION_EXTEND_GUARD, "the renewal is told to the guard");
+    is_int(supervise_state_deadlines(&run).kill_ms, SENT_MS + 29998 - grant.timing.kill_margin_ms,
+           "after the renewal KILL is due as under any lease");
+}
+
 /* ---- a random walk over states and events ---- */
 
 enum invariant {
@@ -704,6 +724,7 @@ int main(int argc, char **argv)
     test_too_short_a_lease();
     test_renewal_after_the_end();
     test_renewer_times();
+    test_direct_lease();
     test_walk(argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL));
     return done_testing();
 }

@@ -39,7 +39,7 @@ static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms)
 
     return server_start(&kept->server) && owner_open(&kept->owner, &config, NULL) == RLOCK_OK &&
            quorum_open(&kept->quorum, &config, NULL) == RLOCK_OK &&
-           renewer_start(&kept->renewer, &kept->quorum, &kept->owner, rlock_clock_ms(),
+           renewer_start(&kept->renewer, &kept->quorum, &kept->owner, rlock_clock_ms(), false,
                          &kept->events, NULL) == RLOCK_OK;
 }
 

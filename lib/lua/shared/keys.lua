@@ -6,7 +6,9 @@
 -- lock_at() makes the names of the other helper keys from the name of the queue: only the last word
 -- differs. A request doesn't send them, because each key in KEYS costs the server a third of the
 -- time of a command:
---       waiters      a hash: TOKEN -> "HEARTBEAT MODE HOLDER-INFO"; "newest" -> "TICKET TOKEN"
+--       waiters      a hash: TOKEN -> "HEARTBEAT MODE HOLDER-INFO"; "newest" -> "TICKET TOKEN".
+--                    If a release may grant the lock to the waiter, "direct=ATTEMPT:TTL " stands in
+--                    front of HOLDER-INFO
 --       holders      of a shared lock or slots: a sorted set; member: token, score: end of its
 --                    lease in ms
 --       holder_info  of a shared lock or slots: a hash: TOKEN -> "v1 try=N ttl=MS ... since=MS"

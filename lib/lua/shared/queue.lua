@@ -13,6 +13,11 @@
 --   that doesn't ask within NEAR_MS then counts as dead.
 
 local LIFE_MS, CLAIM_MS, ABSENT_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 300, 1500, 6
+local RECENT_MS = 150
+
+-- How long the lock lasts that a release grants to the first waiter (shared/direct.lua). The first
+-- renewal makes it last for the TTL.
+local DIRECT_MS = 1000
 
 -- A cache of lock.waiters, as each redis.call() takes as long as many lines of Lua.
 local waiters_read = {}
@@ -80,12 +85,18 @@ end
 -- and then count as alive for LIFE_MS again. The dead ones are silent, and first_waiter() removes
 -- them after NEAR_MS. Without this, each of several dead waiters in a row would get a turn of
 -- CLAIM_MS. A waiter that gets its turn before it would ask need not ask.
+--
+-- A waiter that a release may grant the lock directly (shared/direct.lua) asks at once, unless it
+-- has asked recently: the release wants to know a recent attempt of this waiter.
 local function alert_near(lock)
   for place = 2, #lock.front do
     local waiter = lock.front[place]
-    if life_left(lock, waiter) > NEAR_MS then -- else the waiter was told already, or is dead
+    local left = life_left(lock, waiter)
+    local is_direct = string.find(get_waiter(lock, waiter), ' x direct=', 1, true)
+    -- If the first condition fails, the waiter was told already, or is dead.
+    if left > NEAR_MS and not (is_direct and LIFE_MS - left < RECENT_MS and left <= LIFE_MS) then
       set_life_left(lock, waiter, NEAR_MS)
-      wake(lock, waiter, 'soon ' .. CLAIM_MS - 50)
+      wake(lock, waiter, 'soon ' .. (is_direct and 0 or CLAIM_MS - 50))
     end
   end
 end

@@ -1,0 +1,41 @@
+-- direct: a release grants the lock to the first waiter itself. Included after shared/queue.lua,
+-- shared/next_fence.lua and shared/history_grant.lua.
+--
+-- The waiter starts its command when it reads the wake-up, and so saves one round trip. It must
+-- know until when the server surely keeps the lock for it, although a wake-up may take any time.
+-- So the wake-up names the number of the waiter's last attempt that this server has executed. The
+-- waiter counts from before it sent that attempt. tests/model/handover.pml models this; no clock of
+-- the server is involved.
+
+-- If the waiter's last attempt is older than this, too little would be left of DIRECT_MS, as the
+-- waiter counts it: then the waiter gets its turn, and asks for the lock. The waiter's safety
+-- doesn't depend on this number.
+local FRESH_MS = 400
+
+-- Grants the free lock to this waiter, which first_waiter() has just returned. Returns false if the
+-- waiter can't be granted the lock in this way: then the caller gives it the turn. pcall catches
+-- errors, such as a missing right of the user that releases the lock.
+local function grant_directly(lock, token)
+  local heartbeat, attempt, ttl, info =
+    string.match(get_waiter(lock, token), '^(%d+) x direct=(%d+):(%d+) (.*)')
+  local age = heartbeat and now_ms - heartbeat
+  if not age or age < 0 or age > FRESH_MS then
+    return false
+  end
+  local last, err = last_fence(lock.fence)
+  if err then
+    return false
+  end
+  local fence = fence_behind(last)
+  local value = token .. ' v1 try=' .. attempt .. ' ttl=' .. ttl .. ' ' .. info ..
+    ' since=' .. now_ms
+  if redis.pcall('SET', lock.key, value, 'PX', DIRECT_MS).err or
+    redis.pcall('SET', lock.fence, fence, 'PX', fence_life(tonumber(ttl))).err then
+    return false
+  end
+  leave_queue(lock, token)
+  note_grant(lock.queue, string.match(info, 'history=(%d+)'), fence, value)
+  alert_near(lock)
+  wake(lock, token, 'granted ' .. fence .. ' ' .. attempt .. ' ' .. DIRECT_MS)
+  return true
+end

@@ -1,0 +1,193 @@
+#!/usr/bin/env bats
+# direct: a release grants the lock to a waiter far from the server, and faults hit each step.
+#
+# Waiter 1 reaches the server through a proxy that delays all bytes, so that it takes direct grants
+# (lib/lua/shared/direct.lua). Waiter 2 and the holder reach the server without the proxy.
+
+load ../helpers/common
+load ../helpers/fake
+load ../helpers/queue
+
+setup() {
+    common_setup
+    SLACK=$(busy_ms 1000) # ms by which a busy machine may exceed a limit
+    ! is_sanitized || SLACK=8000
+    set_clock 0
+    printf '#!/bin/sh\nLD_PRELOAD=%s CLOCKSHIM=%s exec %s "$@"\n' \
+        "$TOOLS/clockshim.so" "$DIR/clock" "$(redis_program | tail -n 1)" >"$DIR/shifted-server"
+    chmod +x "$DIR/shifted-server"
+    RLOCK_TEST_SERVER=$DIR/shifted-server redis_start
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+    line_start "$REDIS_PORT"
+    queue_setup
+    cat >"$DIR/turn" <<'TURN'
+exec 9>>"$DIR/alone"
+flock -n 9 || echo "$1" >>"$DIR/overlaps"
+read -r up rest </proc/uptime
+echo "$1 $up" >>"$DIR/served"
+echo "$RLOCK_FENCE" >>"$DIR/fences"
+exec sleep "${TURN_S:-0.3}"
+TURN
+    redis_monitor "$DIR/monitor"
+}
+
+# set_clock MS: sets the server's clock to MS after this machine's, see clocks.bats.
+set_clock() { perl -e 'print pack "q", $ARGV[0] * 1000' -- "$1" 1<>"$DIR/clock"; }
+
+# far_waiter OPTION...: starts waiter 1 behind the proxy, with round trips of 20 ms. Returns when
+# the waiter blocks on the server after an attempt in which it allowed direct grants.
+far_waiter() {
+    line delay 10
+    RLOCK_URL=redis://127.0.0.1:$LINE_PORT waiter 1 -v "$@"
+    eventually 10 allows_direct
+    eventually 10 blocks
+}
+allows_direct() { redis_cli hvals "{$KEY}:rlock:waiters" | grep -q ' x direct='; }
+blocks() { redis_cli client list | grep -q ' cmd=blpop '; }
+
+# recently: returns just after waiter 1 has asked again, so that its attempt is recent.
+recently() {
+    local before
+    before=$(redis_cli hvals "{$KEY}:rlock:waiters")
+    eventually 10 has_asked "$before"
+    eventually 10 blocks
+}
+has_asked() { [[ $(redis_cli hvals "{$KEY}:rlock:waiters") != "$1" ]]; }
+
+n_granted() { grep -c '"granted [0-9]' "$DIR/monitor" || :; }
+# n_asked: prints how often a waiter that allows direct grants has asked after the first grant.
+n_asked() { awk '/"granted [0-9]/ { seen = 1 } seen && / "direct" / { n++ } END { print n + 0 }' \
+    "$DIR/monitor"; }
+is_whole() { (($(ttl_ms "$KEY") > 1000)); }
+
+assert_fences_grow() {
+    sort -n -c -u "$DIR/fences" || fail "fences: $(xargs <"$DIR/fences")"
+}
+
+@test "a release grants the lock to a waiter far away, which renews it, and asks no more" {
+    hold holder -k "$KEY"
+    TURN_S=1.5 far_waiter
+    recently
+    let_go holder
+    eventually 5 served_all 1
+    assert_eq "$(n_granted)" 1 'direct grants'
+    assert_eq "$(n_asked)" 0 'attempts after the grant'
+    eventually 5 is_whole
+    never 1 grep -q lost "$DIR/w1.err"
+    all_end 0 1
+    assert_alone
+    assert_clean
+}
+
+@test "a wake-up delayed by 0 to 700 ms: no two commands at once, and fences grow" {
+    local ms
+    for ms in 0 100 200 300 400 500 600 700; do
+        : >"$DIR/served"
+        hold holder -k "$KEY"
+        far_waiter
+        waiter 2
+        eventually 10 in_line 2
+        recently
+        line delay "$ms"
+        let_go holder
+        all_end 0 1 2
+        assert_alone
+        assert_fences_grow
+        echo "# $ms ms: order $(served), $(n_granted) direct grants so far" >&3
+    done
+    (($(n_granted) >= 4)) || fail "only $(n_granted) direct grants"
+    assert_clean
+}
+
+@test "the waiter is killed or stopped before a release grants it the lock: the next one is late" {
+    local signal from
+    for signal in KILL STOP; do
+        : >"$DIR/served"
+        hold holder -k "$KEY"
+        far_waiter
+        waiter 2
+        eventually 10 in_line 2
+        recently
+        kill "-$signal" "$(pid_of 1)"
+        from=$(now_ms)
+        let_go holder
+        all_end 0 2
+        echo "# $signal: $(($(started_ms 2) - from)) ms; $(n_granted) direct grants so far" >&3
+        assert_between $(($(started_ms 2) - from)) 0 $((1000 + SLACK)) "ms after $signal"
+        [[ $signal == KILL ]] || kill -CONT "$(pid_of 1)"
+        [[ $signal == KILL ]] || all_end 0 1
+        assert_alone
+        assert_fences_grow
+    done
+}
+
+@test "the waiter is cut off before a release grants it the lock: the next one is late by 1 s" {
+    local from
+    hold holder -k "$KEY"
+    far_waiter
+    waiter 2
+    eventually 10 in_line 2
+    recently
+    line drop up on
+    line drop down on
+    from=$(now_ms)
+    let_go holder
+    all_end 0 2
+    assert_between $(($(started_ms 2) - from)) 0 $((1000 + SLACK)) 'ms'
+    line drop up off
+    line drop down off
+    line reset
+    all_end 0 1
+    assert_alone
+    assert_fences_grow
+}
+
+@test "the renewals of a direct grant are lost: its command ends before the next one starts" {
+    hold holder -k "$KEY"
+    TURN_S=5 far_waiter
+    waiter 2
+    eventually 10 in_line 2
+    recently
+    line drop up on
+    let_go holder
+    all_end 0 2
+    assert_alone
+    finish w1 30
+    [[ $(served) == '2 ' ]] || assert_status 76 # '2 ': the machine was too busy for a direct grant
+    assert_fences_grow
+}
+
+@test "the server's clock is set by 10 s or by 0.2 s before the release: no two commands at once" {
+    local ms
+    for ms in 10000 -10000 200 -200; do
+        : >"$DIR/served"
+        : >"$DIR/fences"
+        set_clock 0
+        hold holder -k "$KEY" -t 60
+        far_waiter
+        waiter 2
+        eventually 10 in_line 2
+        recently
+        set_clock "$ms"
+        let_go holder
+        all_end 0 1 2
+        assert_alone
+        assert_fences_grow
+    done
+}
+
+@test "a waiter far away that is told to end gives a direct grant back" {
+    hold holder -k "$KEY"
+    far_waiter
+    waiter 2
+    eventually 10 in_line 2
+    recently
+    line delay 150
+    start release timeout 10 tee "$DIR/holder.go" <<<0
+    eventually 5 grep -q '"granted [0-9]' "$DIR/monitor"
+    kill -TERM "$(pid_of 1)"
+    all_end 0 2
+    finish w1 30
+    assert_alone
+    assert_clean
+}
