@@ -19,9 +19,9 @@
 #     with those of the files that tests.tsv names, for about --bats seconds (40). `--bats 0` leaves
 #     them out.
 #
-# A bats test that fails runs again, and then without the mutant. It kills the mutant only if it fails
-# again and then passes, because a slow machine makes tests fail. A unit test also kills a mutant by taking three times as long as it did
-# in step 2, and 5 s more.
+# A bats test that fails runs again, and then without the mutant. It kills the mutant only if it
+# fails again and then passes, because a slow machine makes tests fail. A unit test also kills a
+# mutant by taking three times as long as it did in step 2, and 5 s more.
 #
 # A mutant that can't be compiled in is built alone, in another copy of the tree. The script then
 # runs the tests that reach other mutants of the same file; for a Lua script it runs test_lua, the

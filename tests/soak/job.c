@@ -16,8 +16,8 @@
  * first and looks afterwards, so of two processes at least one sees the other. A job ignores the
  * marker of a stopped process, which rlock has frozen: if that process continues, it looks at the
  * markers itself, and finds the conflict. A process that has been sent STOP or KILL, but has not
- * got it yet, counts as stopped: it waits for a disk or for a processor, and executes nothing before
- * it gets the signal.
+ * got it yet, counts as stopped: it waits for a disk or for a processor, and executes nothing
+ * before it gets the signal.
  *
  * The job appends lines to LOG, with the time of CLOCK_BOOTTIME in microseconds:
  *
