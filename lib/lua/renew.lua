@@ -43,6 +43,7 @@ local function set_ttl(lock)
 end
 
 local not_after, mode = tonumber(ARGV[1]), ARGV[3]
+local is_in_quorum = string.find(' ' .. ARGV[2], ' members=%x')
 
 if not_after > 0 and now_ms > not_after then
   return {REPLY_LATE, now_ms}
@@ -96,11 +97,14 @@ for _, lock in ipairs(locks) do
     code = REPLY_RELEASED
   end
   -- The renewer goes on to renew the locks that were not released. So the key with the word
-  -- "released" must last until the next renewal. It also lasts when all are released: in a quorum
-  -- the renewer may have to ask again, because too few members have answered.
+  -- "released" must last until the next renewal. Once all are released, the script deletes the key.
+  -- In a quorum the key then stays until its expiry, because the renewer asks again if too few
+  -- members have answered.
   if lock.is_released then
     if code ~= REPLY_RELEASED then
       redis.call('PEXPIRE', lock.wake .. lock.token, digits(lock.ttl))
+    elseif not is_in_quorum then
+      redis.call('DEL', lock.wake .. lock.token)
     end
   else
     if not lock.info then
