@@ -71,9 +71,11 @@ static int64_t longest_hold_ms(const struct rlock_view *view)
     return longest_ms;
 }
 
-void metrics_last_end(struct metrics *metrics, const char *key, int64_t ended_ms, int status)
+void metrics_last_end(struct metrics *metrics, const char *key, int64_t ended_ms, int status,
+                      bool was_lost)
 {
-    struct lock_end end = {.key = strdup(key), .ended_ms = ended_ms, .status = status};
+    struct lock_end end = {
+        .key = strdup(key), .ended_ms = ended_ms, .status = status, .was_lost = was_lost};
     size_t room = metrics->ends_room * 2 + 64;
     struct lock_end *grown = metrics->ends;
 
@@ -103,7 +105,7 @@ static void add_mark(struct metrics *metrics, const struct rlock_view *view)
 
     if ((is_done || view->seen == RLOCK_SEEN_REST) && view->other != NULL &&
         view->other->since_ms > 0)
-        metrics_last_end(metrics, view->key, view->other->since_ms, is_done ? 0 : -1);
+        metrics_last_end(metrics, view->key, view->other->since_ms, is_done ? 0 : -1, false);
 }
 
 void metrics_lock(void *context, const struct rlock_view *view)
@@ -170,18 +172,38 @@ static int compare_ends(const void *one, const void *other)
     return (a->status < b->status) - (a->status > b->status);
 }
 
+/*
+ * Returns the end that counts of the `n` ends of one lock, which compare_ends() has ordered. Each
+ * server of a quorum tells one end. A server that was too slow to grant the lock in time notes that
+ * the holder had lost it, although the holder had the locks of the majority.
+ */
+static const struct lock_end *last_end(const struct lock_end *ends, size_t n)
+{
+    size_t n_lost = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        n_lost += ends[i].was_lost;
+    for (i = 0; i < n; i++)
+        if (ends[i].was_lost == (n_lost * 2 > n))
+            return &ends[i];
+    return ends;
+}
+
 /* Make the samples of the last end of each lock. */
 static void add_last_ends(struct metrics *metrics)
 {
     size_t i;
+    size_t n;
 
     if (metrics->n_ends > 0)
         qsort(metrics->ends, metrics->n_ends, sizeof *metrics->ends, compare_ends);
-    for (i = 0; i < metrics->n_ends; i++) {
+    for (i = 0; i < metrics->n_ends; i += n) {
         const struct lock_end *end = &metrics->ends[i];
 
-        if (i > 0 && strcmp(end[-1].key, end->key) == 0)
+        for (n = 1; i + n < metrics->n_ends && strcmp(end[n].key, end->key) == 0; n++)
             continue;
+        end = last_end(end, n);
         add_seconds(&metrics->samples[METRIC_LAST_END_SECONDS], end->key, end->ended_ms);
         if (end->status >= 0)
             add_number(&metrics->samples[METRIC_LAST_END_STATUS], end->key, end->status);

@@ -25,6 +25,7 @@ struct lock_end {
     char *key;        /* heap */
     int64_t ended_ms; /* ms since 1970 */
     int status;       /* exit status of the holder; -1: not known */
+    bool was_lost;    /* the server that tells of this end no longer had the lock by then */
 };
 
 /* A struct of zeros is empty: no lock was added to the metrics yet. */
@@ -48,8 +49,13 @@ void metrics_lock(void *metrics, const struct rlock_view *view);
 void metrics_waiter(void *metrics, const struct rlock_party *waiter);
 void metrics_end(struct metrics *metrics);
 
-/* metrics_last_end: add the end of a hold of any lock. The last end of each lock counts. */
-void metrics_last_end(struct metrics *metrics, const char *key, int64_t ended_ms, int status);
+/*
+ * metrics_last_end: add the end of a hold of any lock. The last end of each lock counts; but if the
+ * servers of a quorum disagree whether the holder had lost the lock by then, the majority of them
+ * counts.
+ */
+void metrics_last_end(struct metrics *metrics, const char *key, int64_t ended_ms, int status,
+                      bool was_lost);
 
 /*
  * metrics_write: append all metrics, the locks in the order of their keys. If the caller has added

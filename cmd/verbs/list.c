@@ -83,7 +83,7 @@ static void take_last_end(void *context, const char *key, const struct rlock_las
     struct listing *listing = context;
     int status = end->is_lost ? exit_reason_status(REASON_LOST) : end->status;
 
-    metrics_last_end(&listing->metrics, key, end->ended_ms, status);
+    metrics_last_end(&listing->metrics, key, end->ended_ms, status, end->is_lost);
 }
 
 static enum rlock_status inspect_each(struct listing *listing, struct rlock *lock,

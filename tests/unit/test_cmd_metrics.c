@@ -79,12 +79,18 @@ static void test_ends(void)
     struct outbuf out = {.text = NULL};
     const char *text;
 
-    metrics_last_end(&metrics, "twice", 3000, 9);
-    metrics_last_end(&metrics, "broken", 1700000000001, -1);
-    metrics_last_end(&metrics, "twice", 4000, 0);
-    metrics_last_end(&metrics, "twice", 2000, 7);
-    metrics_last_end(&metrics, "rest", 5000, 3);
-    metrics_last_end(&metrics, "older", 4999, 4);
+    metrics_last_end(&metrics, "twice", 3000, 9, false);
+    metrics_last_end(&metrics, "broken", 1700000000001, -1, false);
+    metrics_last_end(&metrics, "twice", 4000, 0, false);
+    metrics_last_end(&metrics, "twice", 2000, 7, false);
+    metrics_last_end(&metrics, "rest", 5000, 3, false);
+    metrics_last_end(&metrics, "older", 4999, 4, false);
+    metrics_last_end(&metrics, "slow", 6000, 5, false);
+    metrics_last_end(&metrics, "slow", 6002, 76, true);
+    metrics_last_end(&metrics, "slow", 6001, 5, false);
+    metrics_last_end(&metrics, "taken", 7000, 5, false);
+    metrics_last_end(&metrics, "taken", 6999, 76, true);
+    metrics_last_end(&metrics, "taken", 6998, 76, true);
     add((struct rlock_view){.key = "rest", .seen = RLOCK_SEEN_REST, .other = &last}, nobody);
     add((struct rlock_view){.key = "older", .seen = RLOCK_SEEN_DONE, .other = &last}, nobody);
     metrics_write(&metrics, &out);
@@ -92,10 +98,14 @@ static void test_ends(void)
     has(text, "rlock_lock_last_end_timestamp_seconds{key=\"broken\"} 1700000000.001\n"
               "rlock_lock_last_end_timestamp_seconds{key=\"older\"} 5.000\n"
               "rlock_lock_last_end_timestamp_seconds{key=\"rest\"} 5.000\n"
+              "rlock_lock_last_end_timestamp_seconds{key=\"slow\"} 6.001\n"
+              "rlock_lock_last_end_timestamp_seconds{key=\"taken\"} 6.999\n"
               "rlock_lock_last_end_timestamp_seconds{key=\"twice\"} 4.000\n# HELP");
     has(text, "# TYPE rlock_lock_last_end_status gauge\n"
               "rlock_lock_last_end_status{key=\"older\"} 0\n"
               "rlock_lock_last_end_status{key=\"rest\"} 3\n"
+              "rlock_lock_last_end_status{key=\"slow\"} 5\n"
+              "rlock_lock_last_end_status{key=\"taken\"} 76\n"
               "rlock_lock_last_end_status{key=\"twice\"} 0\n# HELP");
     has(text, "rlock_locks 2\n");
     metrics_fini(&metrics);
