@@ -55,6 +55,9 @@ recently() {
 has_asked() { [[ $(redis_cli hvals "{$KEY}:rlock:waiters") != "$1" ]]; }
 
 n_granted() { grep -c '"granted [0-9]' "$DIR/monitor" || :; }
+# n_woken: prints how many wake-ups the server has sent to a waiter that got the lock or its turn.
+n_woken() { grep -cE '"(granted [0-9]|turn)' "$DIR/monitor" || :; }
+has_woken() { (($(n_woken) > $1)); }
 # n_asked: prints how often a waiter that allows direct grants has asked after the first grant.
 n_asked() { awk '/"granted [0-9]/ { seen = 1 } seen && / "direct" / { n++ } END { print n + 0 }' \
     "$DIR/monitor"; }
@@ -80,7 +83,7 @@ assert_fences_grow() {
 }
 
 @test "a wake-up delayed by 0 to 700 ms: no two commands at once, and fences grow" {
-    local ms
+    local ms woken
     for ms in 0 100 200 300 400 500 600 700; do
         : >"$DIR/served"
         hold holder -k "$KEY"
@@ -89,7 +92,11 @@ assert_fences_grow() {
         eventually 10 in_line 2
         recently
         line delay "$ms"
+        woken=$(n_woken)
         let_go holder
+        # The wake-up is on its way. The renewal must not be delayed: it would come too late.
+        eventually 5 has_woken "$woken"
+        line delay 10
         all_end 0 1 2
         assert_alone
         assert_fences_grow
