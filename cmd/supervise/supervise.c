@@ -7,9 +7,10 @@
  * of the private server, messages of the guard, and a timer for the next deadline.
  *
  * A fork copies only the thread that forks. So we fork the guard before we start the renewer's
- * thread, which we start only when the command runs for long enough to need a renewal. We release
- * the lock when the guard has reported that no process of the command runs any more, or when we
- * have killed the command ourselves.
+ * thread, which we start only when the command runs for long enough to need a renewal, or at once
+ * if the lease is one that a release has granted directly. We release the lock when the guard has
+ * reported that no process of the command runs any more, or when we have killed the command
+ * ourselves.
  */
 #include "supervise/supervise.h"
 
@@ -57,8 +58,9 @@ struct supervisor {
     struct rlock_loss loss;        /* why the lock was lost, and who has it now or broke it */
     /* a message said that the command is being ended; another one must say when it has ended */
     bool has_announced_end;
-    bool has_said_granted; /* the message that the lock was granted is written */
-    char guard_fate[100];  /* how the guard failed, as text */
+    bool has_said_granted;      /* the message that the lock was granted is written */
+    bool has_passed_end_signal; /* a signal that ends a command was passed to the guard */
+    char guard_fate[100];       /* how the guard failed, as text */
 };
 
 /* ---- messages to the user ---- */
@@ -346,8 +348,10 @@ static void act(struct supervisor *s, unsigned actions)
         dismiss_guard(s);
     if ((actions & SUPERVISE_ACTION_EXTEND_GUARD) != 0)
         guard_client_extend(s->guard, supervise_state_deadlines(&s->run));
-    if ((actions & SUPERVISE_ACTION_PASS_SIGNAL) != 0)
+    if ((actions & SUPERVISE_ACTION_PASS_SIGNAL) != 0) {
         guard_client_signal(s->guard, s->signal.number, s->signal.from_terminal);
+        s->has_passed_end_signal = s->has_passed_end_signal || s->signal.action == SIGNAL_ENDS;
+    }
     if ((actions & SUPERVISE_ACTION_END_COMMAND) != 0)
         guard_client_end(s->guard, s->run.kill_at_ms);
     if ((actions & SUPERVISE_ACTION_START_RENEWER) != 0)
@@ -432,13 +436,15 @@ static bool confirm_direct(struct supervisor *s)
 }
 
 /*
- * Called when the guard has found that it was too late to start the command. Under a lease that a
- * release has granted directly, a busy machine is late by some 0.3 s already: renews the lease, and
- * starts the command then. Returns false if the command is not to be started.
+ * Called when the guard has found that it was too late to start the command. A lease that a release
+ * has granted directly leaves 0.2 to 0.6 s for the start, and a busy machine may need longer: then
+ * this function renews the lease, and starts the command. Returns false if the command is not to be
+ * started: also if rlock has reported a loss meanwhile, or has passed on a signal such as TERM.
  */
 static bool start_again(struct supervisor *s, const struct guard_news *news)
 {
-    if (news->error != SPAWN_TOO_LATE || !is_direct(s))
+    if (news->error != SPAWN_TOO_LATE || !is_direct(s) || s->run.state != SUPERVISE_STATE_RUNNING ||
+        s->has_passed_end_signal)
         return false;
     renewer_client_stop(&s->renewer);
     guard_client_reap(s->guard);

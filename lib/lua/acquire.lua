@@ -127,10 +127,10 @@ local function set_fence(key, fence)
   redis.call('SET', key, fence, 'PX', fence_life(ttl))
 end
 
--- The usual grant to a waiter: the one lock is exclusive, and reserved for this waiter. Or a
--- release has granted the lock to this waiter (policy "direct"), which could not start its command
--- by the wake-up: then the waiter gets the same fence, for the whole TTL. This grant stands here
--- because it needs none of the files that are included below.
+-- The usual grant to a waiter: the one lock is exclusive, and reserved for this waiter. Or (policy
+-- "direct") this waiter was granted the lock already, by a release or by an attempt whose reply was
+-- lost, and could not start its command: then it gets the same fence, for the whole TTL. This grant
+-- stands here because it needs none of the files that are included below.
 if is_plain and no_parents and mode == 'x' and attempt > 1 then
   local lock = locks[1]
   local held = redis.pcall('GET', lock.key)

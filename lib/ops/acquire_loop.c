@@ -44,13 +44,16 @@
 #define NEXT_IN_TURN_MS 2 /* pause while the waiter ahead, now the holder, starts its command */
 #define PASSED_ON_MS 1    /* pause after a release, while the next holder starts its command */
 /*
- * From a round trip of this length on a waiter takes direct grants. A nearer waiter would save less
- * than what the first renewal and its thread cost at the command's start.
+ * A waiter takes direct grants if its round trip has such a length. A nearer waiter would save less
+ * than what the first renewal and its thread cost at the command's start. A farther one would
+ * seldom have enough left of the lease, see DIRECT_LEAST_TRIPS.
  */
 #define DIRECT_TRIP_MS 5
+#define DIRECT_TRIP_MAX_MS 60
 /*
- * TERM of a direct grant has to be so far away when the command starts: TCP sends a lost renewal
- * again after 200 ms and a round trip, and its reply takes another one.
+ * TERM of a direct grant has to be so many ms and so many round trips away when the command starts:
+ * TCP sends a lost renewal again after 200 ms and a round trip, and its reply takes another one.
+ * The other two round trips are in reserve, as round trips vary.
  */
 #define DIRECT_LEAST_MS 200
 #define DIRECT_LEAST_TRIPS 4
@@ -205,10 +208,11 @@ static bool ends_single_attempt(const struct acquire_loop *loop, enum rlock_stat
            (st != RLOCK_PENDING && loop->quorum->in_doubt == 0);
 }
 
-/* Is the server so far away that a direct grant is worth its costs? */
+/* Is the server at a distance at which a direct grant is worth its costs? */
 static bool wants_direct(const struct acquire_loop *loop)
 {
-    return loop->may_be_direct && loop->trip_ms != RLOCK_NEVER && loop->trip_ms >= DIRECT_TRIP_MS;
+    return loop->may_be_direct && loop->trip_ms >= DIRECT_TRIP_MS &&
+           loop->trip_ms <= DIRECT_TRIP_MAX_MS;
 }
 
 /* ---- pausing before the next attempt ---- */
@@ -354,7 +358,7 @@ static bool can_be_direct(const struct quorum *quorum, const struct owner *owner
 /* Takes the lock that the last wake-up granted, if enough of the short lease is left. */
 static bool take_direct(struct acquire_loop *loop, struct rlock_grant *grant)
 {
-    return loop->may_be_direct &&
+    return wants_direct(loop) && /* so trip_ms is known */
            quorum_take_direct(loop->quorum, loop->owner,
                               DIRECT_LEAST_MS + DIRECT_LEAST_TRIPS * loop->trip_ms, grant);
 }

@@ -5,8 +5,9 @@
  * The reader of the pipe has its own timer for the end of the lease, and moves it at each event.
  * If the renewer hangs, no event comes, and the reader acts when its timer expires.
  *
- * If the server is part of a Cluster, the first request asks for the nodes of that Cluster. Without
- * this request, the lease could be lost as follows:
+ * If the server is part of a Cluster, the thread asks for the nodes of that Cluster: first of all,
+ * or after the first renewal if the lease is a short one that a release has granted directly.
+ * Without this request, the lease could be lost as follows:
  * 1. The server in the URL, which is the only node that we know, grants the lock.
  * 2. The server dies before the first renewal, and one of its replicas becomes the primary.
  * 3. We know no other node that could tell us the address of the new primary.

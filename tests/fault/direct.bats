@@ -164,6 +164,19 @@ assert_fences_grow() {
     assert_fences_grow
 }
 
+@test "the guard is stopped when a release grants the lock: a loss is reported, nothing starts" {
+    hold holder -k "$KEY"
+    far_waiter
+    recently
+    kill -STOP "$(guard_of "$(pid_of 1)")"
+    let_go holder
+    eventually 10 grep -q ' lost: \| not-started: ' "$DIR/w1.err"
+    kill -CONT "$(guard_of "$(pid_of 1)")" 2>/dev/null || :
+    finish w1 30
+    [[ $status != 0 ]]
+    assert_eq "$(served)" ''
+}
+
 @test "the server's clock is set by 10 s or by 0.2 s before the release: no two commands at once" {
     local ms
     for ms in 10000 -10000 200 -200; do

@@ -4,17 +4,19 @@
 -- The waiter starts its command when it reads the wake-up, and so saves one round trip. It must
 -- know until when the server surely keeps the lock for it, although a wake-up may take any time.
 -- So the wake-up names the number of the waiter's last attempt that this server has executed. The
--- waiter counts from before it sent that attempt. tests/model/handover.pml models this; no clock of
--- the server is involved.
+-- waiter counts from before it sent that attempt. The proof uses no time that the server tells
+-- (tests/model/handover.pml).
 
--- If the waiter's last attempt is older than this, too little would be left of DIRECT_MS, as the
--- waiter counts it: then the waiter gets its turn, and asks for the lock. The waiter's safety
--- doesn't depend on this number.
+-- If the waiter's last attempt is older than this, the waiter gets its turn, and asks for the lock.
+-- Of DIRECT_MS the waiter keeps 0.4 s for TERM and KILL, and wants at least 0.2 s and four round
+-- trips for the start: so an older attempt would leave too little. The waiter's safety doesn't
+-- depend on this number.
 local FRESH_MS = 400
 
 -- Grants the free lock to this waiter, which first_waiter() has just returned. Returns false if the
--- waiter can't be granted the lock in this way: then the caller gives it the turn. pcall catches
--- errors, such as a missing right of the user that releases the lock.
+-- waiter can't be granted the lock in this way: then the caller gives it the turn, which replaces a
+-- value that the first SET has left. pcall catches errors, such as a missing right of the user that
+-- releases the lock.
 local function grant_directly(lock, token)
   local heartbeat, attempt, ttl, info =
     string.match(get_waiter(lock, token), '^(%d+) x direct=(%d+):(%d+) (.*)')
@@ -26,6 +28,10 @@ local function grant_directly(lock, token)
   if err then
     return false
   end
+  -- The waiter has told how long it had waited when it asked last; the history notes this.
+  info = string.gsub(info, 'waited=(%d+)', function(ms)
+    return 'waited=' .. digits(ms + age)
+  end, 1)
   local fence = fence_behind(last)
   local value = token .. ' v1 try=' .. attempt .. ' ttl=' .. ttl .. ' ' .. info ..
     ' since=' .. now_ms

@@ -16,7 +16,7 @@ local LIFE_MS, CLAIM_MS, ABSENT_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 300, 1500
 local RECENT_MS = 150
 
 -- How long the lock lasts that a release grants to the first waiter (shared/direct.lua). The first
--- renewal makes it last for the TTL.
+-- renewal makes it last for the TTL. The waiter refuses a wake-up that tells more than 1,000 ms.
 local DIRECT_MS = 1000
 
 -- A cache of lock.waiters, as each redis.call() takes as long as many lines of Lua.
@@ -86,17 +86,18 @@ end
 -- them after NEAR_MS. Without this, each of several dead waiters in a row would get a turn of
 -- CLAIM_MS. A waiter that gets its turn before it would ask need not ask.
 --
--- A waiter that a release may grant the lock directly (shared/direct.lua) asks at once, unless it
--- has asked recently: the release wants to know a recent attempt of this waiter.
+-- A waiter that a release may grant the lock directly (shared/direct.lua) asks at once, or after
+-- ABSENT_MS if it has asked recently: the release wants to know a recent attempt of this waiter.
 local function alert_near(lock)
   for place = 2, #lock.front do
     local waiter = lock.front[place]
     local left = life_left(lock, waiter)
-    local is_direct = string.find(get_waiter(lock, waiter), ' x direct=', 1, true)
-    -- If the first condition fails, the waiter was told already, or is dead.
-    if left > NEAR_MS and not (is_direct and LIFE_MS - left < RECENT_MS and left <= LIFE_MS) then
+    if left > NEAR_MS then -- else the waiter was told already, or is dead
+      local is_direct = string.find(get_waiter(lock, waiter), ' x direct=', 1, true)
+      local is_recent = LIFE_MS - left < RECENT_MS and left <= LIFE_MS
+      local soon = not is_direct and CLAIM_MS - 50 or is_recent and ABSENT_MS or 0
       set_life_left(lock, waiter, NEAR_MS)
-      wake(lock, waiter, 'soon ' .. (is_direct and 0 or CLAIM_MS - 50))
+      wake(lock, waiter, 'soon ' .. soon)
     end
   end
 end
