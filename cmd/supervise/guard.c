@@ -557,7 +557,8 @@ static bool is_employed(const struct guard *guard)
 /*
  * After the end of rlock the guard must not keep anything that somebody waits for: the reader of
  * rlock's output waits for the end of the output, and who unmounts a file system waits until no
- * process has its directory there.
+ * process has its directory there. The guard keeps only the program file of rlock, which it
+ * executes, and /proc, in which it finds its children.
  */
 static void keep_nothing(struct guard *guard)
 {

@@ -291,8 +291,8 @@ end
 -- Takes a lock back that a release has granted to a waiter directly, if the wake-up is still in the
 -- waiter's list after ABSENT_MS: most likely the waiter is dead. The waiter hasn't read the
 -- wake-up, which is removed together with the lock, so the waiter doesn't start its command by the
--- wake-up. A holder that was granted the lock in another way has no such list. Sets lock.left to
--- the ms until the key expires.
+-- wake-up. A holder that was granted the lock in another way has no such list, because that grant
+-- has removed it (leave_queue). Sets lock.left to the ms until the key expires.
 local function take_back_unread(lock)
   local holder = string.match(lock.held or '', '^(%x+) v1 try=[1-9]')
   lock.left = redis.call('PTTL', lock.key)

@@ -413,7 +413,8 @@ enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64
  * 3. The holder releases the lock. The server grants it to us, and the wake-up names attempt 7.
  * 4. The wake-up arrives: now, or much later, as this process was stopped.
  * Step 3 came after step 1. So we count from before we sent attempt 7. If the wake-up names an
- * earlier attempt, it lay in our list for some time, and we ask for the lock instead.
+ * earlier attempt, it lay in our list for some time, or that attempt came late to the server: then
+ * we ask for the lock instead.
  */
 bool quorum_take_direct(struct quorum *quorum, struct owner *owner, int64_t least_ms,
                         struct rlock_grant *grant)
