@@ -174,8 +174,8 @@ static int compare_ends(const void *one, const void *other)
 
 /*
  * Returns the end that counts of the `n` ends of one lock, which compare_ends() has ordered. Each
- * server of a quorum tells one end. A server that was too slow to grant the lock in time notes that
- * the holder had lost it, although the holder had the locks of the majority.
+ * server of a quorum tells one end. A server that granted the lock too late notes that the holder
+ * had lost the lock, although the majority of the servers had it.
  */
 static const struct lock_end *last_end(const struct lock_end *ends, size_t n)
 {
