@@ -245,29 +245,24 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     found 0 good 'round trip' 'a reply may take 2000 ms$'
 }
 
-set_clock() { perl -e 'print pack "q", $ARGV[0] * 1e6' -- "$1" 1<>"$DIR/clock"; }
 has_been_asked() {
     (($(redis_cli info commandstats | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\).*/\1/p') >= $1))
 }
 
 @test "doctor: a server's clock that is wrong is weak, one that is set during the check is unsafe" {
-    set_clock 0
-    printf '#!/bin/sh\nLD_PRELOAD=%s CLOCKSHIM=%s exec %s "$@"\n' \
-        "$TOOLS/clockshim.so" "$DIR/clock" "$(redis_program | tail -n 1)" >"$DIR/shifted-server"
-    chmod +x "$DIR/shifted-server"
-    RLOCK_TEST_SERVER=$DIR/shifted-server redis_start shifted --appendonly yes
+    redis_start_shifted shifted --appendonly yes
     here
-    set_clock -10
+    shift_clock -10000
     doctor
     found 0 weak clock 'the server.s clock is (9|10)\.[0-9]+ s behind .*NTP'
     found 0 good 'clock rate' ' ms while this machine'
-    set_clock 3600
+    shift_clock 3600000
     redis_cli config resetstat >/dev/null
     line_start "$REDIS_PORT"
     line delay 50 # so that doctor still runs when the clock is stepped
     start late "$RLOCK" doctor -u "redis://127.0.0.1:$LINE_PORT"
     eventually 5 has_been_asked 6
-    set_clock 3602
+    shift_clock 3602000
     finish late
     found 78 unsafe clock '360[12]\.[0-9]+ s ahead of'
     found 78 unsafe 'clock rate' 'advanced [0-9]+ ms while .* [0-9]+ ms'

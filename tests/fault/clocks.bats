@@ -13,18 +13,13 @@ setup() {
     SLACK=$(busy_ms 1000) # ms by which a busy machine may exceed a limit
     ! is_sanitized || SLACK=8000
     ttl=$(lease 2)
-    set_clock 0
-    printf '#!/bin/sh\nLD_PRELOAD=%s CLOCKSHIM=%s exec %s "$@"\n' \
-        "$TOOLS/clockshim.so" "$DIR/clock" "$(redis_program | tail -n 1)" >"$DIR/shifted-server"
-    chmod +x "$DIR/shifted-server"
-    RLOCK_TEST_SERVER=$DIR/shifted-server redis_start
+    redis_start_shifted
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     queue_setup
 }
 
-# set_clock HOURS: sets the server's clock to HOURS after this machine's. The server has mapped the
-# file into memory, so the shell must write into the file without truncating it.
-set_clock() { perl -e 'print pack "q", $ARGV[0] * 3600e6' -- "$1" 1<>"$DIR/clock"; }
+# set_clock HOURS: sets the server's clock to HOURS after this machine's.
+set_clock() { shift_clock $(($1 * 3600 * 1000)); }
 
 # is_off SECONDS: true if the server's clock is SECONDS after this machine's, to within 3 s.
 is_off() {

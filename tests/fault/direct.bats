@@ -12,11 +12,7 @@ setup() {
     common_setup
     SLACK=$(busy_ms 1000) # ms by which a busy machine may exceed a limit
     ! is_sanitized || SLACK=8000
-    set_clock 0
-    printf '#!/bin/sh\nLD_PRELOAD=%s CLOCKSHIM=%s exec %s "$@"\n' \
-        "$TOOLS/clockshim.so" "$DIR/clock" "$(redis_program | tail -n 1)" >"$DIR/shifted-server"
-    chmod +x "$DIR/shifted-server"
-    RLOCK_TEST_SERVER=$DIR/shifted-server redis_start
+    redis_start_shifted
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     line_start "$REDIS_PORT"
     queue_setup
@@ -30,9 +26,6 @@ exec sleep "${TURN_S:-0.3}"
 TURN
     redis_monitor "$DIR/monitor"
 }
-
-# set_clock MS: sets the server's clock to MS after this machine's, see clocks.bats.
-set_clock() { perl -e 'print pack "q", $ARGV[0] * 1000' -- "$1" 1<>"$DIR/clock"; }
 
 # far_waiter OPTION...: starts waiter 1 behind the proxy, with round trips of 20 ms. Returns when
 # the waiter blocks on the server after an attempt in which it allowed direct grants.
@@ -182,13 +175,13 @@ assert_fences_grow() {
     for ms in 10000 -10000 200 -200; do
         : >"$DIR/served"
         : >"$DIR/fences"
-        set_clock 0
+        shift_clock 0
         hold holder -k "$KEY" -t 60
         far_waiter
         waiter 2
         eventually 10 in_line 2
         recently
-        set_clock "$ms"
+        shift_clock "$ms"
         let_go holder
         all_end 0 1 2
         assert_alone

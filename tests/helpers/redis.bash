@@ -2,6 +2,8 @@
 # redis: a real server for a test, on a port of its own and a Unix socket.
 #
 #     redis_start [NAME [SERVER OPTION...]]    sets REDIS_PORT REDIS_SOCKET REDIS_PID REDIS_DIR
+#     redis_start_shifted [NAME [SERVER OPTION...]]   as redis_start; shift_clock sets its clock
+#     shift_clock MS                           set that server's clock to MS after this machine's
 #     redis_use NAME                           sets these variables to the server NAME
 #     redis_stop / redis_crash                 end the server by TERM / by KILL
 #     redis_restart                            start the server again, on the same port
@@ -24,6 +26,17 @@ redis_program() {
         ! command -v "$program" || return 0
     done
     fail "no redis-server and no valkey-server"
+}
+
+# The server maps the file into memory, so the shell must write into the file without truncating it.
+shift_clock() { perl -e 'print pack "q", $ARGV[0] * 1000' -- "$1" 1<>"$DIR/clock"; }
+
+redis_start_shifted() {
+    shift_clock 0
+    printf '#!/bin/sh\nLD_PRELOAD=%s CLOCKSHIM=%s exec %s "$@"\n' \
+        "$TOOLS/clockshim.so" "$DIR/clock" "$(redis_program | tail -n 1)" >"$DIR/shifted-server"
+    chmod +x "$DIR/shifted-server"
+    RLOCK_TEST_SERVER=$DIR/shifted-server redis_start "$@"
 }
 
 redis_cli() {
