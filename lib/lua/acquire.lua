@@ -271,7 +271,8 @@ local function join_queue()
         return false, newer
       end
     end
-    local direct = policy == 'direct' and 'direct=' .. attempt .. ':' .. ARGV[2] .. ' ' or ''
+    local direct = policy == 'direct' and
+      'direct=' .. attempt .. ':' .. ARGV[2] .. ':' .. now_ms .. ' ' or ''
     set_waiter(lock, token, now_ms .. ' ' .. mode .. ' ' .. direct .. info)
     redis.call('PEXPIRE', lock.waiters, LIFE_MS * 2)
     redis.call('ZADD', lock.queue, digits(ticket), token)
