@@ -149,7 +149,7 @@ struct rlock_history_visitor {
 /*
  * rlock_history: passes to on_hold() each hold of a lock that the history tells, the oldest first.
  *
- *   window_ms  pass only holds that last, or that ended in the last `window_ms`; 0: pass all
+ *   window_ms  0: pass all; else only holds that ended in the last `window_ms`, or not yet
  *
  * In a quorum rlock_history() joins the histories of all members that answer. Returns and blocks as
  * rlock_inspect(); RLOCK_E_REFUSED also if the key of the history holds another type than a list.

@@ -56,8 +56,9 @@ static size_t least_row_width(const struct layout *layout, const struct table *t
 }
 
 /*
- * Choose the columns to show. Then the first column, if it may be cut, gets the width that the
- * others leave, and the last column gets the rest.
+ * Choose the columns to show, and cut the first and the last one to fit into `room` columns of the
+ * terminal. The first one is cut only if the row is too long even with the last one at its least
+ * width. The last one gets all columns of the terminal that the others leave.
  */
 static void fit(struct layout *layout, const struct table *table, size_t room)
 {

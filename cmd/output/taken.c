@@ -76,8 +76,9 @@ static void put_until(char text[WALL_TIME_BYTES + 8], const struct taken *taken)
 
 /*
  * Write when the holder has renewed its lease last: "; renewed 4s ago". The text doesn't say when
- * the lease ends, because the holder will renew it before. Only for the key of another program,
- * which may never renew it, the text tells when the key expires.
+ * the lease ends, because the holder will renew the lease before its end. But another program may
+ * never renew its lock. So for the key of another program the text tells when the key expires, and
+ * for a key without an expiry that it never does.
  */
 static void put_renewed(char text[64], const struct taken *taken)
 {

@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 #define DETACH INT64_C(-1)   /* a request to close stderr; other requests are a deadline in ms */
-#define COMMAND_EACH_MS 1000 /* the least time between two runs of the command, on average */
+#define COMMAND_EACH_MS 1000 /* at most one run in this time on average: wait_for_turn() */
 #define POLL_MS 20           /* Linux before 5.3, without pidfd: from one waitpid(2) to the next */
 #define STOP_WITHIN_MS 200   /* after this time rlock kills a helper that hangs in open(2) */
 #define FOUND '+'            /* the first byte of an answer: the password follows */

@@ -188,7 +188,7 @@ static void clear_starter(void)
         close(fd);
     line[n > 0 ? n : 0] = '\0';
     field = strrchr(line, ')');
-    for (i = 2; field != NULL && i < 48; i++) /* proc_pid_stat(5): the addresses are 48 to 51 */
+    for (i = 2; field != NULL && i < 48; i++) /* fields 48 to 51, see proc_pid_stat(5) */
         field = strchr(field + 1, ' ');
     while (*each != NULL && strncmp(*each, "PATH=", strlen("PATH=")) != 0)
         each++;

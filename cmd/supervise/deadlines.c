@@ -3,9 +3,10 @@
  * deadlines: when the processes that run under a lease get TERM, and when KILL.
  *
  * For a small tree KILL comes 250 ms or more before the lease ends, which is enough for some
- * hundred processes. A tree of some thousand needs more time: the kernel takes 0.08 to 0.15 ms of
- * two processors to tear down one process after its KILL. To find a process in /proc and send TERM
- * to it takes 0.05 to 0.1 ms for each of two walks, and to freeze a process takes 0.2 to 0.3 ms.
+ * hundred processes. A tree of some thousand needs more time, measured with two processors: after
+ * KILL the kernel takes 0.08 to 0.15 ms for each process to tear it down. To find a process in
+ * /proc and send TERM to it takes 0.05 to 0.1 ms, and there are at least two walks: the last one
+ * finds no process without TERM. To freeze a process takes 0.2 to 0.3 ms.
  */
 #include "supervise/deadlines.h"
 

@@ -392,7 +392,7 @@ static void renew_until_end(struct renewing *r)
     }
 }
 
-/* ---- becoming a daemon, and calls of the parent ---- */
+/* ---- in the new process: becoming the daemon ---- */
 
 /*
  * Become a daemon: leave the session and the working directory, and close the descriptors that
@@ -441,6 +441,8 @@ static _Noreturn void be_daemon(struct renewing *r, int program_fd)
         holds_remove(&r->session->holds, r->grant->token);
     _exit(0);
 }
+
+/* ---- in the process that starts the daemon ---- */
 
 enum exit_reason renew_daemon_open_log(struct renew_daemon_log *log, const struct session *session)
 {

@@ -59,8 +59,8 @@ struct exchange {
                                   -2: it didn't exist */
     int64_t ttl_ms;            /* the TTL that is written */
     size_t parent;             /* which parent's token the value has, from 1; 0: none */
-    uint64_t fence;            /* the last fence to write if the server has none; if a parent holds
-                                  the lock: the fence of the parent's grant */
+    uint64_t fence;            /* what to write as the last fence if the server has none; if a
+                                  parent holds the lock: the fence of the parent's grant */
     bool deletes;              /* true: STEP_COMPARE and STEP_COMMIT delete the key; false: they
                                   write `value` */
     bool tells_renewer;        /* the release leaves the note "released" for the renewing process */

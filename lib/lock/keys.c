@@ -55,7 +55,10 @@ static void find_number(unsigned slot, unsigned crc, char number[12])
         n++;
 }
 
-/* The name of a helper key is: before, the lock's key, behind, the kind. */
+/*
+ * The text around the lock's key in the name of a helper key. The name consists of `before`, the
+ * lock's key, `behind` and the kind of the helper key, such as "queue".
+ */
 struct frame {
     char before[32];
     char behind[32];

@@ -131,6 +131,10 @@ end
 -- "direct") this waiter was granted the lock already, by a release or by an attempt whose reply was
 -- lost, and could not start its command: then it gets the same fence, for the whole TTL. This grant
 -- stands here because it needs none of the files that are included below.
+--
+-- `tried` is the number behind "TOKEN v1 try=", from byte 41 of the value on: with which attempt
+-- this waiter got the lock; 0: the lock is only reserved for it (see TURN). nil or false: the value
+-- is not this waiter's.
 if is_plain and no_parents and mode == 'x' and attempt > 1 then
   local lock = locks[1]
   local held = redis.pcall('GET', lock.key)
@@ -141,7 +145,7 @@ if is_plain and no_parents and mode == 'x' and attempt > 1 then
     if err then
       return err
     end
-    local is_new = tried == 0 or last == 0 -- `tried` is 0 if the value is that of a turn, see TURN
+    local is_new = tried == 0 or last == 0
     local fence = is_new and fence_behind(last) or digits(last)
     take_alone(lock.key, 'XX')
     set_fence(lock.fence, fence)
@@ -443,7 +447,8 @@ end
 local BEFORE_INFO = '^v1 try=%d+ ttl=%d+ ' -- the words slot=N and shared=1 stand behind these
 local slot = 0
 for _, lock in ipairs(ours) do
-  local exists, held_info = lock.held and 'XX' or 'NX', string.sub(value, 34)
+  local exists = lock.held and 'XX' or 'NX'
+  local held_info = string.sub(value, 34) -- without the token of 32 digits and the blank behind it
   if mode == 'x' then
     take_alone(lock.key, exists)
     -- The DEL comes after the SET in take_alone(): a server that is out of memory must refuse the

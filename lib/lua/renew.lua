@@ -97,9 +97,9 @@ for _, lock in ipairs(locks) do
     code = REPLY_RELEASED
   end
   -- The renewer goes on to renew the locks that were not released. So the key with the word
-  -- "released" must last until the next renewal. Once all are released, the script deletes the key.
-  -- In a quorum the key then stays until its expiry, because the renewer asks again if too few
-  -- members have answered.
+  -- "released" must last until the next renewal. Once all are released, the script deletes the key,
+  -- but not in a quorum: there the key stays until its expiry, because the renewer asks again if
+  -- too few members have answered.
   if lock.is_released then
     if code ~= REPLY_RELEASED then
       redis.call('PEXPIRE', lock.wake .. lock.token, digits(lock.ttl))

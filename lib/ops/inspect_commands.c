@@ -621,7 +621,10 @@ static bool is_to_list(const struct reading *reading, const struct around *aroun
  */
 static bool is_left_out(enum rlock_status st, const struct rlock_error *fault, enum found_by by)
 {
-    /* With FOUND_BY_VALUE list_written() could read the key, and another right is missing. */
+    /*
+     * With FOUND_BY_VALUE list_written() has read the key before. So the user lacks another right,
+     * and the caller reports the fault.
+     */
     if (st == RLOCK_E_REFUSED && fault->reason == RLOCK_REASON_NO_RIGHT)
         return by != FOUND_BY_VALUE;
     return st == RLOCK_E_REFUSED ? fault->reason == RLOCK_REASON_KEY_TYPE

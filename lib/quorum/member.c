@@ -365,8 +365,8 @@ static enum rlock_status follow_redirect(struct member *member, enum error_reply
 
     if (to->is_tls && to->alias == NULL && url_is_number(to->host) && !route->knows_topology &&
         ++request->n_redirects <= REDIRECT_LIMIT) {
-        /* `to` has only the node's IP address. The node's certificate may be for its host name,
-         * which CLUSTER NODES tells. */
+        /* The redirect names the node by its IP address, but the node's certificate may be for its
+         * host name. So we ask for the host names first, and then send the request. */
         url_fini(to);
         return ask_at(member, route->current, CONN_CLUSTER_NODES);
     }
