@@ -174,8 +174,9 @@ static int compare_ends(const void *one, const void *other)
 
 /*
  * Returns the end that counts of the `n` ends of one lock, which compare_ends() has ordered. Each
- * server of a quorum tells one end. A server that granted the lock too late notes that the holder
- * had lost the lock, although the majority of the servers had it.
+ * server of a quorum tells one end. A slow server may grant the lock so late that its grant doesn't
+ * count: at the release this server notes that the holder had lost the lock, which is wrong if the
+ * other servers kept the lock. So the majority of the servers decides.
  */
 static const struct lock_end *last_end(const struct lock_end *ends, size_t n)
 {

@@ -376,10 +376,10 @@ static void clear(struct progress *progress)
 }
 
 /*
- * Returns how long a failure of the server has to last before a message reports the failure. Until
- * a server has answered for the first time (`gives_up_ms` is set), that is --connect-timeout, or
- * TROUBLE_MS if that is longer: the server may just be slow, and if rlock gives up, its last
- * message says why. With --verbose rlock reports such a failure at once.
+ * Returns how long a failure of the server has to last before a message reports the failure:
+ * - After a server has answered for the first time (`gives_up_ms` is 0): TROUBLE_MS.
+ * - Before: TROUBLE_MS or --connect-timeout, whichever is longer, as the server may just be slow,
+ *   and if rlock gives up, its last message says why. With --verbose: 0.
  */
 static int64_t quiet_ms(const struct progress *progress, const struct rlock_obstacle *obstacle)
 {

@@ -89,8 +89,9 @@ static enum rlock_status pause_before_retry(struct rlock_deadline deadline)
  *
  * Returns  RLOCK_OK: we are connected, and hold the shared flock.
  *          RLOCK_PENDING: no server answers, and no process uses one. We hold the exclusive flock,
- *          and may start a server. RLOCK_BUSY: another process holds the exclusive flock, or a
- *          server without users is about to end. Try again.
+ *          and may start a server.
+ *          RLOCK_BUSY: another process holds the exclusive flock, or a server without users is
+ *          about to end. Try again.
  */
 static enum rlock_status try_join(struct private_server *server, int dir, struct rlock_error *err)
 {

@@ -93,11 +93,11 @@ static unsigned long pid_namespace(void)
 }
 
 /*
- * Removes directories that earlier runs have left, because a process of the cgroup lived on when
- * rlock ended. The kernel refuses to remove the directory of a cgroup that has members. But it
- * removes the directory of an empty cgroup, which may belong to a living rlock that has not started
- * its command yet. So this function removes a directory only if its name has our pid namespace and
- * the pid of an rlock, and kill(2) reports that no process has that pid.
+ * Removes the directories of earlier runs. A run leaves its directory if a process of the cgroup
+ * lives on when rlock ends: the kernel refuses to remove the directory of a cgroup with members.
+ * The kernel would also remove an empty directory that a living rlock has made for a command which
+ * it has not started yet. So this function removes a directory only if its name has our pid
+ * namespace and the pid of an rlock, and kill(2) reports that no process has that pid.
  */
 static void remove_old(int parent_fd)
 {
@@ -121,9 +121,9 @@ static void remove_old(int parent_fd)
 }
 
 /*
- * Makes a directory "rlock-PIDNAMESPACE-PID-N" with the first N that is free: the kernel gives a
- * pid again, and the directory of an earlier rlock with our pid may still be there. The members of
- * that cgroup belong to somebody else, and KILL to the command's cgroup must not reach them.
+ * Makes a directory "rlock-PIDNAMESPACE-PID-N" with the first N that is free. Why N: the kernel
+ * reuses pids, so an earlier rlock with our pid may have left a directory. Processes of that
+ * rlock's command may still be in it, and KILL to our command's cgroup must not reach them.
  */
 static int make_directory(struct cgroup *cgroup)
 {

@@ -496,11 +496,12 @@ static enum rlock_status not_renewed(struct quorum *quorum, const struct votes *
     if (votes->n_held + votes->n_gone + votes->n_released <= most)
         return votes->n_late > 0 ? RLOCK_PENDING : members_fault(&quorum->members, err);
     /*
-     * One member that says "released" suffices:
-     * 1. Another process releases the lock by its token at a first member. Another member is slow,
-     *    so the release is not over yet.
-     * 2. The next owner is granted the lock by the first member and a third one.
-     * 3. A renewal finds the next owner there, though this owner's lock was not lost.
+     * If one member says "released", the lock was released, and not lost:
+     * 1. Of three members, the first and the second have our lock. Another process releases it by
+     *    our token. The first member executes the release; the second is slow.
+     * 2. The first and the third member grant the lock to the next owner.
+     * 3. Our renewal comes. The first member says "released", the third says that the next owner
+     *    holds the lock, and only the second renews.
      */
     if (votes->n_released > 0)
         return err_set(err, RLOCK_RELEASED, 0, "the lock was released");
