@@ -7,7 +7,8 @@
  * 1. starts a holder, which has the lock until step 4;
  * 2. starts WAITERS waiters, each when the previous one sleeps, so that crowd
  *    knows in which order they came;
- * 3. measures the waiters for REST_S seconds;
+ * 3. measures the processor time of the waiters for REST_S seconds, if that is not 0, and then
+ *    their memory;
  * 4. runs the shell command HOOK and ends the holder; each waiter then has the
  *    lock for MS milliseconds. FOLDER gets the log of these turns.
  *
@@ -234,7 +235,6 @@ static void gather(struct crowd *crowd)
 static void rest(const struct crowd *crowd, long rest_s)
 {
     static struct cost before[MAX_WAITERS + 1];
-    double pss = 0;
     double sum_us = 0;
     double most_us = 0;
 
@@ -247,11 +247,19 @@ static void rest(const struct crowd *crowd, long rest_s)
         sum_us += us;
         most_us = us > most_us ? us : most_us;
     }
+    printf("cpu_us_s\t%.2f\n", sum_us / crowd->n);
+    printf("cpu_max_us_s\t%.2f\n", most_us);
+}
+
+/* Of a page that several processes share, each counts its part: so the mean depends on how many
+ * waiters there are, and also on how many other programs use the same libraries. */
+static void weigh(const struct crowd *crowd)
+{
+    double pss = 0;
+
     for (int i = 1; i <= crowd->n; i++)
         pss += cost_of(crowd->pids[i], true).pss_kB;
     printf("pss_kB\t%.1f\n", pss / crowd->n);
-    printf("cpu_us_s\t%.2f\n", sum_us / crowd->n);
-    printf("cpu_max_us_s\t%.2f\n", most_us);
 }
 
 static void drain(const struct crowd *crowd)
@@ -348,6 +356,7 @@ int main(int argc, char **argv)
     gather(&crowd);
     if (atol(argv[3]) > 0)
         rest(&crowd, atol(argv[3]));
+    weigh(&crowd);
     if (system(argv[4]) != 0)
         die(argv[4], "failed");
     drain(&crowd);

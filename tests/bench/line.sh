@@ -118,8 +118,24 @@ crowd_number() {
 
 rest_measure() {
     crowd "$1" "$2" "$few" 5 "$rest_s" || return 0
-    printf '%s\t%s\t%s\t%s\n' "$1" "$(crowd_number pss_kB)" "$(crowd_number cpu_us_s)" \
-        "$(crowd_number cpu_max_us_s)" >>"$out/rest.tsv"
+    printf '%s\t%s\t%s\n' "$1" "$(crowd_number cpu_us_s)" "$(crowd_number cpu_max_us_s)" \
+        >>"$scratch/rest"
+}
+
+# rest_summary: prints the numbers of rest_measure, and in front of them the memory of a waiter: the
+# median of the crowds of line_measure. PSS divides a page of the program or of the C library by the
+# number of processes that use it. In a crowd of ten, these pages would be two fifths of a waiter's
+# PSS, and their share would depend on how many other programs the machine happens to run.
+rest_summary() {
+    printf 'name\tpss_kB\tcpu_us_s\tcpu_max_us_s\n'
+    while IFS=$tab read -r name cpu most_cpu; do
+        printf '%s\t%s\t%s\t%s\n' "$name" "$(rest_pss "$name")" "$cpu" "$most_cpu"
+    done <"$scratch/rest"
+}
+
+rest_pss() {
+    awk -F '\t' -v name="$1" '$1 == name { print $2 }' "$scratch/pss" | sort -n |
+        awk '{ kB[NR] = $1 } END { print kB[int((NR + 1) / 2)] }'
 }
 
 # grant_count NAME WAITERS: computes what processor time and how many bytes one grant cost the
@@ -161,6 +177,7 @@ line_measure() {
     crowd "$1" "$2" "$waiters" 5 0 || return 0
     case $1 in etcdctl* | flock) ;; *) grant_count "$1" "$waiters" ;; esac
     crowd_number handover_us | sed "s/^/$1$tab$round$tab/" >>"$out/line_samples.tsv"
+    printf '%s\t%s\n' "$1" "$(crowd_number pss_kB)" >>"$scratch/pss"
     printf '%s\t%s\t%s\n' "$1" "$(crowd_number inversions)" "$(crowd_number overtaken)" \
         >>"$scratch/order"
 }
@@ -294,7 +311,6 @@ begin_with() {
 line_measure_all() {
     compile crowd "$here/crowd.c" || die "$(cat "$scratch/compile.log")"
     printf 'name\tround\thandover_us\n' >"$out/line_samples.tsv"
-    printf 'name\tpss_kB\tcpu_us_s\tcpu_max_us_s\n' >"$out/rest.tsv"
     line_programs
     say "at rest: $(wc -l <"$waiting") programs, $few waiters, $rest_s s"
     each rest_measure "$waiting"
@@ -306,6 +322,7 @@ line_measure_all() {
         each line_measure "$scratch/turned"
         grants_measure "$(grep "^rlock$tab" "$waiting" | cut -f 2-)"
     done
+    rest_summary >"$out/rest.tsv"
     grants_summary >"$out/grant.tsv"
     say "requests for a grant: $few waiters of each, $many of rlock"
     each server_measure "$waiting"
