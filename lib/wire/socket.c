@@ -103,14 +103,21 @@ void connector_fini(struct connector *connector)
 /*
  * With TCP_USER_TIMEOUT and keep-alive the kernel ends a dead connection, even while rlock is
  * stopped (SIGSTOP) and can't watch its own deadlines.
+ *
+ * Without TCP_QUICKACK the kernel doesn't confirm the server's SYN by a packet of its own, but with
+ * the first request, which the caller sends at once. So the server wakes up once, for connection
+ * and request together, and not twice. If the caller sends nothing, the kernel confirms after
+ * 200 ms.
  */
 static void set_options(int fd, sa_family_t family, int64_t left_ms)
 {
     int on = 1;
+    int off = 0;
     unsigned left = left_ms < 60000 ? (unsigned)left_ms : 60000;
 
     if (family == AF_UNIX)
         return;
+    setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof off);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &left, sizeof left);

@@ -79,10 +79,10 @@ static int open_and_ping(struct conn *conn, struct url *url)
     int fd;
 
     open_conn(conn, url, peer_address, NULL);
-    if (ask(conn, "PING") != RLOCK_PENDING)
+    if (ask(conn, "PING") != RLOCK_PENDING || step(conn, &reply, A_WHILE_MS) != RLOCK_PENDING)
         return -1;
     fd = peer_accept();
-    return step(conn, &reply, A_WHILE_MS) == RLOCK_PENDING && peer_hears(fd, PING) ? fd : -1;
+    return peer_hears(fd, PING) ? fd : -1;
 }
 
 /* ---- tests of requests and replies ---- */
