@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_renew_daemon: `acquire --bind-pid` leaves a daemon behind, which renews the lease. */
+#include "program.h"
+#include "supervise/renew_daemon.h"
+
+#define TTL "4s" /* the first renewal comes after 1.3 s */
+#define TRIES 3  /* how often a test that compares times runs on a busy machine */
+
+static const char *const granted[] = {GRANT, NULL};
+static const char *const renewed[] = {RENEWED, NULL};
+static const char *const released[] = {RELEASED, NULL};
+static const char *const lost[] = {LOST_TO, NULL};
+static const char *const freed[] = {FREED, NULL};
+
+/* A run of rlock, and the process to which it binds the lock. */
+struct run {
+    struct program program; /* `said` is what the daemon has written to its log */
+    pid_t bound;
+    char log[64];
+};
+
+static pid_t start_process(void)
+{
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;)
+        pause();
+}
+
+/* Starts rlock, and waits until it has left the daemon behind. */
+static void start(struct run *run, const char *const *renewals, const char *on_lost)
+{
+    struct server *server = program_server(&run->program);
+    char token[256] = "";
+    char pid[16];
+    int fd;
+
+    server->answers[ASKED_ACQUIRE] = granted;
+    server->answers[ASKED_RENEW] = renewals;
+    server->answers[ASKED_RELEASE] = released;
+    snprintf(run->log, sizeof run->log, "/tmp/rlock-log-XXXXXX");
+    fd = mkstemp(run->log);
+    if (fd < 0)
+        abort();
+    close(fd);
+    run->bound = start_process();
+    snprintf(pid, sizeof pid, "%d", (int)run->bound);
+    program_start(&run->program, "acquire", "-k", "job", "-t", TTL, "--kill-after", "1500ms",
+                  "--on-lost", on_lost, "--bind-pid", pid, "--log", run->log, NULL);
+    is_int(program_status(&run->program), 0, "the lock is bound to a process");
+    ok(read(run->program.out_fd, token, sizeof token - 1) > 0 &&
+           strstr(token, "{\"token\":\"") == token,
+       "rlock has printed the token");
+}
+
+/* Reads the log until the daemon has written a message of this event. */
+static void await(struct run *run, const char *event)
+{
+    struct program *program = &run->program;
+    int fd = open(run->log, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+    int i;
+
+    for (i = 0; i < PROGRAM_PATIENCE_MS && program_find(program, event, 0) == NULL; i += 5) {
+        poll(NULL, 0, 5);
+        n = pread(fd, program->said, sizeof program->said - 1, 0);
+        program->said[n > 0 ? n : 0] = '\0';
+    }
+    okf(program_find(program, event, 0) != NULL, "the daemon says: %s", event);
+    close(fd);
+}
+
+static bool are_asked(const struct run *run, enum asked_for what, int n)
+{
+    int i;
+
+    for (i = 0; i < PROGRAM_PATIENCE_MS && server_count(run->program.server, what) < n; i++)
+        poll(NULL, 0, 1);
+    return server_count(run->program.server, what) == n;
+}
+
+static bool lives(pid_t pid)
+{
+    return waitpid(pid, NULL, WNOHANG) == 0;
+}
+
+/* Returns the signal that ends the bound process. */
+static int signal_of(const struct run *run)
+{
+    int status = 0;
+
+    waitpid(run->bound, &status, 0);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void end(struct run *run)
+{
+    if (lives(run->bound)) {
+        kill(run->bound, SIGKILL);
+        waitpid(run->bound, NULL, 0);
+    }
+    run->program.said[0] = '\0';
+    program_end(&run->program);
+    program_forget(&run->program);
+    unlink(run->log);
+}
+
+static void has_said(const struct run *run, const char *event, const char *words)
+{
+    program_has_said(&run->program, event, words);
+}
+
+static bool has_never_said(const struct run *run, const char *event)
+{
+    return okf(program_count(&run->program, event) == 0, "the daemon never says: %s", event);
+}
+
+static void test_end_of_process(void)
+{
+    static struct run run;
+    char words[64];
+
+    start(&run, renewed, "kill");
+    ok(program_is_closed(run.program.out_fd), "the daemon doesn't keep rlock's stdout");
+    ok(program_is_closed(run.program.said_fd), "the daemon doesn't keep rlock's stderr");
+    ok(program_is_closed(run.program.runs_fd), "the daemon doesn't keep what rlock has inherited");
+    ok(are_asked(&run, ASKED_RENEW, 1), "the daemon renews the lease");
+    is_int(server_count(run.program.server, ASKED_RELEASE), 0, "the lock is held");
+    kill(run.bound, SIGUSR1);
+    is_int(signal_of(&run), SIGUSR1, "the process ends by itself");
+    ok(are_asked(&run, ASKED_RELEASE, 1), "the daemon releases the lock");
+    await(&run, "ended");
+    snprintf(words, sizeof words, "\"why\":\"process %d has ended\"", (int)run.bound);
+    has_said(&run, "ended", words);
+    snprintf(words, sizeof words, "\"process\":%d,", (int)run.bound);
+    has_said(&run, "ended", words);
+    has_said(&run, "renewed", "\"key\":\"job\"");
+    has_never_said(&run, "lost");
+    end(&run);
+}
+
+/* The value of a time in a message: "" if it is missing. Times compare as texts do. */
+static void time_of(char text[40], const struct run *run, const char *event, const char *name)
+{
+    const char *line = program_find(&run->program, event, 0);
+    const char *at = line != NULL ? strstr(line, name) : NULL;
+
+    text[0] = '\0';
+    if (at != NULL)
+        sscanf(at + strlen(name), "\":\"%39[^\"]", text);
+}
+
+/* Returns whether the end was reported before KILL was due. */
+static bool loses(struct run *run)
+{
+    char words[64];
+    char ended[40];
+    char kill_due[40];
+
+    start(run, lost, "kill");
+    is_int(signal_of(run), SIGTERM, "the lock is lost: TERM ends the process");
+    await(run, "ended");
+    has_said(run, "lost", "\"cause\":\"held\",\"holder\":{");
+    has_said(run, "lost", " and its descendants are being ended: TERM at ");
+    has_said(run, "lost", "\"term_at\":\"");
+    has_said(run, "lost", "\"kill_at\":\"");
+    snprintf(words, sizeof words, "\"why\":\"process %d and its descendants ended at ",
+             (int)run->bound);
+    has_said(run, "ended", words);
+    snprintf(words, sizeof words, "\"process\":%d,\"ended_at\":\"", (int)run->bound);
+    has_said(run, "ended", words);
+    has_never_said(run, "can't be ended");
+    is_int(program_count(&run->program, "lost"), 1, "the loss is reported once");
+    time_of(ended, run, "ended", "ended_at");
+    time_of(kill_due, run, "lost", "kill_at");
+    end(run);
+    return strcmp(ended, kill_due) < 0;
+}
+
+static void test_loss(void)
+{
+    static struct run run;
+    bool is_soon = false;
+    int i;
+
+    for (i = 0; i < TRIES && !is_soon; i++)
+        is_soon = loses(&run);
+    ok(is_soon, "the daemon waits no longer than the process runs");
+}
+
+/* Two runs at the same time. */
+static void test_no_end(void)
+{
+    static struct run ignoring;
+    static struct run freeing;
+    char words[80];
+
+    start(&ignoring, lost, "ignore");
+    start(&freeing, freed, "kill");
+    await(&ignoring, "lost");
+    snprintf(words, sizeof words, "\"hint\":\"process %d goes on (--on-lost ignore)\"",
+             (int)ignoring.bound);
+    has_said(&ignoring, "lost", words);
+    ok(are_asked(&ignoring, ASKED_RELEASE, 1), "the daemon is done");
+    ok(lives(ignoring.bound), "with --on-lost ignore the process runs on");
+    has_never_said(&ignoring, "ended");
+    has_never_said(&ignoring, "can't be ended");
+    end(&ignoring);
+
+    await(&freeing, "released");
+    has_said(&freeing, "released", "another process released the lock by its token");
+    ok(lives(freeing.bound), "a release by the token doesn't end the process");
+    has_never_said(&freeing, "lost");
+    is_int(server_count(freeing.program.server, ASKED_RELEASE), 0, "nothing is left to release");
+    end(&freeing);
+}
+
+static void test_log(void)
+{
+    struct options options = options_by_default;
+    struct session session = {.options = &options, .report = {.level = REPORT_FAILURE}};
+    struct renew_daemon_log log = {.to = REPORT_TO_LOG, .fd = -1};
+
+    is_int(renew_daemon_open_log(&log, &session), REASON_GRANTED, "there need not be a log");
+    is_int(log.to, REPORT_TO_LOG, "without a log messages go to stderr");
+    options.log = "-";
+    is_int(renew_daemon_open_log(&log, &session), REASON_USAGE, "stdout is no log");
+    options.log = "syslog";
+    (void)!renew_daemon_open_log(&log, &session); /* fails where there is no syslog */
+    is_int(log.to, REPORT_TO_SYSLOG, "the log is syslog");
+}
+
+/* The daemon dies before it can report: a page that it needs is missing from its memory. */
+static void test_dead_daemon(void)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    struct renew_daemon_log *log =
+        mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const struct options options = options_by_default;
+    struct session session = {.options = &options, .report = {.level = REPORT_FAILURE}};
+    const struct bound_process none = {.fd = -1};
+    const struct rlock_grant grant = {.expires_ms = rlock_clock_ms() + 10000};
+    struct renew_daemon daemon;
+
+    if (log == MAP_FAILED || madvise(log, (size_t)page, MADV_DONTFORK) != 0)
+        abort();
+    *log = (struct renew_daemon_log){.to = REPORT_TO_LOG, .fd = -1};
+    is_int(renew_daemon_start(&daemon, &session, &grant, &none, log, RLOCK_NEVER), ECHILD,
+           "a daemon that dies before it is ready has not been started");
+    ok(kill(daemon.pid, 0) != 0, "the daemon is reaped");
+    munmap(log, (size_t)page);
+}
+
+int main(void)
+{
+    alarm(110); /* ends this test if rlock hangs */
+    test_end_of_process();
+    test_loss();
+    test_no_end();
+    test_log();
+    test_dead_daemon();
+    return done_testing();
+}
