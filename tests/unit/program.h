@@ -47,7 +47,8 @@ struct program {
     int said_fd;                         /* rlock's stderr */
     char said[32768];                    /* what rlock has written to stderr */
     int (*body)(const struct options *); /* NULL: the function of the verb */
-    const char *url;                     /* NULL: that of the server */
+    bool is_text;                        /* rlock runs without --json */
+    int stderr_fd;                       /* rlock's stderr; 0: the pipe that said_fd reads */
 };
 
 /* Returns the server, for which the test sets the answers. */
@@ -136,13 +137,13 @@ static inline void program_start(struct program *program, ...)
     program_pipe(said);
     unsetenv("RLOCK_CONFIG");
     setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
-    setenv("RLOCK_JSON", "yes", 1);
+    setenv("RLOCK_JSON", program->is_text ? "no" : "yes", 1);
     setenv("RLOCK_VERBOSE", "yes", 1);
-    setenv("RLOCK_URL", program->url != NULL ? program->url : program->server->url, 1);
+    setenv("RLOCK_URL", program->server->url, 1);
     program->pid = fork();
     if (program->pid == 0) {
         dup2(out[1], STDOUT_FILENO);
-        dup2(said[1], STDERR_FILENO);
+        dup2(program->stderr_fd > 0 ? program->stderr_fd : said[1], STDERR_FILENO);
         if (dup2(program->go[0], PROGRAM_GO_FD) < 0 || dup2(runs[1], PROGRAM_RUNS_FD) < 0)
             abort();
         close(runs[1]); /* rlock forks, so close-on-exec is not enough */

@@ -326,8 +326,15 @@ static void test_stop(void)
 {
     pid_t pid = start_process(false);
     struct bound_process bound = open_process(pid);
-    struct deadline_killer killer = start_killer(&bound, in_ms(LONG_MS, LONG_MS));
+    struct deadline_killer killer;
+    int pair[2];
 
+    if (pipe(pair) != 0)
+        abort();
+    killer = start_killer(&bound, in_ms(LONG_MS, LONG_MS));
+    close(pair[1]);
+    ok(have_ended(pair[0]), "the killer closes what its starter has open");
+    ok(lives(killer.pid), "the killer lives");
     deadline_killer_stop(&killer);
     is_int(status_of(killer.pid), 0, "the killer exits when it is told to stop");
     ok(lives(pid), "the bound process lives on");

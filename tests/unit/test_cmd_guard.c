@@ -366,6 +366,30 @@ static void test_pause(void)
     stop();
 }
 
+/* This process traces the command, so that the guard can't freeze it. */
+static void test_unfreezable(void)
+{
+    struct guard_news news;
+    pid_t command = 0;
+    char text[16] = "";
+
+    if (!may_trace("a command that can't be frozen is ended"))
+        return;
+    make_plan("echo $$ >&9; while :; do :; done");
+    plan.pauses = true;
+    start(start_with(in_ms(LONG_MS, LONG_MS)));
+    if (read(ready_fd, text, sizeof text - 1) > 0)
+        command = (pid_t)atoi(text);
+    ok(command > 0 && ptrace(PTRACE_SEIZE, command, NULL, NULL) == 0, "the command is traced");
+    guard_client_extend(&guard, in_ms(0, SOON_MS));
+    is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease whose TERM is due");
+    waitpid(command, NULL, __WALL); /* the guard can reap the command only after its tracer */
+    news = hear_done("the guard ends the command");
+    ok(WIFSIGNALED(news.status) && WTERMSIG(news.status) == SIGKILL, "KILL has ended the command");
+    is_int(news.freeze_error, EPERM, "the guard tells why the command can't be frozen");
+    stop();
+}
+
 /* ---- the command ends while a process that it leaves behind waits in vfork(2) ---- */
 
 /* The processes of the command, as the last of them writes them to READY_FD. */
@@ -452,10 +476,12 @@ static void check_that_the_guard_stays(const struct family *family, int end_chil
     ok(is_traced(family->parent), "the guard still traces the process that waits in vfork(2)");
     guard_client_reap(&guard);
     is_int(guard.pid, 0, "the program need not wait for the guard's end");
-    snprintf(path, sizeof path, "/proc/%d/fd/1", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/fd/2", (int)pid);
     while (access(path, F_OK) == 0 && rlock_clock_ms() < end)
         poll(NULL, 0, 1);
-    ok(access(path, F_OK) != 0, "the guard has closed its stdout, so that a reader sees the end");
+    ok(access(path, F_OK) != 0, "the guard has closed its stderr, so that a reader sees the end");
+    snprintf(path, sizeof path, "/proc/%d/fd/1", (int)pid);
+    ok(access(path, F_OK) != 0, "and its stdout");
     ok(waitpid(pid, NULL, WNOHANG) == 0, "the guard lives on");
     (void)!write(end_child_fd, "c", 1);
     ok(is_ready(), "the process that waited in vfork(2) runs on, and was not killed");
@@ -567,7 +593,9 @@ static void test_fate(void)
     ok(is_ready(), "the command runs");
     guard_client_fate(&guard, text, sizeof text);
     is_str(text, "has neither answered nor ended the command in time", "the guard lives");
+    news = (struct guard_news){.kind = GUARD_NEWS_DONE, .holds_threads = true};
     is_int(guard_client_hear(&guard, &news), 0, "a guard that lives has nothing to tell yet");
+    ok(!guard.holds_threads, "where nothing was heard nothing is noted");
     ok(!guard.is_gone, "a guard that has nothing to tell is not gone");
     kill(guard.pid, SIGSTOP);
     waitid(P_PID, (id_t)guard.pid, &(siginfo_t){0}, WSTOPPED | WNOWAIT);
@@ -609,6 +637,7 @@ int main(int argc, char **argv_of_main)
     test_lease_end();
     test_extended_lease();
     test_pause();
+    test_unfreezable();
     test_vfork_after_renewal();
     test_vfork_while_freezing();
     test_wait_all();

@@ -6,16 +6,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <rlock.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -220,6 +224,20 @@ static bool await_state(pid_t pid, char state)
     return proctree_state(pid) == state;
 }
 
+static void count_thread(pid_t thread, void *context)
+{
+    int *n = context;
+
+    *n += thread > 0;
+}
+
+static int count_threads(void)
+{
+    int n = 0;
+
+    return proctree_each_thread(&tree, false, count_thread, &n) ? n : -1;
+}
+
 static void test_found(const char *how)
 {
     pthread_t id;
@@ -243,6 +261,7 @@ static void test_found(const char *how)
     waitid(P_PID, (id_t)dead, &info, WEXITED | WNOWAIT);
     okf(are_found(4), "all four descendants are found, and a zombie is not (%s)", how);
     okf(are_found(4), "a second walk finds the same four descendants (%s)", how);
+    okf(count_threads() == 5, "each thread of them is visited, and the zombie's (%s)", how);
     ok(write(thread_may_end[1], "", 1) == 1 && pthread_join(id, NULL) == 0,
        "the thread that forked has ended");
     close(thread_may_end[0]);
@@ -284,6 +303,7 @@ static void test_kill(const char *how)
     if (!hides_children_files)
         kill(spared[0], SIGKILL); /* the killed process's child becomes ours, and stays spared */
     okf(kill_all(), "KILL ends all descendants that are not spared, in all sessions (%s)", how);
+    is_int(tree.refused, 0, "no process has refused KILL");
     for (i = 0; i < 8; i++)
         alive += proctree_state(shm->pid[i]) == 'S';
     is_int(alive, hides_children_files ? 3 : 2, "KILL has ended no process that is spared");
@@ -369,6 +389,194 @@ static void test_term(void)
     ok(kill_all(), "KILL ends all six processes");
     shm->forks_at_term = false;
     reset();
+}
+
+/*
+ * A process of the tree forks after a walk has listed it. The helper is not spared, although it is
+ * a child of a process in the list.
+ */
+static void test_spare_after_walk(void)
+{
+    pid_t parent;
+
+    start(NULL);
+    ok(await_ready(1) && proctree_spare_children(&tree, true), "a child is spared");
+    shm->forks_at_term = true;
+    parent = start(with_term_counter);
+    ok(await_ready(2), "another child has started");
+    is_int((int64_t)proctree_look(&tree), 1, "a walk finds it");
+    kill(parent, SIGTERM);
+    ok(await_ready(3), "it forks a helper");
+    ok(proctree_spare_children(&tree, false), "processes that are spared already are spared again");
+    ok(kill_all(), "KILL ends all that is not spared");
+    is_int(shm->pid[2] > 0 && kill(shm->pid[2], 0) == 0, 0, "the helper has ended");
+    ok(kill(shm->pid[0], 0) == 0, "the spared child lives");
+    shm->forks_at_term = false;
+    end_all();
+    reset();
+}
+
+/* ---- priority ---- */
+
+static void note_policy(pid_t pid, int status, void *context)
+{
+    (void)pid;
+    (void)status;
+    *(int *)context = sched_getscheduler(0);
+}
+
+static void test_priority(void)
+{
+    const struct sched_param lowest = {.sched_priority = 1};
+    int policy = -1;
+
+    start(NULL);
+    ok(await_ready(1), "a child has started");
+    if (sched_getscheduler(0) != SCHED_OTHER || sched_setscheduler(0, SCHED_FIFO, &lowest) != 0) {
+        skip("KILL is sent with real-time priority", "this process may not have it");
+    } else {
+        sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){.sched_priority = 0});
+        proctree_kill(&tree, rlock_clock_ms() + PATIENCE_MS, note_policy, &policy);
+        is_int(policy, SCHED_FIFO, "KILL is sent with real-time priority");
+        is_int(sched_getscheduler(0), SCHED_OTHER, "then the priority is the usual one again");
+    }
+    ok(kill_all(), "KILL ends the child");
+    reset();
+}
+
+/* ---- a tree whose root is another process ---- */
+
+static void test_other_root(void)
+{
+    pid_t parent = start(with_child);
+
+    ok(await_ready(2), "a child and its child have started");
+    proctree_set_root(&tree, parent);
+    is_int((int64_t)proctree_look(&tree), 1, "below the child there is one process");
+    kill(shm->pid[0] == parent ? shm->pid[1] : shm->pid[0], SIGSTOP);
+    ok(kill_all(), "KILL ends it, and then proctree_kill() is done");
+    ok(kill(parent, 0) == 0 && waitpid(parent, NULL, WNOHANG) == 0, "the root lives");
+    end_all();
+    reset();
+}
+
+/* ---- failures of the kernel ---- */
+
+/* From now on a system call of this process fails with ENOSYS. False: that is not possible here. */
+static bool forbid(unsigned number)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {.len = sizeof code / sizeof code[0], .filter = code};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* Calls the function in a child. It returns 0 if the test passes, 2 if it can't run here. */
+static void in_child(int (*body)(void), const char *name)
+{
+    pid_t pid = fork();
+    int status = -1;
+
+    if (pid == 0) {
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+        close(tree.children);
+        proctree_set_root(&tree, getpid());
+        _exit(body());
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+        skip(name, "this system does not allow it");
+    else
+        is_int(status, 0, name);
+    while (reap_one(WNOHANG)) /* what the child has left behind */
+        continue;
+    reset();
+}
+
+static int without_getdents(void)
+{
+    if (!forbid(SYS_getdents64))
+        return 2;
+    return count_threads() == -1 ? 0 : 1;
+}
+
+/* As on Linux before 5.3. The signal reaches a process that is no child of this one. */
+static int without_pidfd(void)
+{
+    pid_t parent = start(with_child);
+    pid_t pid;
+
+    if (!await_ready(2) || !forbid(SYS_pidfd_open))
+        return 2;
+    pid = shm->pid[0] == parent ? shm->pid[1] : shm->pid[0];
+    proctree_signal(&tree, SIGSTOP);
+    return await_state(pid, 'T') && kill_all() ? 0 : 1;
+}
+
+static int without_descriptors(void)
+{
+    const struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
+
+    if (setrlimit(RLIMIT_NOFILE, &none) != 0)
+        return 2;
+    proctree_look(&tree);
+    return tree.is_short ? 0 : 1;
+}
+
+/* There is memory for three quarters of the places that the array should have. */
+static int without_memory(void)
+{
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    return 2;
+#else
+    size_t bytes = tree.room * 20; /* what proctree.c needs for each place */
+    size_t half = tree.room / 2;
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+    struct rlimit limit;
+    int failed;
+
+    if (file == NULL || fscanf(file, "%lu", &pages) != 1)
+        return 2;
+    limit.rlim_cur = limit.rlim_max = pages * (size_t)sysconf(_SC_PAGESIZE) + bytes / 4 * 3;
+    if (setrlimit(RLIMIT_AS, &limit) != 0)
+        return 2;
+    failed = proctree_reserve(&tree);
+    if (half < 1U << 15)
+        return failed == ENOMEM ? 0 : 1;
+    return failed == 0 && tree.room == half ? 0 : 1;
+#endif
+}
+
+/* There is no room to note the second child as spared. */
+static void test_no_room(void)
+{
+    struct proctree small = tree;
+
+    start(NULL);
+    start(NULL);
+    ok(await_ready(2), "two children have started");
+    small.room = 1;
+    ok(!proctree_spare_children(&small, true), "two processes don't fit into one place");
+    end_all();
+    reset();
+}
+
+static void test_free(void)
+{
+    int children = tree.children;
+
+    proctree_free(&tree);
+    ok(tree.place == NULL, "the memory is freed");
+    ok(children < 0 || fcntl(children, F_GETFD) < 0, "the list of children is closed");
+    proctree_free(&tree);
+    ok(tree.place == NULL, "to free it again does nothing");
 }
 
 /* ---- a pid that the kernel gives to another process ---- */
@@ -506,6 +714,14 @@ int main(void)
     test_kill("by /proc/PID/task/TID/children");
     test_many();
     test_term();
+    test_spare_after_walk();
+    test_priority();
+    test_other_root();
+    in_child(without_getdents, "a walk that can't read a directory is not complete");
+    in_child(without_pidfd, "without pidfd_open(2) a grandchild gets its signal");
+    in_child(without_descriptors, "a walk without a descriptor tells so");
+    in_child(without_memory, "with less memory the array has half as many places");
+    test_no_room();
     test_reused("/proc/%d/task/%d/children", 1, false); /* reused after the process was found */
     test_reused("/proc/%d/stat", 1, false);             /* reused after the pid was listed */
     test_reused("/proc/%d/stat", 2, false);             /* reused after the pidfd was opened */
@@ -515,5 +731,6 @@ int main(void)
     reset();
     test_found("by a search of /proc");
     test_kill("by a search of /proc");
+    test_free();
     return done_testing();
 }

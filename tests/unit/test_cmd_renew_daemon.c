@@ -30,14 +30,17 @@ static pid_t start_process(void)
         pause();
 }
 
-/* Starts rlock, and waits until it has left the daemon behind. */
-static void start(struct run *run, const char *const *renewals, const char *on_lost)
+/* Starts rlock, and waits until it has left the daemon behind. `stderr_fd` 0: stderr is a pipe. */
+static void start_with(struct run *run, const char *const *renewals, const char *on_lost,
+                       bool is_text, int stderr_fd)
 {
     struct server *server = program_server(&run->program);
     char token[256] = "";
     char pid[16];
     int fd;
 
+    run->program.is_text = is_text;
+    run->program.stderr_fd = stderr_fd;
     server->answers[ASKED_ACQUIRE] = granted;
     server->answers[ASKED_RENEW] = renewals;
     server->answers[ASKED_RELEASE] = released;
@@ -52,25 +55,41 @@ static void start(struct run *run, const char *const *renewals, const char *on_l
                   "--on-lost", on_lost, "--bind-pid", pid, "--log", run->log, NULL);
     is_int(program_status(&run->program), 0, "the lock is bound to a process");
     ok(read(run->program.out_fd, token, sizeof token - 1) > 0 &&
-           strstr(token, "{\"token\":\"") == token,
+           (is_text ? strlen(token) == 33 : strstr(token, "{\"token\":\"") == token),
        "rlock has printed the token");
 }
 
-/* Reads the log until the daemon has written a message of this event. */
-static void await(struct run *run, const char *event)
+static void start(struct run *run, const char *const *renewals, const char *on_lost)
 {
-    struct program *program = &run->program;
+    start_with(run, renewals, on_lost, false, 0);
+}
+
+/* Reads the log until the daemon has written a line with these words. */
+static void await_words(struct run *run, const char *words)
+{
+    char *said = run->program.said;
     int fd = open(run->log, O_RDONLY | O_CLOEXEC);
+    const char *at = NULL;
     ssize_t n;
     int i;
 
-    for (i = 0; i < PROGRAM_PATIENCE_MS && program_find(program, event, 0) == NULL; i += 5) {
+    for (i = 0; i < PROGRAM_PATIENCE_MS && (at == NULL || strchr(at, '\n') == NULL); i += 5) {
         poll(NULL, 0, 5);
-        n = pread(fd, program->said, sizeof program->said - 1, 0);
-        program->said[n > 0 ? n : 0] = '\0';
+        n = pread(fd, said, sizeof run->program.said - 1, 0);
+        said[n > 0 ? n : 0] = '\0';
+        at = strstr(said, words);
     }
-    okf(program_find(program, event, 0) != NULL, "the daemon says: %s", event);
+    if (!okf(at != NULL, "the daemon says: %s", words))
+        printf("# %s\n", said);
     close(fd);
+}
+
+static void await(struct run *run, const char *event)
+{
+    char words[64];
+
+    snprintf(words, sizeof words, "{\"event\":\"%s\",", event);
+    await_words(run, words);
 }
 
 static bool are_asked(const struct run *run, enum asked_for what, int n)
@@ -127,7 +146,8 @@ static void test_end_of_process(void)
     ok(program_is_closed(run.program.out_fd), "the daemon doesn't keep rlock's stdout");
     ok(program_is_closed(run.program.said_fd), "the daemon doesn't keep rlock's stderr");
     ok(program_is_closed(run.program.runs_fd), "the daemon doesn't keep what rlock has inherited");
-    ok(are_asked(&run, ASKED_RENEW, 1), "the daemon renews the lease");
+    await(&run, "renewed");
+    has_said(&run, "renewed", "\"key\":\"job\"");
     is_int(server_count(run.program.server, ASKED_RELEASE), 0, "the lock is held");
     kill(run.bound, SIGUSR1);
     is_int(signal_of(&run), SIGUSR1, "the process ends by itself");
@@ -137,7 +157,6 @@ static void test_end_of_process(void)
     has_said(&run, "ended", words);
     snprintf(words, sizeof words, "\"process\":%d,", (int)run.bound);
     has_said(&run, "ended", words);
-    has_said(&run, "renewed", "\"key\":\"job\"");
     has_never_said(&run, "lost");
     end(&run);
 }
@@ -196,10 +215,14 @@ static void test_no_end(void)
 {
     static struct run ignoring;
     static struct run freeing;
+    int file = memfd_create("stderr", MFD_CLOEXEC); /* the daemon may keep stderr if it is a file */
+    int date[3];
     char words[80];
+    off_t end_ofs;
 
     start(&ignoring, lost, "ignore");
-    start(&freeing, freed, "kill");
+    start_with(&freeing, freed, "kill", true, file);
+    end_ofs = lseek(file, 0, SEEK_END);
     await(&ignoring, "lost");
     snprintf(words, sizeof words, "\"hint\":\"process %d goes on (--on-lost ignore)\"",
              (int)ignoring.bound);
@@ -210,12 +233,50 @@ static void test_no_end(void)
     has_never_said(&ignoring, "can't be ended");
     end(&ignoring);
 
-    await(&freeing, "released");
-    has_said(&freeing, "released", "another process released the lock by its token");
+    await_words(&freeing, "released: another process released the lock by its token");
+    ok(sscanf(freeing.program.said, "%d-%d-%dT", &date[0], &date[1], &date[2]) == 3,
+       "a line of the log begins with the time of day");
+    is_int(lseek(file, 0, SEEK_END), end_ofs, "the daemon writes only to its log");
     ok(lives(freeing.bound), "a release by the token doesn't end the process");
-    has_never_said(&freeing, "lost");
+    ok(strstr(freeing.program.said, "lost") == NULL, "the lock is not lost");
     is_int(server_count(freeing.program.server, ASKED_RELEASE), 0, "nothing is left to release");
     end(&freeing);
+}
+
+/* The daemon has started its deadline killer before it tells that it is ready. */
+static void test_killer(void)
+{
+    const struct options options = options_by_default;
+    struct session session = {.options = &options,
+                              .report = {.level = REPORT_FAILURE},
+                              .private_server = {.users_fd = -1, .alive_fd = -1}};
+    const struct renew_daemon_log log = {.to = REPORT_TO_LOG, .fd = -1};
+    const struct rlock_grant grant = {.expires_ms = rlock_clock_ms() + 60000};
+    struct bound_process bound;
+    struct renew_daemon daemon;
+    pid_t pid = start_process();
+    FILE *children;
+    char path[64];
+    int killer = 0;
+
+    is_int(bound_process_open(&bound, pid), 0, "a process is bound");
+    is_int(renew_daemon_start(&daemon, &session, &grant, &bound, &log, RLOCK_NEVER), 0,
+           "the daemon is ready");
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)daemon.pid, (int)daemon.pid);
+    children = fopen(path, "r");
+    if (children == NULL)
+        skip("the daemon has a child, the deadline killer", "the kernel has no lists of children");
+    else
+        ok(fscanf(children, "%d", &killer) == 1 && killer > 0,
+           "the daemon has a child, the deadline killer");
+    if (children != NULL)
+        fclose(children);
+    renew_daemon_cancel(&daemon);
+    ok(lives(pid), "a daemon that is cancelled ends nothing");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(bound.fd);
+    proctree_free(&bound.tree);
 }
 
 static void test_log(void)
@@ -260,6 +321,7 @@ int main(void)
     test_end_of_process();
     test_loss();
     test_no_end();
+    test_killer();
     test_log();
     test_dead_daemon();
     return done_testing();

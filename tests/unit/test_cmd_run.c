@@ -14,6 +14,7 @@ static const char *const renewed[] = {RENEWED, NULL};
 static const char *const released[] = {RELEASED, NULL};
 static const char *const silent[] = {SILENT, NULL};
 static const char *const lost[] = {LOST_TO, NULL};
+static const char *const failing[] = {LOADING, RENEWED, NULL};
 static const char *const late[] = {AFTER(1600, RENEWED), RENEWED, NULL};
 
 static struct program a_program;
@@ -158,6 +159,45 @@ static void test_stopped(void)
     program_forget(p);
 }
 
+/* rlock is killed: its guard ends the command, and tells what happened. */
+static void test_killed(void)
+{
+    struct program *p = make(&a_program);
+    pid_t command;
+
+    program_start(p, "-k", "job", "-t", LONG, "--", SH, "trap '' TERM; " WAIT_FOR_GO, NULL);
+    command = program_command(p);
+    kill(p->pid, SIGKILL);
+    ok(program_is_gone(command), "the guard ends the command");
+    is_int(program_end(p), 128 + SIGKILL, "rlock was killed");
+    program_has_said(p, "lost", "\"why\":\"rlock was killed, so sh was ended: KILL at ");
+    program_has_said(p, "lost", ", ended at ");
+    program_has_said(p, "lost", "\"cause\":\"rlock-killed\",\"command\":\"sh\",\"kill_at\":\"");
+    program_has_said(p, "lost", "\"hint\":\"the lock is free when its ttl ends\"");
+    program_forget(p);
+}
+
+/* A failed renewal is a notice, and so is the next that succeeds, but not the one after it. */
+static void test_trouble(void)
+{
+    struct program *p = make(&a_program);
+    const char *line;
+
+    p->server->answers[ASKED_RENEW] = failing;
+    program_start(p, "-k", "job", "-t", SHORT, "--", SH, WAIT_FOR_GO, NULL);
+    program_await(p, "renewal-failed");
+    program_has_said(p, "renewal-failed", "\"level\":\"notice\"");
+    program_await(p, "renewed");
+    program_has_said(p, "renewed", "\"level\":\"notice\"");
+    while ((line = program_find(p, "renewed", 1)) == NULL && program_listen(p))
+        continue;
+    ok(line != NULL && strstr(line, "\"level\":\"info\"") != NULL,
+       "the second renewal after the failure is nothing to notice");
+    program_go(p);
+    is_int(program_end(p), 0, "the lock was never lost");
+    program_forget(p);
+}
+
 static void test_pause(void)
 {
     struct program *p = make(&a_program);
@@ -275,6 +315,8 @@ int main(void)
     test_max_hold();
     test_lost();
     test_stopped();
+    test_killed();
+    test_trouble();
     test_pause();
     test_not_released();
     test_too_late();
