@@ -183,6 +183,24 @@ static void test_rooms(void)
     is_int(most, 4, "a large buffer has all members");
 }
 
+/* A string of which only the beginning would fit is left out, and not cut. */
+static void test_cut(void)
+{
+    bool is_good = true;
+    char text[64];
+    size_t room;
+
+    for (room = 4; room < sizeof text; room++) {
+        struct json json;
+
+        json_begin(&json, text, room);
+        json_string(&json, "s", "ab\x01");
+        json_end(&json);
+        is_good = is_good && strcmp(text, room < 18 ? "{}\n" : "{\"s\":\"ab\\u0001\"}\n") == 0;
+    }
+    ok(is_good, "a string is written as a whole or not at all");
+}
+
 static void test_any_bytes(void)
 {
     unsigned seed = 1;
@@ -216,6 +234,7 @@ int main(void)
     test_strings();
     test_members();
     test_rooms();
+    test_cut();
     test_any_bytes();
     return done_testing();
 }

@@ -91,17 +91,21 @@ static void test_ends(void)
     metrics_last_end(&metrics, "taken", 7000, 5, false);
     metrics_last_end(&metrics, "taken", 6999, 76, true);
     metrics_last_end(&metrics, "taken", 6998, 76, true);
+    metrics_last_end(&metrics, "even", 8000, 76, true);
+    metrics_last_end(&metrics, "even", 7999, 5, false);
     add((struct rlock_view){.key = "rest", .seen = RLOCK_SEEN_REST, .other = &last}, nobody);
     add((struct rlock_view){.key = "older", .seen = RLOCK_SEEN_DONE, .other = &last}, nobody);
     metrics_write(&metrics, &out);
     text = outbuf_text(&out);
     has(text, "rlock_lock_last_end_timestamp_seconds{key=\"broken\"} 1700000000.001\n"
+              "rlock_lock_last_end_timestamp_seconds{key=\"even\"} 7.999\n"
               "rlock_lock_last_end_timestamp_seconds{key=\"older\"} 5.000\n"
               "rlock_lock_last_end_timestamp_seconds{key=\"rest\"} 5.000\n"
               "rlock_lock_last_end_timestamp_seconds{key=\"slow\"} 6.001\n"
               "rlock_lock_last_end_timestamp_seconds{key=\"taken\"} 6.999\n"
               "rlock_lock_last_end_timestamp_seconds{key=\"twice\"} 4.000\n# HELP");
     has(text, "# TYPE rlock_lock_last_end_status gauge\n"
+              "rlock_lock_last_end_status{key=\"even\"} 5\n"
               "rlock_lock_last_end_status{key=\"older\"} 0\n"
               "rlock_lock_last_end_status{key=\"rest\"} 3\n"
               "rlock_lock_last_end_status{key=\"slow\"} 5\n"

@@ -3,6 +3,7 @@
 #include "options/option_parser.h"
 #include "tap.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -286,6 +287,11 @@ static const struct {
     {"help frobnicate", "no such verb: frobnicate"},
     {"help status list", "only one verb may be given"},
     {"version x", "the verb takes no arguments but options"},
+    {"hold -k K", "for: say for how long"},
+    {"hold -k K --for 999ms", "for: must be from 1s to 30d"},
+    {"hold -k K --for 1s", NULL},
+    {"hold -k K --for 30d", NULL},
+    {"hold -k K --for 31d", "for: must be from 1s to 30d"},
     {"acquire -k K --bind-pid 0", "bind-pid: not a process ID"},
     {"acquire -k K --bind-pid 2147483648", "bind-pid: not a process ID"},
     {"acquire -k K --bind-pid $$", "bind-pid: not a process ID"},
@@ -646,6 +652,28 @@ static void test_keys_of_verbs(void)
                 verb_table[i].name != NULL ? verb_table[i].name : "run");
 }
 
+/* Many short keys, so that a byte too few for each is more than malloc(3) rounds up. */
+static void test_keys(void)
+{
+    const char *key[64];
+    struct options options = {.keys = key, .n_keys = 2};
+    char *text;
+    size_t i;
+
+    key[0] = "job";
+    key[1] = "other";
+    text = options_keys(&options, ' ');
+    is_str(text, "job other", "all keys as one text");
+    free(text);
+    for (i = 0; i < 64; i++)
+        key[i] = "k";
+    options.n_keys = 64;
+    text = options_keys(&options, '\n');
+    ok(text != NULL && strlen(text) == 127 && malloc_usable_size(text) >= 128,
+       "the text of many keys fits into its memory");
+    free(text);
+}
+
 int main(void)
 {
     if (!ok(mkdtemp(folder) != NULL && clearenv() == 0, "the test can make a folder"))
@@ -665,5 +693,6 @@ int main(void)
     test_keys_of_verbs();
     unlink(file);
     rmdir(folder);
+    test_keys();
     return done_testing();
 }

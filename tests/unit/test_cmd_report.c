@@ -123,6 +123,45 @@ static void test_say(void)
        "a long message as JSON is one whole object");
 }
 
+/* syslog(3) is this function here, by whichever of its two names the compiler calls it. */
+static char logged[256];
+
+static void log_line(const char *format, va_list args)
+{
+    vsnprintf(logged, sizeof logged, format, args);
+}
+
+void syslog(int priority, const char *format, ...)
+{
+    va_list args;
+
+    (void)priority;
+    va_start(args, format);
+    log_line(format, args);
+    va_end(args);
+}
+
+void __syslog_chk(int priority, int flag, const char *format, ...);
+
+void __syslog_chk(int priority, int flag, const char *format, ...)
+{
+    va_list args;
+
+    (void)priority;
+    (void)flag;
+    va_start(args, format);
+    log_line(format, args);
+    va_end(args);
+}
+
+static void test_syslog(void)
+{
+    struct report report = {.level = REPORT_NOTICE, .key = "job", .to = REPORT_TO_SYSLOG};
+
+    report_say(&report, REPORT_NOTICE, (struct message){.what = EVENT_LOST, .why = "it is gone"});
+    is_str(logged, "job: lost: it is gone", "a message for syslog has no newline");
+}
+
 static void test_nobody_reads(void)
 {
     const struct report report = {.level = REPORT_NOTICE, .key = "k"};
@@ -204,6 +243,7 @@ int main(void)
 {
     test_escape();
     test_say();
+    test_syslog();
     test_nobody_reads();
     test_file();
     return done_testing();

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_help: the text of --help for each verb and each width, and the tables for the tests. */
+#include "options/help.h"
+#include "options/options.h"
+#include "tap.h"
+
+#include <stdlib.h>
+
+/* Returns the number of lines of the text, and the columns of its longest line. */
+static int lines_of(const char *text, size_t *longest)
+{
+    int n = 0;
+
+    for (*longest = 0; *text != '\0'; n++) {
+        size_t bytes = strcspn(text, "\n");
+
+        *longest = bytes > *longest ? bytes : *longest;
+        text += bytes + (text[bytes] == '\n');
+    }
+    return n;
+}
+
+static void test_verb(void)
+{
+    char *text = help_text(VERB_RELEASE, 80, false);
+
+    ok(text != NULL && strncmp(text, "usage: rlock release [OPTIONS] [KEY...]\n",
+                               strlen("usage: rlock release [OPTIONS]")) == 0,
+       "the help of a verb begins with its usage");
+    free(text);
+}
+
+/* On a narrow terminal the text of a row begins in column 6, below the option. */
+static void test_narrow(void)
+{
+    char *text = help_text(VERB_RUN, 40, true);
+    const char *row = text != NULL ? strstr(text, "\n  -k, --key KEY\n") : NULL;
+
+    ok(row != NULL, "on a narrow terminal the option has a line of its own");
+    ok(row != NULL && strspn(row + strlen("\n  -k, --key KEY\n"), " ") == 6,
+       "its description begins in column 6");
+    free(text);
+}
+
+static void test_widths(void)
+{
+    size_t columns;
+    size_t longest;
+    int verb;
+    int n_wide = 0;
+
+    for (verb = 0; verb < VERB_COUNT; verb++)
+        for (columns = 60; columns <= 120; columns += 20) {
+            char *text = help_text((enum verb)verb, columns, true);
+
+            if (text == NULL || lines_of(text, &longest) < 3 || longest > columns)
+                n_wide++;
+            free(text);
+        }
+    is_int(n_wide, 0, "no line of --help is longer than the terminal is wide");
+}
+
+static void test_tables(void)
+{
+    static const struct {
+        const char *name;
+        int rows;
+    } tables[] = {{"verbs", VERB_COUNT}, {"options", OPTION_COUNT}, {"flock", FLOCK_COUNT}};
+    size_t longest;
+    size_t i;
+
+    for (i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        char *text = help_dump(tables[i].name);
+
+        okf(text != NULL && text[strlen(text) - 1] == '\n', "table %s", tables[i].name);
+        is_int(text != NULL ? lines_of(text, &longest) : 0, tables[i].rows, "a row is a line");
+        free(text);
+    }
+    ok(help_dump("nothing") == NULL, "there is no such table");
+}
+
+int main(void)
+{
+    test_verb();
+    test_narrow();
+    test_widths();
+    test_tables();
+    return done_testing();
+}
