@@ -21,6 +21,7 @@
 
 #include "cmd.h"
 #include "options/option_parser.h"
+#include "refuse.h"
 #include "server.h"
 #include "tap.h"
 
@@ -48,7 +49,8 @@ struct program {
     char said[32768];                    /* what rlock has written to stderr */
     int (*body)(const struct options *); /* NULL: the function of the verb */
     bool is_text;                        /* rlock runs without --json */
-    int stderr_fd;                       /* rlock's stderr; 0: the pipe that said_fd reads */
+    bool refuses_signals; /* the kernel refuses all signals that rlock and its guard send */
+    int stderr_fd;        /* rlock's stderr; 0: the pipe that said_fd reads */
 };
 
 /* Returns the server, for which the test sets the answers. */
@@ -89,6 +91,9 @@ static inline _Noreturn void program_run(struct program *program, char **argv)
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "rlock");
+    if (program->refuses_signals &&
+        (!refuse(SYS_kill, EPERM) || !refuse(SYS_pidfd_send_signal, EPERM)))
+        _exit(98);
     if (option_parser_read(&options, argv, &err) != RLOCK_OK) {
         fprintf(stderr, "options: %s\n", err.text);
         _exit(99);

@@ -6,6 +6,7 @@
  * writes a line when it is ready, and all of its processes have ended once the pipe is at its end.
  * Where a command has to call vfork(2), it is this program, with the argument VFORK.
  */
+#include "refuse.h"
 #include "supervise/cgroup.h"
 #include "supervise/guard_client.h"
 #include "tap.h"
@@ -271,6 +272,52 @@ static void test_end(void)
     ok(news.ending.kill_ms >= kill_ms && news.ending.term_ms < kill_ms,
        "the command got KILL at the time that the program asked for, and TERM before");
     stop();
+}
+
+/*
+ * The kernel refuses all signals that the guard sends. The command ends when it reads a line from
+ * INPUT_FD. Returns 0 if the test passes, 2 if it can't run here.
+ */
+static int be_refused(void)
+{
+    struct guard_request request = start_with(in_ms(LONG_MS, LONG_MS));
+    struct guard_news news[3];
+    int pair[2];
+    int i;
+
+    if (pipe2(pair, O_CLOEXEC) != 0 || dup2(pair[0], INPUT_FD) < 0)
+        abort();
+    make_plan("read line <&8; exit 3");
+    if (!refuse(SYS_kill, EPERM) || !refuse(SYS_pidfd_send_signal, EPERM))
+        return 2;
+    if (guard_client_start(&guard, &plan, &request) != 0)
+        return 3;
+    guard_client_end(&guard, rlock_clock_ms() + GRACE_MS);
+    for (i = 0; i < 3; i++) {
+        if (i == 2)
+            (void)!write(pair[1], "go\n", 3);
+        news[i] = hear();
+    }
+    if (news[0].kind != GUARD_NEWS_REFUSED || news[0].was_kill || news[0].pid <= 0)
+        return 4;
+    if (news[1].kind != GUARD_NEWS_REFUSED || !news[1].was_kill || news[1].pid != news[0].pid)
+        return 5;
+    return news[2].kind == GUARD_NEWS_DONE && WEXITSTATUS(news[2].status) == 3 ? 0 : 6;
+}
+
+static void test_refusals(void)
+{
+    const char *name = "a command that refuses TERM and KILL is reported once for each";
+    pid_t pid = fork();
+    int status = -1;
+
+    if (pid == 0)
+        _exit(be_refused());
+    waitpid(pid, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+        skip(name, "the kernel allows no filter");
+    else
+        is_int(status, 0, name);
 }
 
 /* ---- the lease ---- */
@@ -634,6 +681,7 @@ int main(int argc, char **argv_of_main)
     test_killed_before_start();
     test_signals();
     test_end();
+    test_refusals();
     test_lease_end();
     test_extended_lease();
     test_pause();

@@ -159,6 +159,30 @@ static void test_stopped(void)
     program_forget(p);
 }
 
+/* The kernel refuses TERM and KILL. rlock keeps the lock until the command ends by itself. */
+static void test_refused(void)
+{
+    struct program *p = make(&a_program);
+    int status;
+
+    p->refuses_signals = true;
+    program_start(p, "-k", "job", "-t", LONG, "--kill-after", "0", "--max-hold", "100ms", "--", SH,
+                  WAIT_FOR_GO, NULL);
+    program_await(p, "can't be ended");
+    program_go(p);
+    status = program_end(p);
+    if (status == 98) {
+        skip("a command that refuses signals is reported", "the kernel allows no filter");
+    } else {
+        is_int(status, 76, "a command that rlock could not end");
+        program_has_said(p, "can't be ended", "(sh): Operation not permitted\"");
+        program_has_said(p, "can't be ended",
+                         "\"hint\":\"rlock keeps the lock until that process ends\"");
+        is_int(server_count(p->server, ASKED_RELEASE), 1, "then the lock is released");
+    }
+    program_forget(p);
+}
+
 /* rlock is killed: its guard ends the command, and tells what happened. */
 static void test_killed(void)
 {
@@ -315,6 +339,7 @@ int main(void)
     test_max_hold();
     test_lost();
     test_stopped();
+    test_refused();
     test_killed();
     test_trouble();
     test_pause();
