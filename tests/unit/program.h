@@ -49,6 +49,8 @@ struct program {
     char said[32768];                    /* what rlock has written to stderr */
     int (*body)(const struct options *); /* NULL: the function of the verb */
     bool is_text;                        /* rlock runs without --json */
+    bool has_terminal;    /* rlock runs in a session of its own, in the foreground of terminal_fd */
+    int terminal_fd;      /* the master of that terminal */
     bool refuses_signals; /* the kernel refuses all signals that rlock and its guard send */
     int stderr_fd;        /* rlock's stderr; 0: the pipe that said_fd reads */
 };
@@ -78,6 +80,27 @@ static inline void program_serve(struct program *program)
         _exit(0);
     }
     close(server->listener);
+}
+
+static inline void program_open_terminal(struct program *program)
+{
+    program->terminal_fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (program->terminal_fd < 0 || grantpt(program->terminal_fd) != 0 ||
+        unlockpt(program->terminal_fd) != 0)
+        abort();
+}
+
+/* In the process of rlock: the first terminal that a session opens is its terminal. */
+static inline void program_enter_terminal(const struct program *program)
+{
+    int fd;
+
+    setsid();
+    fd = open(ptsname(program->terminal_fd), O_RDWR);
+    if (fd < 0 || dup2(fd, STDIN_FILENO) < 0)
+        abort();
+    close(fd);
+    close(program->terminal_fd);
 }
 
 /* The process of rlock. */
@@ -130,6 +153,8 @@ static inline void program_start(struct program *program, ...)
     va_list args;
 
     program_serve(program);
+    if (program->has_terminal)
+        program_open_terminal(program);
     va_start(args, program);
     while (n < PROGRAM_WORDS && (argv[n] = va_arg(args, char *)) != NULL)
         n++;
@@ -151,6 +176,8 @@ static inline void program_start(struct program *program, ...)
         dup2(program->stderr_fd > 0 ? program->stderr_fd : said[1], STDERR_FILENO);
         if (dup2(program->go[0], PROGRAM_GO_FD) < 0 || dup2(runs[1], PROGRAM_RUNS_FD) < 0)
             abort();
+        if (program->has_terminal)
+            program_enter_terminal(program);
         close(runs[1]); /* rlock forks, so close-on-exec is not enough */
         close(out[1]);
         close(said[1]);
@@ -264,7 +291,7 @@ static inline bool program_is_gone(pid_t pid)
     return pid > 0 && kill(pid, 0) != 0;
 }
 
-/* Waits for the end of rlock. Returns its exit status, or 128 and the signal that has ended it. */
+/* Waits for the end of rlock. Returns its exit status; below 0: minus the signal that ended it. */
 static inline int program_status(struct program *program)
 {
     int status = 0;
@@ -272,7 +299,7 @@ static inline int program_status(struct program *program)
     while (waitpid(program->pid, &status, 0) < 0 && errno == EINTR)
         continue;
     program->pid = -1;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 /* Reads all that rlock and its processes say, and ends the server. Returns rlock's exit status. */
@@ -290,6 +317,8 @@ static inline int program_end(struct program *program)
     close(program->runs_fd);
     close(program->out_fd);
     close(program->said_fd);
+    if (program->has_terminal)
+        close(program->terminal_fd);
     return status;
 }
 

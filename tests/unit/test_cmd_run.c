@@ -4,6 +4,8 @@
 #include "supervise/cgroup.h"
 #include "supervise/supervise.h"
 
+#include <sys/ptrace.h>
+
 #define LONG "30s" /* a ttl that is not renewed during a test */
 #define SHORT "3s" /* a ttl that is renewed after a second */
 #define SH "/bin/sh", "-c"
@@ -174,7 +176,7 @@ static void test_refused(void)
     if (status == 98) {
         skip("a command that refuses signals is reported", "the kernel allows no filter");
     } else {
-        is_int(status, 76, "a command that rlock could not end");
+        ok(status == 124 || status == 76, "a command that did not end by TERM, or KILL");
         program_has_said(p, "can't be ended", "(sh): Operation not permitted\"");
         program_has_said(p, "can't be ended",
                          "\"hint\":\"rlock keeps the lock until that process ends\"");
@@ -193,7 +195,7 @@ static void test_killed(void)
     command = program_command(p);
     kill(p->pid, SIGKILL);
     ok(program_is_gone(command), "the guard ends the command");
-    is_int(program_end(p), 128 + SIGKILL, "rlock was killed");
+    is_int(program_end(p), -SIGKILL, "rlock was killed");
     program_has_said(p, "lost", "\"why\":\"rlock was killed, so sh was ended: KILL at ");
     program_has_said(p, "lost", ", ended at ");
     program_has_said(p, "lost", "\"cause\":\"rlock-killed\",\"command\":\"sh\",\"kill_at\":\"");
@@ -222,6 +224,42 @@ static void test_trouble(void)
     program_forget(p);
 }
 
+/* ^C sends a signal to the command and to rlock, which ends by it, as a shell expects. */
+static void test_terminal(void)
+{
+    struct program *p = make(&a_program);
+
+    p->has_terminal = true;
+    program_start(p, "-k", "job", "-t", LONG, "--", SH, WAIT_FOR_GO, NULL);
+    ok(program_command(p) > 0, "the command runs in the foreground of a terminal");
+    ok(write(p->terminal_fd, "\003", 1) == 1, "^C is typed");
+    is_int(program_end(p), -SIGINT, "rlock ends by the signal that the terminal has sent");
+    is_int(server_count(p->server, ASKED_RELEASE), 1, "the lock is released");
+    program_forget(p);
+}
+
+/* This process traces the command, so that the guard can't freeze it. */
+static void test_unfreezable(void)
+{
+    struct program *p = make(&a_program);
+    pid_t command;
+
+    p->server->answers[ASKED_RENEW] = silent;
+    program_start(p, "-k", "job", "-t", "2s", "--on-lost", "pause", "--", SH, WAIT_FOR_GO, NULL);
+    command = program_command(p);
+    if (command <= 0 || ptrace(PTRACE_SEIZE, command, NULL, NULL) != 0) {
+        program_go(p);
+        program_end(p);
+        skip("a command that can't be frozen", "this process may not trace it by ptrace(2)");
+    } else {
+        waitpid(command, NULL, __WALL); /* the guard can reap the command only after its tracer */
+        is_int(program_end(p), 76, "a command that can't be frozen");
+        program_has_said(p, "lost",
+                         ", and the command could not be frozen: Operation not permitted\"");
+    }
+    program_forget(p);
+}
+
 static void test_pause(void)
 {
     struct program *p = make(&a_program);
@@ -243,6 +281,23 @@ static void test_pause(void)
     program_forget(p);
 }
 
+/* Returns whether a process that a run has left behind has this name. */
+static bool has_left(const char *name)
+{
+    FILE *children = fopen("/proc/thread-self/children", "r");
+    bool found = false;
+    char child[32];
+    int pid;
+
+    while (children != NULL && !found && fscanf(children, "%d", &pid) == 1) {
+        proctree_name(pid, child);
+        found = strcmp(child, name) == 0;
+    }
+    if (children != NULL)
+        fclose(children);
+    return found;
+}
+
 /* The server doesn't answer the release: a process goes on to release the lock, while it may. */
 static void test_not_released(void)
 {
@@ -255,7 +310,10 @@ static void test_not_released(void)
     p->server->answers[ASKED_RELEASE] = q->server->answers[ASKED_RELEASE] = silent;
     program_start(p, "-k", "job", "-t", LONG, "--", "true", NULL);
     program_start(q, "-k", "job", "-t", "6s", "--", "true", NULL);
-    is_int(program_end(p), 0, "the server does not answer the release");
+    is_int(program_status(p), 0, "the server does not answer the release");
+    ok(program_is_closed(p->runs_fd) && has_left("rlock-release"),
+       "the process that goes on to release the lock keeps nothing that rlock has inherited");
+    program_end(p);
     program_has_said(p, "not-released", "or sooner: rlock tries for another 10 s\"");
     is_int(program_end(q), 0, "the server does not answer the release, and the lease ends soon");
     line = program_find(q, "not-released", 0);
@@ -342,6 +400,8 @@ int main(void)
     test_refused();
     test_killed();
     test_trouble();
+    test_terminal();
+    test_unfreezable();
     test_pause();
     test_not_released();
     test_too_late();
