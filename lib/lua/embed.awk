@@ -12,10 +12,10 @@
 #     REPLY_NAME       by the value of that reply code. It is an error if the table doesn't have the
 #                      name, or doesn't have it for this script.
 #
-# The program removes comments, empty lines and indentation, which are two thirds of a script's
-# bytes. The program doesn't join lines, and notes for each line in which file and line the text
-# stands. So rlock can name the place when a server's error message contains the number of a line. A
-# first line that begins with --! is a flag for servers, and is kept.
+# The program removes comments, empty lines, and spaces that the script doesn't need, which are two
+# thirds of a script's bytes. The program doesn't join lines, and notes for each line in which file
+# and line the text stands. So rlock can name the place when a server's error message contains the
+# number of a line. A first line that begins with --! is a flag for servers, and is kept.
 
 function fail(where, why) {
     printf "%s: %s\n", where, why > "/dev/stderr"
@@ -80,24 +80,42 @@ function is_flag(line) {
     return text == "" && line ~ /^--!/
 }
 
-# Returns the line without its comment, and without spaces around the rest.
-function strip(line, where,    i, c, quote) {
-    for (i = is_flag(line) ? length(line) + 1 : 1; i <= length(line); i++) {
+# Returns whether a script needs the space between these two characters: between two words, where a
+# number would swallow the point of `..`, and where the two would become --, [[ or ... .
+function is_needed(before, after) {
+    return before ~ /[A-Za-z0-9_]/ && after ~ /[A-Za-z0-9_]/ || before ~ /[0-9]/ && after == "." ||
+           before == after && before ~ /[-[.]/
+}
+
+# Returns the line without its comment, and without spaces that the script doesn't need.
+function strip(line, where,    i, c, quote, out, has_space) {
+    if (is_flag(line))
+        return line
+    for (i = 1; i <= length(line); i++) {
         c = substr(line, i, 1)
-        if (quote != "" && c == "\\")
-            i++
-        else if (quote != "")
-            quote = c == quote ? "" : quote
-        else if (c == "\"" || c == "'")
-            quote = c
-        else if (substr(line, i, 2) == "[[")
-            fail(where, "a string between [[ and ]] is not understood here")
-        else if (substr(line, i, 2) == "--")
-            break
+        if (quote == "") {
+            if (substr(line, i, 2) == "[[")
+                fail(where, "a string between [[ and ]] is not understood here")
+            if (substr(line, i, 2) == "--")
+                break
+            if (c ~ /[ \t]/) {
+                has_space = 1
+                continue
+            }
+            if (has_space && is_needed(substr(out, length(out)), c))
+                out = out " "
+            has_space = 0
+            if (c == "\"" || c == "'")
+                quote = c
+        } else if (c == quote) {
+            quote = ""
+        } else if (c == "\\") {
+            out = out c
+            c = substr(line, ++i, 1)
+        }
+        out = out c
     }
-    line = substr(line, 1, i - 1)
-    gsub(/^[ \t]+|[ \t]+$/, "", line)
-    return line
+    return out
 }
 
 # Appends line `nr` of `file`, unless it is empty, to the script's text, its C literal and its table

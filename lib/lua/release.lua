@@ -35,14 +35,24 @@ local held = #KEYS == 3 and is_whole_token and ARGV[2] ~= '0' and ARGV[2] ~= '' 
   ending == '' and redis.pcall('GET', KEYS[1])
 local is_usual = held and not held.err and string.find(held, ARGV[1], 1, true) == 1 and
   string.byte(held, 41) ~= 48 and (not ARGV[3] or string.find(ARGV[3], ' held=', 1, true))
+
+-- The functions of the history, which this script needs in two places. They are here only once,
+-- because an undo, which is sent with the whole text of this script, has to fit into the packets
+-- that TCP sends before the server has acknowledged one: the way back from the server may be cut.
+local function history_functions()
+  -- with shared/history.lua
+  -- with shared/history_end.lua
+  return note, note_end, short
+end
+local note, note_end, short
+
 if is_usual then
   redis.call('DEL', KEYS[1])
   if redis.pcall('GET', KEYS[2]) == ARGV[2] then
     redis.pcall('INCR', KEYS[2]) -- so that no late renewal puts the lock back: see raise_fence()
   end
   if ARGV[3] then
-    -- with shared/history.lua
-    -- with shared/history_end.lua
+    note, note_end, short = history_functions()
     note_end(KEYS[3], held)
   end
   if leaver == '' and redis.call('EXISTS', KEYS[3]) == 0 then
@@ -50,9 +60,10 @@ if is_usual then
   end
 end
 
+if not note then
+  note, note_end, short = history_functions()
+end
 -- with shared/keys.lua
--- with shared/history.lua
--- with shared/history_end.lua
 -- with shared/clock.lua
 -- with shared/fence.lua
 -- with shared/locks.lua
@@ -182,7 +193,7 @@ for _, lock in ipairs(locks) do
   end
 
   raise_fence(lock.fence, was_ours)
-  note_end(lock.queue, info, now_ms)
+  note_end(lock.queue, info, digits(now_ms))
   if leaver ~= '' and lock.has_queue then
     leave_queue(lock, leaver)
   end

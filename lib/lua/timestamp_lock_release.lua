@@ -35,5 +35,5 @@ end
 if redis.pcall('GET', FENCE) == ARGV[2] then
   redis.pcall('INCR', FENCE)
 end
-note_end(KEYS[3], code == REPLY_OK and info, now_ms)
+note_end(KEYS[3], code == REPLY_OK and info, digits(now_ms))
 return code

@@ -28,7 +28,7 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
         file_has "$DIR/reply_codes.h" "^    REPLY_$name = $value(,| )"
         for by in $by; do
             script "$by" "return {REPLY_$name, now}"
-            assert_eq "$(embed lua "$DIR/$by.lua")" "return {$value, now}" "$name in $by"
+            assert_eq "$(embed lua "$DIR/$by.lua")" "return{$value,now}" "$name in $by"
         done
     done <"$TABLE"
 }
@@ -76,16 +76,16 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     printf '%s\n' '-- what it is' '' 'local a = "?"' >"$DIR/shared/in_it.lua"
     script x $'-- head\n-- with shared/in_it.lua\n  -- more\n\n  return a -- and why'
     run -0 embed lua "$DIR/x.lua"
-    assert_eq "$(cat -A <<<"$output")" $'local a = "?"$\nreturn a$'
+    assert_eq "$(cat -A <<<"$output")" $'local a="?"$\nreturn a$'
     run -0 embed lines "$DIR/x.lua"
     assert_eq "${output//"$DIR/"/}" $'shared/in_it.lua:3\nx.lua:5'
     run -0 embed c "$DIR/x.lua"
     assert_match "$output" 'static const char script_x\[\] ='
-    assert_match "$output" 'local a = \\"\\\?\\"'
+    assert_match "$output" 'local a=\\"\\\?\\"'
     assert_match "$output" "sha1_x\[\] = \"$(embed lua "$DIR/x.lua" | sha1sum | cut -c 1-40)\""
     assert_match "$output" 'lines_x\[\] = \{[[:space:]]*\{0, 3\}, \{1, 5\},'
     script in_block $'if a then\n  -- with shared/in_it.lua\nend'
-    assert_eq "$(embed lua "$DIR/in_block.lua")" $'if a then\nlocal a = "?"\nend'
+    assert_eq "$(embed lua "$DIR/in_block.lua")" $'if a then\nlocal a="?"\nend'
     script flagged $'--!df flags=f\n-- head\nreturn 1\n--! no flag'
     assert_eq "$(embed lua "$DIR/flagged.lua")" $'--!df flags=f\nreturn 1'
     script x '-- with shared/not_there.lua'
@@ -96,7 +96,25 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
 @test "embed: -- inside a string is no comment" {
     script x $'local a = "--\\"--" .. \'--\'   -- a "comment"'
     run -0 embed lua "$DIR/x.lua"
-    assert_eq "$output" $'local a = "--\\"--" .. \'--\''
+    assert_eq "$output" $'local a="--\\"--"..\'--\''
+}
+
+@test "embed: it drops spaces, but not those that Lua needs, nor those in strings" {
+    local line wanted
+    while IFS='|' read -r line wanted; do
+        script x "$line"
+        run -0 embed lua "$DIR/x.lua"
+        assert_eq "$output" "$wanted" "$line"
+    done <<'END'
+local a, b = c (d), {1}|local a,b=c(d),{1}
+return  x and 'a  b' or "c '  d"|return x and'a  b'or"c '  d"
+a = 1 .. b .. 2 .. -3|a=1 ..b..2 ..-3
+a = b - -c|a=b- -c
+a = b[ [1] ]|a=b[ [1]]
+f(1, ... ) .. ...|f(1,...).. ...
+a = '\\' .. ' x '|a='\\'..' x '
+a = '\' x' .. ' x '|a='\' x'..' x '
+END
 }
 
 @test "embed: block comments and strings of several lines are an error that names their line" {
@@ -117,9 +135,10 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
         sed -E 's/^(.*):(.*)$/\1 \2/' "$DIR/places" |
             awk -v lua="$LUA/" '{ file = lua $1; for (n = 0; n < $2; n++) getline line < file
                 close(file); print line }' >"$DIR/sources"
-        # Remove what embed.awk changes: comments, codes, and spaces at both ends of a line.
-        sed -E 's/REPLY_[A-Z_]+/CODE/g; s/^ +//; s/ *-- .*//' "$DIR/sources" >"$DIR/stripped"
-        paste "$DIR/text" "$DIR/stripped" | awk -F '\t' '{
+        # Remove what embed.awk changes: comments, codes, and spaces.
+        sed -E '/^--!/b; s/REPLY_[A-Z_]+/CODE/g; s/ *-- .*//; s/ //g' "$DIR/sources" \
+            >"$DIR/stripped"
+        sed '/^--!/b; s/ //g' "$DIR/text" | paste - "$DIR/stripped" | awk -F '\t' '{
             text = $1; source = $2
             while ((at = index(source, "CODE")) && match(substr(text, at), /^-?[0-9]+/)) {
                 source = substr(source, 1, at - 1) substr(text, at, RLENGTH) substr(source, at + 4)

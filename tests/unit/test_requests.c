@@ -3,6 +3,8 @@
 #include "lock/requests.h"
 #include "tap.h"
 
+#include <stdlib.h>
+
 static enum rlock_status open_for(struct owner *owner, const char *key, struct rlock_error *err)
 {
     struct rlock_config config = {.keys = &key,
@@ -57,6 +59,22 @@ static void has_words(const struct request *request, const char *const *wanted, 
 #define WAKE "{k}:rlock:wake:"
 #define INFO "host=h label=a%20b"
 
+/*
+ * TCP sends ten packets before the server has acknowledged the first one. An undo has to fit into
+ * them: if all that comes back from the server is lost, the undo still frees the lock.
+ */
+#define TEN_PACKETS 14480
+
+static void fits_in_ten_packets(const struct request *request, const char *name)
+{
+    char *bytes = NULL;
+    size_t n = 0;
+
+    is_int(request_encode(request, &bytes, &n, NULL), RLOCK_OK, "the request is encoded");
+    okf(n <= TEN_PACKETS, "%s: %zu bytes, of %d", name, n, TEN_PACKETS);
+    free(bytes);
+}
+
 static void test_requests(void)
 {
     static struct request request[5];
@@ -99,6 +117,8 @@ static void test_requests(void)
     snprintf(prefix, sizeof prefix, "%s v1 try=7 ", owner.token);
     has_words(&request[3], (const char *[]){KEYS, prefix, "", NULL},
               "requests_undo() releases only what the last attempt wrote");
+    fits_in_ten_packets(&request[3], "an undo fits into ten packets");
+    fits_in_ten_packets(&request[4], "a leave fits into ten packets");
 
     is_str(request[0].word[0], "EVALSHA", "an acquire is sent by EVALSHA");
     is_str(request[1].word[0], "EVALSHA", "a renewal is sent by EVALSHA");

@@ -2,10 +2,10 @@
 -- shared/history.lua.
 
 -- Notes in the history how the hold of a lock ended. `info` is the holder info of the grant; nil or
--- false: the token didn't hold the lock. `at` is the server's time in ms; nil: the script doesn't
--- know the time, and ENDED tells for how long the owner has held the lock. An undo removes the
--- entry of its grant instead: no command ran under this grant, because the owner has not received
--- the reply, or has rejected the grant.
+-- false: the token didn't hold the lock. `at` is the server's time in ms, in digits; nil: the
+-- script doesn't know the time, and ENDED tells for how long the owner has held the lock. An undo
+-- removes the entry of its grant instead: no command ran under this grant, because the owner has
+-- not received the reply, or has rejected the grant.
 local function note_end(queue, info, at)
   local ended = ARGV[3] or ''
   local most, held = string.match(ended, '^history=(%d+).* held=(%d+)')
@@ -19,7 +19,7 @@ local function note_end(queue, info, at)
     end
   elseif most then
     -- If held=MS is less than 10^8 ms (28 hours), the grant has set the list's expiry recently.
-    note(queue, most, 'end ' .. begin .. (at and ' at=' .. digits(at) or '') ..
+    note(queue, most, 'end ' .. begin .. (at and ' at=' .. at or '') ..
       (info and ' ' or ' missing=1 ') ..
       (ended == '' and ARGV[2] == '0' and 'by=1 ' .. ARGV[7] or ended), held and #held < 9)
   end
