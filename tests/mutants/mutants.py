@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # mutants: makes small changes to the program's code, and tells which of them no test notices.
 #
-#     tests/mutants/mutants.py [--sample N] [--seed S] [--jobs J] [--bats SECONDS] [--only PATH]
-#                              [--list] [--again]
+#     tests/mutants/mutants.py [--sample N] [--seed S] [--jobs J] [--bats SECONDS] [--only PATH]...
+#                              [--named] [--list] [--again]
 #
 # A mutant is the program with one change: a condition negated, a boundary moved by one, a call or
 # an assignment left out, a constant changed, a returned status exchanged. places.py finds the
@@ -18,6 +18,11 @@
 #     mutant, beginning with the test of its file; then the simulator; then bats tests, beginning
 #     with those of the files that tests.tsv names, for about --bats seconds (40). `--bats 0` leaves
 #     them out.
+#
+# With --only, the sample is drawn from the files whose paths begin with one of these paths, and
+# only their mutants are compiled in. As each mutant has its own chance, these are the mutants that
+# a larger sample of all files would have from these files. With --named, only those bats files are
+# run that tests.tsv names for the sample's files.
 #
 # A bats test that fails runs again, and then without the mutant. It kills the mutant only if it
 # fails again and then passes, because a slow machine makes tests fail. A unit test also kills a
@@ -232,7 +237,7 @@ def recorded(kind, file, source, program):
     return tests
 
 
-def record_all(places, jobs, with_bats):
+def record_all(places, jobs, with_bats, named):
     program = hashlib.sha256("\n".join("%d %s" % (place.number, place.key) for place in places
                                        if place.number).encode()).hexdigest()
     files = [("unit", os.path.basename(path)[:-2], path) for path in
@@ -240,7 +245,8 @@ def record_all(places, jobs, with_bats):
     files.append(("sim", "sim", "tests/sim/sim.c"))
     for path in sorted(glob.glob("tests/cli/*.bats") + glob.glob("tests/fault/*.bats")):
         name = path[len("tests/"):-len(".bats")]
-        if with_bats and name not in NOT_RUN and "\n# run: alone" not in open(path).read():
+        if with_bats and name not in NOT_RUN and (not named or name in named) and \
+                "\n# run: alone" not in open(path).read():
             files.append(("bats", name, path))
     os.makedirs(REACHED, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -408,22 +414,28 @@ def main():
     asked.add_argument("--sample", type=int, default=1000)
     asked.add_argument("--seed", default="1")
     asked.add_argument("--jobs", type=int, default=2)
-    asked.add_argument("--only", default="")
+    asked.add_argument("--only", action="append", default=[], metavar="PATH")
+    asked.add_argument("--named", action="store_true")
     asked.add_argument("--list", action="store_true")
     asked.add_argument("--again", action="store_true")
     asked.add_argument("--bats", type=float, default=40, metavar="SECONDS")
     asked = asked.parse_args()
     places = finder.all_places()
-    chosen = sample([place for place in places if place.path.startswith(asked.only)],
-                    asked.sample, asked.seed)
+    only = tuple(asked.only) or ("",)
+    chosen = sample([place for place in places if place.path.startswith(only)], asked.sample,
+                    asked.seed)
     if asked.list:
         print("\n".join(map(str, chosen)))
         print("# %d of %d places" % (len(chosen), len(places)))
         return
     if os.geteuid() != 0:
         sys.exit("mutants: needs root, for namespaces in which the mutants can do no harm")
+    for place in places:
+        if not place.path.startswith(only):
+            place.number = 0
     build_tree(places)
-    trials = Trials(places, record_all(places, asked.jobs, asked.bats > 0), asked.bats)
+    named = {name for place in chosen for name in named_by_table(place.path)} if asked.named else {}
+    trials = Trials(places, record_all(places, asked.jobs, asked.bats > 0, named), asked.bats)
     known = dict(read_table(RESULTS), **read_table(HERE + "/equivalent.tsv"))
     if asked.again:
         known = {key: verdict for key, verdict in known.items()
