@@ -119,7 +119,8 @@ def bats_script(file, names, limit):
             "bats -T %s tests/%s.bats 2>&1; " % (limit, chosen if names else "", file))
 
 
-BATS_RESULT = re.compile(r"^(not )?ok \d+ (.*?)(?: # skip.*)? in (\d+)ms(?: # skip.*)?$")
+BATS_RESULT = re.compile(r"^(not )?ok \d+ (.*?)(?: # skip.*)? in (\d+)ms"
+                         r"(?: # (?:skip|timeout).*)?$")
 
 
 # ---- step 1: the tree ----------------------------------------------------------------------------
