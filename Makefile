@@ -241,6 +241,16 @@ $(B)/unit/test_lease_end: private ALL_LDFLAGS += -Wl,--wrap=send
 # test_conn replaces free by one that looks for secrets in each block of memory before it is freed.
 $(B)/unit/test_conn: private ALL_LDFLAGS += -Wl,--wrap=free
 
+# test_cmd_private_server replaces flock by one that can fail as beside other processes.
+$(B)/unit/test_cmd_private_server: private ALL_LDFLAGS += -Wl,--wrap=flock
+
+# test_cmd_event_hook moves the clock of the process that runs the command.
+$(B)/unit/test_cmd_event_hook: private ALL_LDFLAGS += -Wl,--wrap=rlock_clock_ms
+
+# These replace user_entry by one that returns an entry of the test.
+$(patsubst %,$(B)/unit/test_cmd_%,holds private_dir private_server_dir): \
+    private ALL_LDFLAGS += -Wl,--wrap=user_entry
+
 # test_lua sets the clock of the server on which it runs the scripts.
 $(B)/unit/test_lua: | $(B)/tools/clockshim.so
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_holds: tokens of holds are stored, found and removed; files of others are refused. */
+#include "process/user.h"
 #include "session/holds.h"
 #include "tap.h"
 
@@ -28,6 +29,18 @@ static enum rlock_status open_holds(struct holds *holds, const char *server,
                                     struct rlock_error *err)
 {
     return holds_open(holds, strdup(server), keys, n, creates, err);
+}
+
+static int count_fds(void)
+{
+    DIR *stream = opendir("/proc/self/fd");
+    int n = 0;
+
+    while (stream != NULL && readdir(stream) != NULL)
+        n++;
+    if (stream != NULL)
+        closedir(stream);
+    return n;
 }
 
 /* Writes the path of the only file in the directory. Returns how many files there are. */
@@ -93,6 +106,7 @@ static void test_write_and_read(void)
     struct hold got;
     char path[400] = "";
     mode_t mask = umask(0);
+    int fds = count_fds();
 
     ok(open_holds(&holds, "s", one_key, 1, true, NULL) == RLOCK_OK, "the directory is created");
     is_int(stat(dir, &is) == 0 ? is.st_mode & 07777 : 0, 0700,
@@ -108,6 +122,7 @@ static void test_write_and_read(void)
     is_int(got.until_ms, 1700000000123, "the end of the hold is read");
     is_int(got.length_ms, 3600000, "the length of the hold is read");
     ok(got.has_renewer, "the file says that a process renews the hold");
+    is_int(count_fds(), fds, "no descriptor is left open");
 }
 
 static void test_keys_and_servers(void)
@@ -235,6 +250,71 @@ static void test_directory_of_others(void)
     setenv("RLOCK_HOLD_DIR", dir, 1);
 }
 
+static struct passwd entry;        /* the user's entry in the user database */
+static const struct passwd *found; /* `entry`, or NULL: the user has none */
+
+const struct passwd *__wrap_user_entry(void);
+
+/* The linker replaces user_entry() by this function. */
+const struct passwd *__wrap_user_entry(void)
+{
+    return found;
+}
+
+/* Without RLOCK_HOLD_DIR the files are in the user's home. */
+static void test_default_directory(void)
+{
+    static const char *const made[] = {"/.local/state/rlock/holds", "/.local/state/rlock",
+                                       "/.local/state", "/.local", ""};
+    struct rlock_error err = {.status = RLOCK_OK};
+    struct holds holds;
+    char path[200];
+    size_t i;
+
+    setenv("RLOCK_HOLD_DIR", "", 1);
+    ok(open_holds(&holds, "s", one_key, 1, false, &err) == RLOCK_OK && holds.n == 0,
+       "a user without a home has no holds, which is no error");
+    holds_fini(&holds);
+    is_int(open_holds(&holds, "s", one_key, 1, true, &err), RLOCK_E_CONFIG,
+           "a user without a home can't have one");
+    is_str(err.text,
+           "the token of a hold: this user has no home; set RLOCK_HOLD_DIR to keep tokens in "
+           "another directory",
+           "the error says why");
+    holds_fini(&holds);
+    snprintf(path, sizeof path, "%s/home", top);
+    ok(mkdir(path, 0700) == 0, "the user has a home");
+    entry = (struct passwd){.pw_uid = 1000, .pw_dir = path};
+    found = &entry;
+    err.text[0] = '\0';
+    ok(open_holds(&holds, "s", one_key, 1, false, &err) == RLOCK_OK && holds.dir == -1,
+       "without a directory in the home there are no holds");
+    holds_fini(&holds);
+    snprintf(path, sizeof path, "%s/home/.local", top);
+    ok(access(path, F_OK) != 0, "reading doesn't create it");
+    snprintf(path, sizeof path, "%s/home", top);
+    ok(open_holds(&holds, "s", one_key, 1, true, &err) == RLOCK_OK &&
+           holds_write(&holds, &a_hold) == 0,
+       "the directory in the home is created, and a hold is stored");
+    holds_fini(&holds);
+    ok(open_holds(&holds, "s", one_key, 1, false, &err) == RLOCK_OK && holds.n == 1,
+       "the hold is found");
+    holds_remove(&holds, TOKEN);
+    holds_fini(&holds);
+    snprintf(path, sizeof path, "%s/home/.local/state/rlock/holds", top);
+    rmdir(path);
+    snprintf(path, sizeof path, "%s/home", top);
+    ok(open_holds(&holds, "s", one_key, 1, false, &err) == RLOCK_OK && holds.dir == -1,
+       "a missing last directory is no error");
+    holds_fini(&holds);
+    for (i = 0; i < sizeof made / sizeof made[0]; i++) {
+        snprintf(path, sizeof path, "%s/home%s", top, made[i]);
+        rmdir(path);
+    }
+    ok(access(path, F_OK) != 0, "no file of the hold is left");
+    setenv("RLOCK_HOLD_DIR", dir, 1);
+}
+
 int main(void)
 {
     if (!ok(mkdtemp(top) != NULL, "a directory for this test is created"))
@@ -247,6 +327,7 @@ int main(void)
     test_names();
     test_contents();
     test_directory_of_others();
+    test_default_directory();
     ok(rmdir(dir) == 0 && rmdir(top) == 0, "no file is left");
     return done_testing();
 }

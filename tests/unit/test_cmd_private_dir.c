@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_private_dir: a directory is opened only if no other user can change it. */
+#include "base/err.h"
+#include "process/user.h"
 #include "session/private_dir.h"
 #include "tap.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -134,6 +137,139 @@ static void test_ours_alone(void)
     ok(!private_dir_is_ours_alone(&is), "the directory of another user isn't ours alone");
 }
 
+/* ---- directories below the user's home ---- */
+
+#define OTHER_UID 12345
+
+static struct passwd entry;        /* the user's entry in the user database */
+static const struct passwd *found; /* `entry`, or NULL: the user has none */
+
+const struct passwd *__wrap_user_entry(void);
+
+/* The linker replaces user_entry() by this function. */
+const struct passwd *__wrap_user_entry(void)
+{
+    return found;
+}
+
+static int count_fds(void)
+{
+    DIR *stream = opendir("/proc/self/fd");
+    int n = 0;
+
+    while (stream != NULL && readdir(stream) != NULL)
+        n++;
+    if (stream != NULL)
+        closedir(stream);
+    return n;
+}
+
+/* Opens the directory in the home, and closes it. */
+static enum rlock_status open_state(bool creates, struct rlock_error *err)
+{
+    int fds = count_fds();
+    int fd = -1;
+    enum rlock_status st;
+
+    *err = (struct rlock_error){.status = RLOCK_OK};
+    st = private_dir_open_state(creates, &words, &fd, err);
+    if (st == RLOCK_OK)
+        close(fd);
+    is_int(count_fds(), fds, "no other descriptor is left open");
+    return st;
+}
+
+static void test_no_home(void)
+{
+    static const char *const none[] = {NULL, "", "home", "/", "/nonexistent"};
+    struct rlock_error err;
+    size_t i;
+
+    found = NULL;
+    is_int(open_state(true, &err), RLOCK_PENDING, "a user without an entry has no home");
+    found = &entry;
+    entry.pw_uid = 1000;
+    for (i = 0; i < sizeof none / sizeof none[0]; i++) {
+        entry.pw_dir = (char *)none[i];
+        is_int(open_state(true, &err), RLOCK_PENDING, "an entry may name no home");
+    }
+    entry.pw_dir = strdup(below("home"));
+    is_int(open_state(true, &err), RLOCK_E_CONFIG, "a user's home that doesn't exist is an error");
+    entry.pw_uid = 999;
+    is_int(open_state(true, &err), RLOCK_PENDING, "a system account may have no home");
+}
+
+static void test_home(void)
+{
+    struct rlock_error err;
+    struct stat is;
+
+    ok(mkdir(below("home"), 0755) == 0, "a home is made");
+    is_int(open_state(false, &err), RLOCK_E_CONFIG, "its directory doesn't exist");
+    ok(access(below("home/.local"), F_OK) != 0, "without `creates` nothing is created");
+    ok(mkdir(below("home/.local"), 0755) == 0, "the first directory of the path exists");
+    is_int(open_state(false, &err), RLOCK_E_CONFIG, "the second doesn't");
+    is_int(open_state(true, &err), RLOCK_OK, "the directories are created");
+    is_int(stat(below("home/.local/state/rlock"), &is) == 0 ? is.st_mode & 07777 : 0, 0700,
+           "the last has the mode 0700");
+    is_int(open_state(false, &err), RLOCK_OK, "the directories are opened");
+    chmod(below("home/.local"), 0777);
+    is_int(open_state(false, &err), RLOCK_E_CONFIG,
+           "a directory that others can change is refused");
+    ok(strstr(err.text, "/home/.local/state/rlock: Operation not permitted") != NULL,
+       "the error names the directory and the reason");
+    chmod(below("home/.local"), 0755);
+}
+
+/* Runs as another user whose home is the same. Only root can. */
+static void test_home_of_others(void)
+{
+    struct rlock_error err;
+    struct stat is;
+
+    if (geteuid() != 0) {
+        skip("the home of another user", "needs root");
+        return;
+    }
+    if (!ok(chmod(top, 0755) == 0 && setegid(OTHER_UID) == 0 && seteuid(OTHER_UID) == 0,
+            "this process is another user"))
+        return;
+    entry.pw_uid = 999;
+    is_int(open_state(true, &err), RLOCK_PENDING, "a system account doesn't use another's home");
+    entry.pw_uid = OTHER_UID;
+    is_int(open_state(true, &err), RLOCK_E_CONFIG, "for a user another's home is an error");
+    ok(strstr(err.text, "belongs to another user") != NULL, "the error says so");
+    ok(seteuid(0) == 0 && chown(below("home"), OTHER_UID, OTHER_UID) == 0 &&
+           seteuid(OTHER_UID) == 0,
+       "the home belongs to that user now");
+    is_int(open_state(true, &err), RLOCK_E_CONFIG,
+           "a directory in it that belongs to root is not "
+           "the user's alone");
+    ok(seteuid(0) == 0 && chown(below("home/.local/state/rlock"), OTHER_UID, OTHER_UID) == 0 &&
+           chmod(below("home/.local/state"), 0775) == 0 && seteuid(OTHER_UID) == 0,
+       "the last directory is the user's, in one that root and its group can change");
+    is_int(open_state(true, &err), RLOCK_OK, "it is used");
+    ok(seteuid(0) == 0 && chown(below("home/.local/state"), 0, 1) == 0 && seteuid(OTHER_UID) == 0,
+       "another group can change the directory above");
+    is_int(open_state(true, &err), RLOCK_E_CONFIG, "it is refused");
+    ok(seteuid(0) == 0 && chown(below("home/.local/state"), OTHER_UID, OTHER_UID) == 0 &&
+           seteuid(OTHER_UID) == 0,
+       "the user's own group can change the directory above");
+    is_int(open_state(true, &err), RLOCK_OK, "it is used");
+    ok(seteuid(0) == 0 && setegid(0) == 0, "this process is root again");
+    is_int(stat(below("home/.local/state"), &is) == 0 ? is.st_mode & 07777 : 0, 0775,
+           "the rights of a directory that exists stay");
+}
+
+static void remove_home(void)
+{
+    rmdir(below("home/.local/state/rlock"));
+    rmdir(below("home/.local/state"));
+    rmdir(below("home/.local"));
+    ok(rmdir(below("home")) == 0, "the home has no other file");
+    free(entry.pw_dir);
+}
+
 int main(void)
 {
     if (!ok(mkdtemp(top) != NULL, "a directory for this test is created"))
@@ -143,6 +279,10 @@ int main(void)
     test_others();
     test_directory_above();
     test_ours_alone();
+    test_no_home();
+    test_home();
+    test_home_of_others();
+    remove_home();
     rmdir(below("new"));
     ok(rmdir(top) == 0, "no file is left");
     return done_testing();
