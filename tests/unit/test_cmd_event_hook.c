@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_cmd_event_hook: the command of --on-event runs once for each event, with the event's facts.
+ *
+ * The command writes to files in a directory of the test. The clock of the process that runs the
+ * command can be moved, so that a command that hangs doesn't take the test 10 s.
+ */
+#include "session/event_hook.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 30000 /* how long a test waits at most: a busy machine runs processes late */
+
+static char top[] = "/tmp/rlock-hook-XXXXXX"; /* a directory of this test alone */
+static int64_t *clock_ahead_ms;               /* shared with the processes that are forked */
+static sigset_t mask;                         /* the command's signal mask */
+
+int64_t __real_rlock_clock_ms(void);
+int64_t __wrap_rlock_clock_ms(void);
+
+/* The linker replaces rlock_clock_ms() by this function. */
+int64_t __wrap_rlock_clock_ms(void)
+{
+    return __real_rlock_clock_ms() + *clock_ahead_ms;
+}
+
+static const char *file(const char *name)
+{
+    static char path[100];
+
+    snprintf(path, sizeof path, "%s/%s", top, name);
+    return path;
+}
+
+/* Reads a file of the test. The text is valid until the next call. */
+static const char *text_of(const char *name)
+{
+    static char text[4096];
+    int fd = open(file(name), O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+static bool eventually_exists(const char *name)
+{
+    int64_t until = __real_rlock_clock_ms() + PATIENCE_MS;
+
+    while (access(file(name), F_OK) != 0)
+        if (poll(NULL, 0, 1) != 0 || __real_rlock_clock_ms() >= until)
+            return false;
+    return true;
+}
+
+/* Waits for the end of a process that another process may have to reap. */
+static bool eventually_ends(pid_t pid)
+{
+    int64_t until = __real_rlock_clock_ms() + PATIENCE_MS;
+    char path[64];
+    char text[512];
+    const char *state;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    while (__real_rlock_clock_ms() < until) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+
+        if (fd >= 0)
+            close(fd);
+        text[n > 0 ? n : 0] = '\0';
+        state = strrchr(text, ')');
+        if (state == NULL || state[2] == 'Z' || state[2] == 'X')
+            return true;
+        poll(NULL, 0, 1);
+    }
+    return false;
+}
+
+/* Starts the hook process. Its working directory is `top`. */
+static struct event_hook start(const char *command)
+{
+    struct options options = {.on_event = strdup(command), .argv = &(char *){NULL}};
+    struct event_hook_plan plan = {.options = &options, .keys = "key one\nkey two", .mask = &mask};
+    struct event_hook hook = {.fd = -1};
+
+    is_int(event_hook_start(&hook, &plan), 0, "the hook process is started");
+    free((char *)options.on_event);
+    return hook;
+}
+
+static void tell(struct event_hook *hook, enum event what)
+{
+    event_hook_tell(hook, &(struct message){.what = what});
+}
+
+/* Waits for a failure that the process reports. False: none has come. */
+static bool await_failure(struct event_hook *hook, char why[256])
+{
+    struct pollfd watch = {.fd = hook->fd, .events = POLLIN};
+
+    why[0] = '\0';
+    return poll(&watch, 1, PATIENCE_MS) == 1 && event_hook_failure(hook, why, 256);
+}
+
+/*
+ * Ends the hook process, the only child of this process, when it has run all commands. Returns its
+ * status; -1: it didn't end.
+ */
+static int stop(struct event_hook *hook)
+{
+    int64_t until = __real_rlock_clock_ms() + PATIENCE_MS;
+    int status = -1;
+
+    event_hook_stop(hook);
+    is_int(hook->fd, -1, "the socket is closed");
+    event_hook_stop(hook); /* a second call changes nothing */
+    while (waitpid(-1, &status, WNOHANG) == 0)
+        if (poll(NULL, 0, 1) != 0 || __real_rlock_clock_ms() >= until)
+            return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+#define SHOW                                                                                  \
+    "echo \"$RLOCK_EVENT key=$RLOCK_KEY fence=$RLOCK_FENCE waited=$RLOCK_EVENT_WAITED_MS "    \
+    "holder=$RLOCK_EVENT_HOLDER why=$RLOCK_EVENT_WHY on=$RLOCK_ON_EVENT odd=$RLOCK_ON_EVENTS" \
+    " token=$RLOCK_TOKEN\" >>shown; "
+
+static void test_events(void)
+{
+    static const struct rlock_party holder = {.text = "web1"};
+    struct event_hook hook;
+    char why[256];
+
+    setenv("RLOCK_ON_EVENT", "not this", 1);
+    setenv("RLOCK_ON_EVENTS", "this", 1);
+    setenv("RLOCK_TOKEN", "secret", 1);
+    hook = start(SHOW);
+    tell(&hook, EVENT_LOST);
+    event_hook_tell(&hook, &(struct message){.what = EVENT_WAITING_LONG,
+                                             .facts = {{0},
+                                                       {FACT_NUMBER, "pid", .number = 5},
+                                                       {FACT_NUMBER, "waited_ms", .number = 7},
+                                                       {FACT_TEXT, "holder", .text = "nobody"},
+                                                       {FACT_PARTY, "holder", .party = &holder},
+                                                       {FACT_NUMBER, "other", .number = 6}}});
+    event_hook_tell(&hook, &(struct message){.what = EVENT_GRANTED,
+                                             .facts = {{FACT_NUMBER, "fence", .number = 12},
+                                                       {FACT_TEXT, "fence", .text = "13"}}});
+    event_hook_tell(&hook, &(struct message){.what = EVENT_GRANTED,
+                                             .facts = {{FACT_NUMBER, "fence", .number = 12}}});
+    tell(&hook, EVENT_RENEWAL_FAILED);
+    event_hook_tell(&hook, &(struct message){.what = EVENT_LOST, .why = "the server is gone"});
+    tell(&hook, EVENT_LOST);
+    tell(&hook, (enum event)REASON_TIMEOUT);
+    tell(&hook, (enum event)REASON_SYSTEM);
+    tell(&hook, EVENT_RELEASED);
+    ok(!event_hook_failure(&hook, why, sizeof why), "nothing has failed");
+    is_int(stop(&hook), 0, "the hook process ends when it has run all commands");
+    is_str(
+        text_of("shown"),
+        "waiting-long key=key one\nkey two fence= waited=7 holder=web1 why= on= odd=this token=\n"
+        "granted key=key one\nkey two fence=12 waited= holder= why= on= odd=this token=\n"
+        "lost key=key one\nkey two fence=12 waited= holder= why=the server is gone on= odd=this "
+        "token=\n"
+        "busy key=key one\nkey two fence=12 waited= holder= why= on= odd=this token=\n"
+        "released key=key one\nkey two fence=12 waited= holder= why= on= odd=this token=\n",
+        "the command runs once for each event, in their order, with their facts");
+    unlink(file("shown"));
+    tell(&hook, EVENT_GRANTED);
+    ok(!event_hook_failure(&hook, why, sizeof why), "without a hook process nothing happens");
+    unsetenv("RLOCK_ON_EVENT");
+    unsetenv("RLOCK_ON_EVENTS");
+    unsetenv("RLOCK_TOKEN");
+}
+
+/* A command whose failure is reported, and the report. */
+static const struct {
+    const char *command, *why;
+} failures[] = {
+    {"exit 7", "--on-event: for granted the command ended with status 7"},
+    {"kill -9 $$", "--on-event: for granted the command was ended by signal 9"},
+};
+
+static void test_failures(void)
+{
+    struct event_hook hook;
+    char *longest = calloc(1, 200000);
+    char why[256];
+    size_t i;
+
+    for (i = 0; i < sizeof failures / sizeof failures[0]; i++) {
+        hook = start(failures[i].command);
+        tell(&hook, EVENT_GRANTED);
+        ok(await_failure(&hook, why), "a failure is reported");
+        is_str(why, failures[i].why, "the report says why");
+        tell(&hook, EVENT_RELEASED);
+        is_int(stop(&hook), 0, "the hook process goes on");
+    }
+    if (longest == NULL)
+        return;
+    memset(longest, 'a', 200000 - 1);
+    setenv("TOO_LONG", longest, 1);
+    hook = start("true");
+    unsetenv("TOO_LONG");
+    free(longest);
+    tell(&hook, EVENT_GRANTED);
+    ok(await_failure(&hook, why), "a command that execve(2) refuses has failed");
+    is_str(why, "--on-event: for granted the command ended with status 127",
+           "its status is that of a command that was not found");
+    tell(&hook, EVENT_RELEASED);
+    event_hook_tell(&hook, &(struct message){.what = EVENT_LOST});
+    is_int(stop(&hook), 0, "the second failure is not reported");
+}
+
+static void test_killed(void)
+{
+    struct event_hook hook = start("kill -9 $PPID");
+    char why[256];
+
+    tell(&hook, EVENT_GRANTED);
+    ok(await_failure(&hook, why), "the end of the hook process is reported");
+    is_str(why, "--on-event: the process that runs the command was killed", "the report says so");
+    is_int(hook.fd, -1, "there is no hook process any more");
+    while (waitpid(-1, NULL, 0) > 0)
+        continue;
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+}
+
+/* A command that hangs gets KILL, and so does what it has started. */
+static void test_hangs(void)
+{
+    struct sigaction handled = {.sa_handler = on_signal};
+    struct event_hook hook;
+    char why[256];
+    pid_t process;
+    pid_t child;
+
+    sigaction(SIGUSR1, &handled, NULL); /* the hook process inherits it */
+    hook = start("sleep 100 & echo $PPID $! >pids; mv pids started; wait");
+    tell(&hook, EVENT_GRANTED);
+    if (!ok(eventually_exists("started") &&
+                sscanf(text_of("started"), "%d %d", &process, &child) == 2,
+            "a command has started, and hangs"))
+        return;
+    *clock_ahead_ms = 9000;
+    kill(process, SIGUSR1);
+    ok(!event_hook_failure(&hook, why, sizeof why), "after 9 s the command has not failed");
+    *clock_ahead_ms = 10000;
+    kill(process, SIGUSR1); /* sigtimedwait(2) returns with EINTR */
+    ok(await_failure(&hook, why), "after 10 s it has failed");
+    is_str(why, "--on-event: for granted the command ran for 10 s, and was killed",
+           "the report says how long it ran");
+    *clock_ahead_ms = 0;
+    is_int(stop(&hook), 0, "the hook process goes on, and ends");
+    unlink(file("started"));
+    ok(eventually_ends(child), "what the command had started has got KILL");
+}
+
+/* The command has a session and descriptors of its own. */
+static void test_command(void)
+{
+    struct event_hook hook;
+    char text[200];
+    char *at;
+    int ours = dup(STDERR_FILENO); /* doesn't close on exec */
+    int pid = 0;
+    int sid = 0;
+
+    hook = start("read -r a b c d e f g <\"/proc/$$/stat\"; echo $$ $f >shown; "
+                 "readlink /proc/$$/fd/0 >>shown; "
+                 "for i in 3 4 5 6 7 8 9; do [ -e /proc/$$/fd/$i ] && echo $i >>shown; done; "
+                 "cat /proc/$PPID/comm >>shown");
+    close(ours);
+    tell(&hook, EVENT_GRANTED);
+    is_int(stop(&hook), 0, "a command has run");
+    snprintf(text, sizeof text, "%s", text_of("shown"));
+    at = strchr(text, '\n');
+    ok(at != NULL && sscanf(text, "%d %d", &pid, &sid) == 2 && pid == sid,
+       "the command has a session of its own");
+    is_str(at != NULL ? at + 1 : "", "/dev/null\nrlock-hook\n",
+           "it has no input, and the descriptors 0 to 2");
+    unlink(file("shown"));
+}
+
+int main(void)
+{
+    clock_ahead_ms = mmap(NULL, sizeof *clock_ahead_ms, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (clock_ahead_ms == MAP_FAILED ||
+        !ok(mkdtemp(top) != NULL && chdir(top) == 0, "a directory for this test is created"))
+        return done_testing();
+    alarm(200);
+    test_events();
+    test_failures();
+    test_killed();
+    test_hangs();
+    test_command();
+    ok(rmdir(top) == 0, "no file is left");
+    return done_testing();
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_cmd_password_lookup: the helper process ends when it should, and hides what it has read.
+ *
+ * test_cmd_credentials tests which passwords the helper finds in files and in commands' output.
+ */
+#include "session/password_lookup.h"
+#include "tap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 20000 /* how long a test waits at most: a busy machine runs processes late */
+#define HANGS_MS 200      /* how long a command may run that hangs */
+#define OTHER_UID 12345
+
+static char top[] = "/tmp/rlock-lookup-XXXXXX"; /* a directory of this test alone */
+static char path[100];                          /* a file in it */
+static char found[RLOCK_PASSWORD_MAX + 2];
+static struct rlock_error err;
+
+/* Starts a helper that looks the password up in a file, or by a command. */
+static struct password_helper start(struct password_place *place)
+{
+    static char *const nothing[] = {NULL};
+    struct password_helper helper = {.fd = -1};
+
+    is_int(password_helper_start(&helper, place, nothing), 0, "the helper is started");
+    return helper;
+}
+
+static int ask(struct password_helper *helper, int64_t within_ms)
+{
+    struct rlock_password_source source = password_helper_source(helper);
+
+    err = (struct rlock_error){.status = RLOCK_OK};
+    return source.ask(source.context, rlock_clock_ms() + within_ms, &err);
+}
+
+/* Waits for the helper's answer, and takes it. RLOCK_TIMEOUT: no answer came. */
+static enum rlock_status take(struct password_helper *helper)
+{
+    struct rlock_password_source source = password_helper_source(helper);
+    struct pollfd answer = {.fd = helper->fd, .events = POLLIN};
+    enum rlock_status st;
+
+    found[0] = '\0';
+    if (poll(&answer, 1, PATIENCE_MS) != 1)
+        return RLOCK_TIMEOUT;
+    st = source.take(source.context, found, sizeof found - 1, &err);
+    if (st == RLOCK_OK)
+        source.forgotten(source.context);
+    return st;
+}
+
+static void write_file(const char *text, mode_t mode)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    ok(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && fchmod(fd, mode) == 0,
+       "a password file is written");
+    close(fd);
+}
+
+static void test_not_started(void)
+{
+    struct password_helper helper = {.pid = 0, .fd = -1};
+
+    ok(password_helper_source(&helper).ask == NULL, "without a helper nobody can be asked");
+    password_helper_detach(&helper);
+    password_helper_stop(&helper);
+    password_helper_leave(&helper);
+    is_int(helper.fd, -1, "without a helper nothing is stopped");
+}
+
+static void test_answers(void)
+{
+    struct password_place place = {.name = "password file", .file = path};
+    struct password_helper helper = start(&place);
+    int status = -1;
+    pid_t pid = helper.pid;
+
+    write_file("one\n", 0600);
+    ok(ask(&helper, PATIENCE_MS) == helper.fd && take(&helper) == RLOCK_OK, "the file is read");
+    is_str(found, "one", "the password is that of the file");
+    ok(!helper.is_exposed, "nobody else may read the file");
+    write_file("two\n", 0644);
+    ok(ask(&helper, PATIENCE_MS) == helper.fd && take(&helper) == RLOCK_OK, "it is read again");
+    is_str(found, "two", "the password is the new one");
+    ok(helper.is_exposed, "others may read the file");
+    unlink(path);
+    ok(ask(&helper, PATIENCE_MS) == helper.fd && take(&helper) == RLOCK_E_CONFIG,
+       "a missing file is an error");
+    is_int(err.reason, RLOCK_REASON_PASSWORD_LOOKUP, "the error's reason is the lookup");
+    ok(strstr(err.text, path) != NULL && strncmp(err.text, "password file ", 14) == 0,
+       "the error names the file");
+    password_helper_leave(&helper);
+    ok(helper.pid == 0 && helper.fd == -1, "a helper that was left is not ours");
+    ok(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+       "without a process that has the socket the helper exits");
+}
+
+static int count_fds(pid_t pid)
+{
+    char proc[64];
+    DIR *stream;
+    int n = 0;
+
+    snprintf(proc, sizeof proc, "/proc/%d/fd", (int)pid);
+    stream = opendir(proc);
+    while (stream != NULL && readdir(stream) != NULL)
+        n++;
+    if (stream != NULL)
+        closedir(stream);
+    return n;
+}
+
+/* Several commands, one after the other, leave nothing behind in the helper. */
+static void test_again(void)
+{
+    struct password_place place = {.name = "password command", .command = "cat /proc/$PPID/comm"};
+    struct password_helper helper = start(&place);
+    int fds;
+
+    ok(ask(&helper, PATIENCE_MS) >= 0 && take(&helper) == RLOCK_OK, "a command is run");
+    is_str(found, "rlock-password", "the helper has a name of its own");
+    fds = count_fds(helper.pid);
+    ok(fds > 0 && ask(&helper, PATIENCE_MS) >= 0 && take(&helper) == RLOCK_OK, "it is run again");
+    is_int(count_fds(helper.pid), fds, "the helper has as many descriptors as before");
+    password_helper_stop(&helper);
+}
+
+/* waitpid(2) has succeeded even if errno has an old value. */
+static void test_stop(void)
+{
+    struct password_place place = {.name = "password file", .file = path};
+    struct password_helper helper = start(&place);
+    pid_t pid = helper.pid;
+
+    errno = EINTR;
+    password_helper_stop(&helper);
+    ok(helper.pid == 0 && kill(pid, 0) != 0, "a helper that waits is ended");
+    write_file("one\n", 0600);
+    helper = start(&place);
+    ok(ask(&helper, PATIENCE_MS) >= 0 &&
+           poll(&(struct pollfd){helper.fd, POLLIN, 0}, 1, PATIENCE_MS) == 1,
+       "an answer comes");
+    password_helper_stop(&helper);
+    is_int(helper.pid, 0, "a helper whose answer nobody has read is ended");
+    unlink(path);
+    ok(mkfifo(path, 0600) == 0, "a named pipe is made");
+    helper = start(&place);
+    pid = helper.pid;
+    ok(ask(&helper, PATIENCE_MS) >= 0, "the helper opens a pipe that nobody writes to");
+    password_helper_stop(&helper);
+    ok(helper.pid == 0 && kill(pid, 0) != 0, "a helper that may hang is ended");
+    unlink(path);
+}
+
+static void test_killed(void)
+{
+    struct password_place place = {.name = "password file", .file = path};
+    struct password_helper helper = start(&place);
+
+    kill(helper.pid, SIGKILL);
+    is_int(take(&helper), RLOCK_E_SYSTEM, "a helper that was killed is an error");
+    is_str(err.text, "password: the helper process that looks it up was killed",
+           "the error says what has happened");
+    is_int(ask(&helper, PATIENCE_MS), -1, "a helper that was killed can't be asked");
+    is_int(err.status, RLOCK_E_SYSTEM, "the question fails by the same error");
+    password_helper_stop(&helper);
+    is_int(helper.pid, 0, "the helper is reaped");
+}
+
+/*
+ * A command that hangs gets KILL. The helper has inherited an errno that says that a call was
+ * interrupted, and must not take it for that of its waitpid(2).
+ */
+static void test_command_hangs(void)
+{
+    struct password_place place = {.name = "password command",
+                                   .command = "echo $$ >&2; exec sleep 100"};
+    int usual = dup(STDERR_FILENO);
+    struct password_helper helper;
+    char text[32] = "";
+    int ends[2];
+    pid_t command = 0;
+
+    if (!ok(usual >= 0 && pipe2(ends, O_CLOEXEC) == 0 && dup2(ends[1], STDERR_FILENO) >= 0,
+            "a pipe is made"))
+        return;
+    errno = EINTR;
+    helper = start(&place);
+    dup2(usual, STDERR_FILENO);
+    close(usual);
+    close(ends[1]);
+    ok(ask(&helper, HANGS_MS) >= 0 && take(&helper) == RLOCK_E_CONFIG,
+       "a command that hangs gives no password");
+    is_str(err.text,
+           "password command: the command did not end within --connect-timeout, and was killed",
+           "the error says that the command was killed");
+    if (poll(&(struct pollfd){ends[0], POLLIN, 0}, 1, 0) != 1)
+        skip("the command has ended", "it got KILL before it could write its pid");
+    else
+        ok(read(ends[0], text, sizeof text - 1) > 1 && (command = atoi(text)) > 0 &&
+               kill(command, 0) != 0,
+           "the command has ended, and was reaped");
+    close(ends[0]);
+    password_helper_stop(&helper);
+    helper = start(&place);
+    ok(ask(&helper, PATIENCE_MS) >= 0, "a command hangs");
+    password_helper_stop(&helper);
+    is_int(helper.pid, 0, "the helper can be ended during the command");
+}
+
+/* The helper, told to detach, gives up the pipe that is its standard error. */
+static void test_detach(void)
+{
+    struct password_place place = {.name = "password command", .command = "echo x; echo said >&2"};
+    int usual = dup(STDERR_FILENO);
+    struct password_helper helper;
+    int ends[2];
+    char byte;
+
+    if (!ok(usual >= 0 && pipe2(ends, O_CLOEXEC) == 0, "a pipe is made"))
+        return;
+    dup2(ends[1], STDERR_FILENO);
+    helper = start(&place);
+    dup2(usual, STDERR_FILENO);
+    close(usual);
+    close(ends[1]);
+    ok(ask(&helper, PATIENCE_MS) >= 0 && take(&helper) == RLOCK_OK, "a command is run");
+    ok(read(ends[0], &byte, 1) == 1 && byte == 's', "the command's messages go to stderr");
+    password_helper_detach(&helper);
+    ok(ask(&helper, PATIENCE_MS) >= 0 && take(&helper) == RLOCK_OK, "it is run again");
+    while (read(ends[0], &byte, 1) == 1 && byte != '\n')
+        continue;
+    ok(poll(&(struct pollfd){ends[0], POLLIN, 0}, 1, PATIENCE_MS) == 1 &&
+           read(ends[0], &byte, 1) == 0,
+       "a detached helper doesn't keep stderr open, nor do its commands");
+    close(ends[0]);
+    password_helper_stop(&helper);
+}
+
+/* Who owns the files of the process in /proc? A process that isn't dumpable belongs to root. */
+static uid_t owner_of(pid_t pid)
+{
+    char proc[64];
+    struct stat is;
+
+    snprintf(proc, sizeof proc, "/proc/%d/fd", (int)pid);
+    return stat(proc, &is) == 0 ? is.st_uid : 0;
+}
+
+/* Nobody may read the memory of a process while a password is in it. */
+static void test_dumpable(void)
+{
+    struct password_place place = {.name = "password command",
+                                   .command = "stat -c %u /proc/$PPID/fd"};
+    uid_t before = geteuid();
+    int64_t until = rlock_clock_ms() + PATIENCE_MS;
+    struct password_helper helper;
+    uid_t us;
+
+    if (before == 0 && seteuid(OTHER_UID) != 0)
+        return;
+    prctl(PR_SET_DUMPABLE, 1);
+    us = geteuid();
+    helper = start(&place);
+    ok(ask(&helper, PATIENCE_MS) >= 0 && take(&helper) == RLOCK_OK, "a password is looked up");
+    is_str(found, "0", "meanwhile other processes can't read the helper's memory");
+    while (owner_of(helper.pid) != us && rlock_clock_ms() < until)
+        poll(NULL, 0, 1);
+    is_int(owner_of(helper.pid), us, "they can, when the password is not in it any more");
+    is_int(prctl(PR_GET_DUMPABLE), 1, "this process is as it was, too");
+    password_helper_stop(&helper);
+    is_int(seteuid(before), 0, "this test has its user again");
+}
+
+int main(void)
+{
+    if (!ok(mkdtemp(top) != NULL, "a directory for this test is created"))
+        return done_testing();
+    snprintf(path, sizeof path, "%s/password", top);
+    alarm(200);
+    test_not_started();
+    test_answers();
+    test_again();
+    test_stop();
+    test_killed();
+    test_command_hangs();
+    test_detach();
+    test_dumpable();
+    ok(rmdir(top) == 0, "no file is left");
+    return done_testing();
+}

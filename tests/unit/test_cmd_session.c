@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* test_cmd_session: the helper processes of a session end with it, or outlive it if disowned. */
+#include "session/session.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define N_HELPERS 2
+
+static struct session session;
+static struct options options;
+
+static struct password_helper *helper(int i)
+{
+    return i == 0 ? &session.password_helper : &session.sentinel_password_helper;
+}
+
+/* Makes a session with both password helpers. */
+static void start(pid_t pid[N_HELPERS])
+{
+    static char *const nothing[] = {NULL};
+    static const struct password_place place = {.name = "password file", .file = "/nowhere"};
+    int i;
+
+    options = options_by_default;
+    session_init(&session, &options);
+    for (i = 0; i < N_HELPERS; i++) {
+        is_int(password_helper_start(helper(i), &place, nothing), 0, "a helper is started");
+        pid[i] = helper(i)->pid;
+    }
+}
+
+static void test_close(void)
+{
+    pid_t pid[N_HELPERS];
+    int i;
+
+    start(pid);
+    session_close(&session);
+    for (i = 0; i < N_HELPERS; i++) {
+        is_int(helper(i)->pid, 0, "a closed session has no helper");
+        ok(kill(pid[i], 0) != 0 && errno == ESRCH, "its helper has ended, and was reaped");
+    }
+}
+
+/* Each helper runs on for a process that has the other end of its socket: here a copy of it. */
+static void test_disown(void)
+{
+    pid_t pid[N_HELPERS];
+    int copy[N_HELPERS];
+    int status;
+    int i;
+
+    start(pid);
+    for (i = 0; i < N_HELPERS; i++)
+        copy[i] = dup(helper(i)->fd);
+    session_disown(&session);
+    for (i = 0; i < N_HELPERS; i++)
+        ok(helper(i)->pid == 0 && helper(i)->fd == -1, "a disowned helper is not the session's");
+    session_close(&session);
+    for (i = 0; i < N_HELPERS; i++) {
+        is_int(waitpid(pid[i], &status, WNOHANG), 0, "the helper runs on after the session's end");
+        status = -1;
+        close(copy[i]);
+        ok(waitpid(pid[i], &status, 0) == pid[i] && status == 0, "without a user it ends");
+    }
+}
+
+int main(void)
+{
+    alarm(200);
+    test_close();
+    test_disown();
+    return done_testing();
+}
