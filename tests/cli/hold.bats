@@ -2,6 +2,7 @@
 # hold: a person holds a lock without a command, and ends the hold without knowing its token.
 
 load ../helpers/common
+load ../helpers/fake
 load ../helpers/span
 
 # hold_files: prints the names of the files that have tokens of holds.
@@ -37,6 +38,27 @@ WHEN='20[0-9-]{8}T[0-9:]{8}[+-][0-9:]{5}'
     rlock hold -k "$KEY" --for 2h >/dev/null
     eventually 5 file_has "$DIR/monitor" '"0" "7200000" "0"$|"7200000" "0"'
     assert_eq "$(grep -oE '"(30000|7200000)"' "$DIR/monitor" | uniq | xargs)" '30000 7200000'
+}
+
+# The server grants the lock, and doesn't know it any more when rlock makes the lease as long as the
+# hold.
+@test "hold exits with 76 and keeps no token if the lock is lost before its lease is prolonged" {
+    local reply
+    fake_start <<'END'
+ACCEPT
+READ
+SEND *3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000000\r\n
+ACCEPT
+READ
+SEND *2\r\n:-1\r\n:1700000000000\r\n
+READ
+SEND :0\r\n
+CLOSE
+END
+    run "$RLOCK" hold -k "$KEY" --for 2h -u "redis://127.0.0.1:$FAKE_PORT"
+    fake_log
+    assert_status 76
+    assert_eq "$(hold_files)" ''
 }
 
 @test "status, list and busy messages name the user, host, label and end, and no process" {

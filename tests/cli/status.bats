@@ -340,7 +340,7 @@ END
 }
 
 @test "status --watch: on a terminal it redraws in place, and no more lines than the screen has" {
-    local i
+    local i tty
     for i in {10..49}; do
         redis_cli set "$KEY:$i" "$TOKEN v1 try=1 host=h since=1" ex 100
     done
@@ -350,6 +350,9 @@ END
     pty_expect 5 '^\.\.\.'
     pty_expect 5 "$(printf '\e')\\[H"
     refute_match "$(pty_screen)" "$KEY:19"
+    tty=$(<"$DIR/tty")
+    stty -F "$tty" rows 200 # the user makes the window higher
+    pty_expect 5 "$KEY:49"
     pty_key C-c
     pty_prompt
     pty_type 'echo "status $?."'
