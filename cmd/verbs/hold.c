@@ -262,8 +262,6 @@ static enum exit_reason extend_and_print(struct hold_verb *h)
     if (reason != REASON_GRANTED)
         return reason;
     st = rlock_renew(session->lock, session->hold_ms, session_deadline(session), &expires_ms, &err);
-    if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED)
-        return report_fault(&session->report, REASON_LOST, err.text, 0);
     return st == RLOCK_OK ? print_hold(h) : session_fault(session, &err);
 }
 
