@@ -344,6 +344,11 @@ END
         let_go job
         assert_status 0
     done
+    # the password of a URL that rlock doesn't use
+    REDIS_URL=redis://:unused-word@$AT hold job -k "$KEY" -u "redis://:$SECRET@$AT"
+    ! memory_has "$pid" unused-word || fail "rlock's memory has a password that it doesn't need"
+    let_go job
+    assert_status 0
 }
 
 # its_owner PID: prints who owns the files in /proc/PID: root, if the process isn't dumpable.
