@@ -83,12 +83,15 @@ if is_usual then
   if not is_its_turn then
     return REPLY_OK
   end
-  -- with shared/history_grant.lua
-  -- with shared/next_fence.lua
-  -- with shared/direct.lua
-  if not grant_directly(lock, first) then
-    offer_turn(lock, first)
+  if string.find(get_waiter(lock, first), ' x direct=', 1, true) then
+    -- with shared/history_grant.lua
+    -- with shared/next_fence.lua
+    -- with shared/direct.lua
+    if grant_directly(lock, first) then
+      return REPLY_PASSED_ON
+    end
   end
+  offer_turn(lock, first)
   return REPLY_PASSED_ON
 end
 
