@@ -9,15 +9,15 @@ load ../helpers/common
 MAN=$ROOT/man/rlock.1
 PAGES=("$ROOT"/man/*.[1-9])
 
-# agree LEFT RIGHT [PLACE]: calls two functions, which must print the same lines in any order, and
-# at least one. PLACE is what to change if they don't.
+# agree LEFT RIGHT PLACE: calls two functions, which must print the same lines in any order, and at
+# least one. PLACE is what to change if they don't.
 agree() {
     local left right difference
     left=$("$1" | sort -u) && right=$("$2" | sort -u) || fail "$1 or $2 failed" || return 1
     [[ -n $left ]] || fail "$1 prints nothing" || return 1
     difference=$(diff <(echo "$left") <(echo "$right")) && return
     sed -n "s/^</only in $1:/p; s/^>/only in $2:/p" <<<"$difference" >&2
-    [[ -z ${3:-} ]] || echo "change $3" >&2
+    echo "change $3" >&2
     return 1
 }
 
@@ -80,7 +80,7 @@ help_options() {
 }
 
 @test "options: --help shows each option of the table, and no others" {
-    agree program_options help_options
+    agree program_options help_options 'cmd/options/options.c, or help.c'
 }
 
 @test "options: the manual has each option with its argument and default, and no others" {
@@ -101,7 +101,7 @@ mentioned_options() {
 
 @test "options: the manual pages and the README mention only options that exist" {
     cd "$ROOT"
-    agree known_options mentioned_options
+    agree known_options mentioned_options 'the manual pages or README.md'
 }
 
 # program_flock_names, manual_flock_names print the name of each option of flock(1) that rlock
@@ -134,7 +134,7 @@ mentioned_verbs() { section rlock.1 VERBS | sed -nE 's/^\.It Cm ([a-z]+)$/\1/p';
 
 @test "verbs: --help, the manual and tests/cli have each verb of the table, and no others" {
     local verb
-    agree named_verbs help_verbs
+    agree named_verbs help_verbs cmd/options/help.c
     agree named_verbs manual_verbs 'man/rlock-verbs.1, VERBS'
     agree named_verbs mentioned_verbs 'man/rlock.1, VERBS'
     for verb in $(named_verbs); do
@@ -143,6 +143,26 @@ mentioned_verbs() { section rlock.1 VERBS | sed -nE 's/^\.It Cm ([a-z]+)$/\1/p';
         assert_match "$output" "^usage: rlock $verb "
         assert_eq "$stderr" ""
     done
+}
+
+# The README's row of rlock-verbs(1) names the verbs that ask a server. The manual's section on
+# rights names those of them that need more rights than a run; verbs_with_more_rights leaves out the
+# others.
+asking_verbs() { named_verbs | grep -vxE 'help|version'; }
+readme_verbs() {
+    sed -n 's/^| \[rlock-verbs(1)\]//p' README.md | grep -oE '`[a-z]+`' | tr -d '`'
+}
+verbs_with_more_rights() { asking_verbs | grep -vxE 'acquire|hold|renew|release'; }
+rights_verbs() {
+    section rlock-locks.7 Rights Ss | sed -n '/^The verbs$/,/^need/p;/^\.Cm doctor$/p' |
+        sed -n 's/^\.Cm //p' | tr -s ' ,' '\n'
+}
+
+@test "verbs: the README and the manual's section on rights name each verb that asks a server" {
+    cd "$ROOT"
+    agree asking_verbs readme_verbs 'README.md, the row of rlock-verbs(1)'
+    agree verbs_with_more_rights rights_verbs \
+        'man/rlock-locks.7, Rights, or verbs_with_more_rights in this file'
 }
 
 # program_usages, manual_usages print a line for each verb: its name, and the words that must or may
@@ -169,7 +189,7 @@ manual_usages() {
 }
 
 @test "verbs: the manual's SYNOPSIS has the usage of each verb, and no others" {
-    agree program_usages manual_usages
+    agree program_usages manual_usages 'man/rlock.1, SYNOPSIS'
 }
 
 # ---- environment and files ----
@@ -180,7 +200,7 @@ manual_variables() {
 }
 
 @test "environment: the manual has the variable of each option, and no others" {
-    agree program_variables manual_variables
+    agree program_variables manual_variables 'man/rlock.conf.5, KEYS'
 }
 
 # program_keys and manual_keys print a line for each key of a configuration file: its name, its
@@ -227,7 +247,7 @@ named_variables() {
 }
 
 @test "environment: the manual has every variable that the program reads, and no others" {
-    agree read_variables named_variables
+    agree read_variables named_variables 'man/rlock.conf.5, ENVIRONMENT'
 }
 
 given_variables() {
@@ -238,7 +258,7 @@ given_variables() {
 promised_variables() { section rlock.conf.5 "THE COMMAND'S ENVIRONMENT" | sed -n 's/^\.It Ev //p'; }
 
 @test "environment: the command gets the variables that the manual promises" {
-    agree given_variables promised_variables
+    agree given_variables promised_variables "man/rlock.conf.5, THE COMMAND'S ENVIRONMENT"
 }
 
 @test "files: each name in the manual's example of a configuration file is that of an option" {
@@ -258,8 +278,8 @@ manual_statuses() { section rlock.1 'EXIT STATUS' | sed -n 's/^\.It \([0-9]*\)$/
 help_statuses() { "$RLOCK" --help | sed -n '/^exit status:/,$s/^  \([0-9]\{1,\}\) .*/\1/p'; }
 
 @test "statuses: the manual and --help have each exit status of the table, and no others" {
-    agree program_statuses manual_statuses
-    agree program_statuses help_statuses
+    agree program_statuses manual_statuses 'man/rlock.1, EXIT STATUS'
+    agree program_statuses help_statuses cmd/options/help.c
     section rlock.1 'EXIT STATUS' | grep -Fx ".It the command's own"
     section rlock.1 'EXIT STATUS' | grep -Fx '.It 128 + Ar N'
 }
@@ -271,7 +291,7 @@ manual_verdicts() {
 }
 
 @test "verdicts: the manual has each verdict with its status, and no others" {
-    agree program_verdicts manual_verdicts
+    agree program_verdicts manual_verdicts 'man/rlock-messages.7, THE REPORT'
 }
 
 # ---- reports and messages ----
@@ -282,7 +302,7 @@ manual_report() { section rlock-messages.7 'THE REPORT' | sed -n 's/^\.It Va //p
 
 @test "report: the manual has the members of a report, and no others" {
     "$RLOCK" -u local: -k "$KEY" --report-append "$DIR/report" -- true
-    agree report_members manual_report
+    agree report_members manual_report 'man/rlock-messages.7, THE REPORT'
 }
 
 SCHEMA=$ROOT/docs/messages.schema.json
@@ -295,7 +315,7 @@ manual_json() {
 }
 
 @test "json: the manual has the members of the schema of JSON messages, and no others" {
-    agree schema_members manual_json
+    agree schema_members manual_json 'man/rlock-messages.7, JSON MESSAGES'
 }
 
 program_events() { dump events; }
@@ -310,7 +330,7 @@ manual_events() {
 }
 
 @test "json: the manual has the events of JSON messages, and no others" {
-    agree program_events manual_events
+    agree program_events manual_events 'man/rlock-messages.7, JSON MESSAGES, or THE REPORT'
 }
 
 # ---- completions ----
@@ -356,7 +376,7 @@ bash_verb_options() {
 }
 
 @test "completions: bash's file has each option, its argument and its verbs, and no others" {
-    agree program_arguments bash_options
+    agree program_arguments bash_options completions/rlock.bash
     agree program_verb_options bash_verb_options completions/rlock.bash
 }
 
@@ -377,10 +397,10 @@ fish_verb_options() {
 fish_verb_texts() { sed -nE "s/^__rlock_verb ([a-z-]+) [^ ]+ '(.*)'$/\1\t\2/p" "$FISH"; }
 
 @test "completions: fish's file has each option and verb with the words of --help, and no others" {
-    agree program_arguments fish_options
-    agree program_option_texts fish_option_texts
+    agree program_arguments fish_options completions/rlock.fish
+    agree program_option_texts fish_option_texts completions/rlock.fish
     agree program_verb_options fish_verb_options completions/rlock.fish
-    agree program_verb_texts fish_verb_texts
+    agree program_verb_texts fish_verb_texts completions/rlock.fish
 }
 
 ZSH=$ROOT/completions/_rlock
@@ -400,10 +420,10 @@ zsh_verb_options() {
 zsh_verb_texts() { zsh_array verbs | sed -nE "s/^ *'([a-z]+):(.*)'$/\1\t\2/p"; }
 
 @test "completions: zsh's file has each option and verb with the words of --help, and no others" {
-    agree program_has_argument zsh_options
-    agree program_option_texts zsh_option_texts
+    agree program_has_argument zsh_options completions/_rlock
+    agree program_option_texts zsh_option_texts completions/_rlock
     agree program_verb_options zsh_verb_options completions/_rlock
-    agree named_verb_texts zsh_verb_texts
+    agree named_verb_texts zsh_verb_texts completions/_rlock
 }
 
 # ---- versions, manual pages, architecture ----
@@ -446,7 +466,7 @@ zsh_verb_texts() { zsh_array verbs | sed -nE "s/^ *'([a-z]+):(.*)'$/\1\t\2/p"; }
 @test "manual: rlock(1) has at most 600 lines, and its examples end before line 200" {
     local lines examples_end
     lines=$(wc -l <"$MAN")
-    ((lines <= 600)) || fail "$MAN has $lines lines: put details into another page"
+    ((lines <= 600)) || fail "$MAN has $lines lines: move details to another page of the manual"
     examples_end=$(awk '/^\.Sh EXAMPLES/ { seen = 1; next }
         seen && /^\.Sh / { print NR; exit }' "$MAN")
     ((examples_end <= 200)) || fail "the examples end at line $examples_end"
@@ -483,7 +503,7 @@ known_and_named_headings() { headings; references; }
 
 @test "manual: each section that a page refers to exists" {
     [[ $(references | wc -l) -gt 50 ]]
-    agree known_headings known_and_named_headings
+    agree known_headings known_and_named_headings 'the page that names the section'
 }
 
 own_pages() {
@@ -493,7 +513,7 @@ own_pages() {
 named_pages() { sed -nE 's/^\.Xr (rlock[a-z.-]*) ([0-9]).*/\1 \2/p' "${PAGES[@]}"; }
 
 @test "manual: the pages refer to each page of rlock, and to no page that doesn't exist" {
-    agree own_pages named_pages
+    agree own_pages named_pages 'the .Xr of the manual pages'
 }
 
 public_names() { sed -nE 's/^[a-z].*[ *](rlock_[a-z_]+)\(.*/\1/p' "$ROOT"/lib/rlock{,_admin}.h; }
@@ -508,8 +528,8 @@ described_values() {
 }
 
 @test "manual: rlock(3) has the functions and constants of the headers, and no others" {
-    agree public_names described_names
-    agree public_values described_values
+    agree public_names described_names man/rlock.3
+    agree public_values described_values man/rlock.3
 }
 
 # members_of_structs: prints the structs of a header on stdin, without comments, one member a line.
@@ -521,7 +541,7 @@ header_structs() { cat "$ROOT"/lib/rlock{,_admin}.h | members_of_structs; }
 manual_structs() { members_of_structs <"$ROOT/man/rlock.3"; }
 
 @test "manual: rlock(3) has the structs of the headers, member by member" {
-    agree header_structs manual_structs
+    agree header_structs manual_structs man/rlock.3
 }
 
 acl_rule() {
@@ -566,7 +586,7 @@ in_line() { [[ $(redis_cli zcard '{job:b}:rlock:queue') == "$1" ]]; }
     let_go first
     finish next
     assert_status 0
-    agree used_commands granted_commands
+    agree used_commands granted_commands 'man/rlock-locks.7, Rights'
     # CLUSTER NODES fails here, because this server is no Cluster, and EVALSHA, because the server
     # doesn't know the scripts yet; no other command may fail.
     refute_match "$(redis_cli info commandstats | grep -vE 'cluster\|nodes|evalsha')" \
@@ -609,8 +629,8 @@ lib_rows() { map_of lib; }
 cmd_rows() { map_of cmd; }
 
 @test "architecture: the rows of docs/architecture.md are the first comments of the files" {
-    agree lib_map lib_rows
-    agree cmd_map cmd_rows
+    agree lib_map lib_rows 'docs/architecture.md, Map: lib/'
+    agree cmd_map cmd_rows 'docs/architecture.md, Map: cmd/'
 }
 
 # ---- the words of the program ----
@@ -642,5 +662,5 @@ readme_targets() { { grep -oE '`make [a-z-]+|^ +make [a-z-]+' "$ROOT/README.md" 
     sed 's/.*make //'; make_targets; }; }
 
 @test "readme: each make target that the README names exists" {
-    agree make_targets readme_targets
+    agree make_targets readme_targets README.md
 }

@@ -11,7 +11,8 @@
 #     redis_cli COMMAND...                     send the server a command, and print the reply
 #     redis_user NAME [RIGHT...]               create a user with the rights that the manual says
 #                                              rlock needs, and with RIGHTs; its password is SECRET
-#     redis_allow_inspection NAME              add the manual's rights for status and break
+#     redis_allow_inspection NAME              add the manual's rights for status, list,
+#                                              history and break
 #     redis_monitor FILE                       write all commands that the server gets to FILE
 #     redis_load_scripts                       make the server know rlock's scripts, as it does when
 #                                              rlock has used it before
