@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* The meaning of the words that are no options, behind a verb. */
+/* What may stand behind a verb on the command line, beside options. */
 enum verb_words {
     VERB_WORDS_NONE,
     VERB_WORDS_COMMAND,   /* the command to run; rlock's options end where it begins */

@@ -293,8 +293,8 @@ static bool await_end(int dir, int users, pid_t server)
             close(users);
             users = current;
         }
-        /* no waiting process runs: fork(2) failed, or the process was killed or waited for a file
-         * that a cleaner has removed */
+        /* Start another waiter if none runs: fork(2) failed, or the waiter was killed, or it waited
+         * for the lock of a file that a cleaner has removed. */
         if (waiter < 0 || (ended > 0 && ended == waiter))
             waiter = start_waiter(users, getpid());
     }

@@ -24,14 +24,15 @@ struct same_server {
 };
 
 /*
- * same_server_init: make the entries. One of the entries is always PARENT_SERVER.
+ * same_server_init: make the entries. The first of them is always PARENT_SERVER.
  *
  * If a variable or a file names the server, an rlock in the command finds the server there, too,
- * and PARENT_SERVER is the only entry. If -u names the server, the entries also have RLOCK_URL, and
- * the variables for TLS and Sentinels that `inherited` doesn't set.
+ * and there is no other entry. If -u names the server, the other entries are RLOCK_URL, and those
+ * variables for TLS and Sentinels that `inherited` doesn't set.
  *
- * An inherited RLOCK_URL is replaced only if a parent rlock has set it, or if it has a password, so
- * that the command doesn't get it. Any other one stays, and PARENT_SERVER is the only entry.
+ * If `inherited` already has RLOCK_URL, that value stays, and there is no other entry than
+ * PARENT_SERVER, with two exceptions: a parent rlock has set the value, or the value has a
+ * password, which rlock hides from the command.
  *
  * If memory runs out, entries are missing.
  */

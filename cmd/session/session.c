@@ -549,7 +549,7 @@ void session_hold_over_text(char why[HOLD_OVER_BYTES], const struct hold *hold)
         snprintf(why, HOLD_OVER_BYTES, "your hold has ended at %s, when its time was over", until);
     else
         snprintf(why, HOLD_OVER_BYTES,
-                 "your hold, which was to last until %s, has ended before: it was broken, released "
+                 "your hold, which was to last until %s, has ended early: it was broken, released "
                  "by another process, or lost by the server",
                  until);
 }

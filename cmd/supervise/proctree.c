@@ -644,8 +644,9 @@ static bool is_in_cgroup(const struct proctree *tree)
 /*
  * A process that gets a signal runs. Beside some thousand processes that run, this process would
  * get a processor only now and then, and would send KILL after the lease's end. So this process
- * takes real-time priority while it sends signals, if it may (mostly as root). If this process has
- * a real-time priority already, it keeps that priority: 1 could be lower than the tree's.
+ * takes the lowest real-time priority while it sends signals, if it may (mostly as root). If this
+ * process has a real-time priority already, it keeps that one: the lowest could be lower than that
+ * of the tree's processes.
  */
 static bool raise_priority(void)
 {

@@ -246,7 +246,7 @@ ended_by() {
             rlock hold -k "$KEY" --for 1h >/dev/null
             ended_by "$way"
             unchanged run -76 --separate-stderr rlock "$verb" -k "$KEY"
-            assert_line "not-yours: your hold, which was to last until $WHEN, has ended before: "
+            assert_line "not-yours: your hold, which was to last until $WHEN, has ended early: "
             [[ -z $(hold_files) ]]
             redis_cli flushall >/dev/null
         done
@@ -269,7 +269,7 @@ ended_by() {
     rlock hold -k "$KEY" --for 1h >/dev/null
     break_it
     run -0 --separate-stderr rlock hold -k "$KEY" --for 1h
-    assert_line "warning: your hold, which was to last until $WHEN, has ended before: it was broken"
+    assert_line "warning: your hold, which was to last until $WHEN, has ended early: it was broken"
     assert_eq "$(hold_files | wc -w)" 1
     rlock release -k "$KEY"
 }

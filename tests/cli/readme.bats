@@ -146,7 +146,7 @@ without_numbers() { sed -E 's/[0-9]+([.][0-9]+)*/N/g; s/(ahead of|behind) this/a
 
 # ---- blocks of docs/comparison.md ----
 
-@test "comparison: the SET NX one-liner runs the job beside a holder, and deletes that lock" {
+@test "comparison: the SET NX one-liner runs the job beside a holder, whose lock it deletes" {
     # shellcheck disable=SC2016
     script redis-cli "exec $(asking) \"\$@\""
     export PATH=$PWD:$PATH

@@ -33,7 +33,7 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     done <"$TABLE"
 }
 
-@test "reply codes: each script contains all codes that the table gives it" {
+@test "reply codes: each script contains all codes that reply_codes.tsv gives it" {
     local name by
     while IFS=$'\t' read -r name _ by _; do
         [[ $name != '#'* ]] || continue
@@ -60,7 +60,7 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     assert_eq "$output" 'return 1'
 }
 
-@test "embed: a malformed row of the table is an error that names its line" {
+@test "embed: a malformed row of reply_codes.tsv is an error that names its line" {
     local row
     for row in $'OK\t7\tacquire\tthere twice' $'OTHER\t1\trelease\tthe value of another' \
         $'bad\t9\tacquire\ta name' $'BAD\tx\tacquire\ta value' $'BAD\t9\tacquire'; do

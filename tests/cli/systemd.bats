@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# systemd: what rlock tells the journal and the service manager, by the protocols of systemd alone.
+# systemd: what rlock tells the journal and the service manager. No systemd runs: the tests read
+# what rlock sends.
 
 load ../helpers/common
 

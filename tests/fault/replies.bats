@@ -57,8 +57,9 @@ assert_all_ended() {
     assert_eq "$n_failed" 0 'number of failed cases'
 }
 
-# assert_each OPTIONS <<'END' NAME|STATUS|STEPS: starts a fakeredis for each line, which does these
-# steps for each connection, and an rlock. Each rlock ends with its status and runs no command.
+# assert_each OPTIONS <<'END': reads a line NAME|STATUS|STEPS for each case. In each case a
+# fakeredis does the STEPS on each connection, and an rlock with these OPTIONS asks it. Fails unless
+# each rlock ends with its STATUS and runs no command.
 assert_each() {
     local name wanted steps cases=''
     while IFS='|' read -r name wanted steps; do

@@ -38,7 +38,7 @@ script() {
 
 key_of() { echo "{${2:-$KEY}}:rlock:$1"; }
 
-# lua NAME ARG...: run the script on the locks, with these ARGV.
+# lua NAME ARG...: run the script NAME on the lock KEY, or on all locks in LOCKS, with these ARGV.
 lua() {
     local name=$1 key keys=()
     shift

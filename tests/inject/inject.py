@@ -63,7 +63,7 @@ BUILD = "build/inject"
 RESULTS = BUILD + "/results.tsv"
 CALLS = BUILD + "/calls.tsv"
 VIOLATIONS = BUILD + "/violations"
-VERSION = BUILD + "/version"  # a digest of the rlock that the other files are about
+VERSION = BUILD + "/version"  # a digest of the rlock that the results are about
 ERRNOS = "tests/inject/errnos.tsv"
 RLOCK = os.path.abspath(os.environ.get("RLOCK", "build/plain/rlock"))
 

@@ -17,7 +17,7 @@ struct server;
 
 /* What the network does to packets. faults.c draws it for each world. Times in microseconds. */
 struct net_conditions {
-    int64_t delay_us;    /* least time for one way */
+    int64_t delay_us;    /* least time that a packet takes from one end to the other */
     int64_t jitter_us;   /* each packet takes up to this much longer than delay_us */
     int64_t loss_one_in; /* one packet in N is lost; 0: none */
     int64_t late_one_in; /* one packet in N is late, by up to late_us; 0: none */

@@ -409,7 +409,8 @@ static void watch_acquire(struct server *server, struct process *client, const s
     waiter = find_waiter(token, server); /* has the ticket even if the client's reply was lost */
     if (waiter != NULL && waiter->ticket < ticket)
         ticket = waiter->ticket;
-    /* If the token was granted before, the client repeats an attempt that is checked already. */
+    /* If this token was granted before, the client has repeated its attempt, as it got no reply:
+     * check_order() has checked the first grant. */
     if ((is_fifo || is_newest) && strcmp(client->granted, token) != 0)
         check_order(server, client, key, ticket);
     memcpy(client->granted, token, sizeof token);

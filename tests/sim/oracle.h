@@ -34,7 +34,7 @@ struct oracle_world {
     bool is_quorum;
     bool is_reliable;  /* no message is lost, so a client that gives up must leave no lock behind */
     int64_t latest_us; /* the longest delay of a message in the network */
-    int64_t ttl_ms;    /* the longest TTL */
+    int64_t ttl_ms;    /* the longest TTL that a client asks for */
     int n_keys;
     bool has_sets; /* a client may ask for several keys, and keep one until it has all */
 };

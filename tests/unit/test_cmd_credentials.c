@@ -83,7 +83,7 @@ static const struct {
     {PLAIN, FROM_FILE, FROM_ENVIRONMENT, "in-env", NULL, NULL, PLAIN, "in-file"},
     {PLAIN, FROM_FILE, FROM_COMMAND_LINE, "in-env", NULL, NULL, PLAIN, "in-file"},
     {PLAIN, FROM_FILE, FROM_FILE, NULL, "in-auth", NULL, PLAIN, "in-file"},
-    /* a URL with a password: only a source that outranks the URL replaces it */
+    /* a URL with a password: only a source that outranks the URL replaces the password */
     {WITH, FROM_COMMAND_LINE, NEVER, "in-env", "in-auth", NULL, WITH, NULL},
     {WITH, FROM_ENVIRONMENT, NEVER, "in-env", NULL, NULL, WITH, NULL},
     {WITH, FROM_FILE, NEVER, "in-env", NULL, NULL, PLAIN, "in-env"},

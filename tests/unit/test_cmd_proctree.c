@@ -276,7 +276,7 @@ static bool kill_all(void)
     return !proctree_kill(&tree, rlock_clock_ms() + PATIENCE_MS, NULL, NULL);
 }
 
-/* Forgets all processes, found and spared, before the next test. */
+/* Forgets all processes of the test before, also those that proctree.c spares. */
 static void reset(void)
 {
     close(tree.children);
