@@ -28,8 +28,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define DRAW_EVERY_MS 1000
-#define LOOK_EVERY_MS 2000 /* PROGRESS_MESSAGES: so rlock writes a message up to 2 s late */
+#define DRAW_EVERY_MS 1000 /* how often rlock draws the line again */
+#define LOOK_EVERY_MS 2000 /* how often rlock looks if a message is due, with PROGRESS_MESSAGES */
 #define COLUMNS_UNKNOWN 80
 #define PATIENCE_BYTES (UNITS_TEXT_BYTES + 16)
 #define TROUBLE_MS 1000 /* a shorter failure of the server, such as a restart, isn't reported */

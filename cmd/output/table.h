@@ -10,7 +10,7 @@
 /* To fit a terminal, table_print() first cuts the last column to this width, then drops columns. */
 #define TABLE_LAST_MIN 16
 
-/* An empty table: the caller sets the headings, the widths and to_drop; `rows` is all zero. */
+/* The caller of table_add() sets all fields but `rows`, which is all zero at first. */
 struct table {
     const char *heading[TABLE_COLUMNS_MAX]; /* NULL behind the last one */
     size_t width_min[TABLE_COLUMNS_MAX];    /* the least width of each column */

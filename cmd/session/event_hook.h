@@ -18,7 +18,7 @@ struct event_hook {
 };
 
 struct event_hook_plan {
-    const struct options *options; /* on_event is the command */
+    const struct options *options; /* options->on_event is the command */
     const char *keys;              /* the value of RLOCK_KEY for the command */
     const sigset_t *mask;          /* the signal mask of the command */
 };

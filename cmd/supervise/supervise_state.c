@@ -21,8 +21,9 @@
 #include "lock/timing.h"
 
 /*
- * When half of the time from the grant to the first renewal is over, the renewer must run: this
- * process then starts it, also if it failed to before, and reports a second failure.
+ * The renewer must run before half of the time to the first renewal is over. If the thread could
+ * not be started early (RENEWER_AFTER_MS), this process tries again at that time, and reports it if
+ * that fails, too.
  */
 #define RENEWER_PART 2
 /*

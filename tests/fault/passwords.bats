@@ -114,7 +114,7 @@ has_refused() {
     assert_match "$stderr" 'lost: no renewal .*WRONGPASS'
 }
 
-@test "a waiter whose file keeps the old password: it tries until --wait is over, and says why" {
+@test "a waiter with the old password tries until --wait is over, and reports WRONGPASS" {
     admin set "$KEY" taken >/dev/null
     start waiter "$RLOCK" --password-file "$DIR/password" -w 3 -k "$KEY" -- true
     eventually 10 in_line 1

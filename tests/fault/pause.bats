@@ -105,7 +105,7 @@ resume() {
 ran_between() { sort -n "$DIR"/clock.* | awk -v a="$1" -v b="$2" 'a <= $1 && $1 < b' | grep .; }
 ran_since() { ran_between "$1" 9999999999999; }
 assert_never_ran_again() { assert_none_ran "$lease_end_ms" 9999999999999; }
-# assert_none_ran FROM_MS TO_MS: no clock has written a time between these.
+# assert_none_ran FROM_MS TO_MS: no clock (see above) has written a time between these two.
 assert_none_ran() { ! ran_between "$1" "$2" || fail "the command ran between $1 and $2"; }
 
 # processor_use: for each thread of the command, how long it has run, and how often it got a

@@ -188,7 +188,7 @@ is_set() { [[ $(redis_cli get "$1") == "$2" ]]; }
     assert_eq "$(through_line ping)" PONG
 }
 
-@test "cutline: cut-after-request passes the request on, and resets instead of the reply" {
+@test "cutline: cut-after-request passes on the request, and resets before the reply" {
     spoilt_line
     line cut-after-request 2
     assert_eq "$(through_line set "$KEY" 1)" OK

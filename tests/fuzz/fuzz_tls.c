@@ -42,7 +42,7 @@ enum tls_step {
 static const struct {
     const char *names[TLS_NAMES];
     bool is_good;  /* the certificate of TLS_SERVER_GOOD is for one of the names */
-    bool is_other; /* that of TLS_SERVER_OTHER_HOST is */
+    bool is_other; /* the certificate of TLS_SERVER_OTHER_HOST is for one of the names */
 } hosts[] = {
     {{"h"}, true, false},
     {{"127.0.0.1", "h"}, true, false},

@@ -370,8 +370,8 @@ static int64_t ticket_of(const struct buffer *reply)
 }
 
 /*
- * True if the call of rlock_acquire() with this token has returned: then the request comes late,
- * and the client waits no more by this token.
+ * True if the client's call of rlock_acquire() with this token has returned: then this request was
+ * still on its way to the server, and the client no longer waits.
  */
 static bool has_left(const struct process *client, const char *token)
 {

@@ -52,8 +52,8 @@ def rows():
 
 
 def reflow(width):
-    """Moves the part of each row that doesn't fit into rows of its own; the cursor stays with the
-    character that it was on."""
+    """Cuts each row that is too long at the new width, and moves the rest to new rows below it. The
+    cursor stays with the character that it was on."""
     moved = []
     cursor = 0
     for y in range(LINES):

@@ -378,8 +378,8 @@ static bool may_trace(const char *test)
 }
 
 /*
- * Makes TERM due. A command whose lease ends soon from its start could be frozen before it has
- * written its first line.
+ * Makes TERM due now. If the lease ended soon after the command's start, the guard could freeze the
+ * command before it has written its first line.
  */
 static void make_lease_end(void)
 {
@@ -556,8 +556,9 @@ static void test_vfork_after_renewal(void)
 }
 
 /*
- * This process traces the command, so that the guard can't freeze it, and it exits meanwhile. While
- * the command is a zombie, the guard may find that everything else is frozen, and say so.
+ * 1. This process traces the command, so the guard can't freeze the command.
+ * 2. While the guard freezes the other processes, the command exits.
+ * 3. While the command is a zombie, the guard may find that all others are frozen, and say so.
  */
 static void test_vfork_while_freezing(void)
 {

@@ -708,11 +708,12 @@ int main(void)
     in_child(without_descriptors, "a walk without a descriptor tells so");
     in_child(without_memory, "with less memory the array has half as many places");
     test_no_room();
-    test_reused("/proc/%d/task/%d/children", 1, false); /* reused after the process was found */
-    test_reused("/proc/%d/stat", 1, false);             /* reused after the pid was listed */
-    test_reused("/proc/%d/stat", 2, false);             /* reused after the pidfd was opened */
-    test_reused("/proc/%d/stat", 1, true);              /* reused before the second walk's check */
-    test_reused("/proc/%d/stat", 2, true);              /* reused after that check */
+    /* A stranger gets the pid after proctree has ... */
+    test_reused("/proc/%d/task/%d/children", 1, false); /* found the process */
+    test_reused("/proc/%d/stat", 1, false);             /* listed the pid */
+    test_reused("/proc/%d/stat", 2, false);             /* opened the pidfd */
+    test_reused("/proc/%d/stat", 1, true);              /* walked the tree once */
+    test_reused("/proc/%d/stat", 2, true);              /* checked the pid in its second walk */
     hides_children_files = true;
     reset();
     test_found("by a search of /proc");
