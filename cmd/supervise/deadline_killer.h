@@ -45,10 +45,10 @@ void bound_process_note(struct bound_process *bound, pid_t spared);
 
 /*
  * bound_process_end: send TERM to the bound process and its descendants, and from `kill_ms` on
- * KILL, until all have ended. Blocks until they have, or until 2 s after `kill_ms`, or 60 s if this
- * process has no descriptor free to look for them. This process
- * and `spared` get no signal. Returns the pid of a process that is left because the kernel refuses
- * our signals to it, or 0.
+ * KILL, until all have ended. Blocks until they have, or until 2 s after `kill_ms`, or 60 s after
+ * it if this process has no descriptor free to look for them. This process and `spared` get no
+ * signal. Returns the pid of a process that is left because the kernel refuses our signals to it,
+ * or 0.
  */
 pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared);
 

@@ -469,10 +469,11 @@ static void drop_descriptors(const struct guard *guard)
 }
 
 /*
- * If the lock is free, the request comes as soon as the server has replied, and start() closes all
- * descriptors when the command runs. To drop descriptors before the start would delay the command
- * by some 20 us, or more if rlock was started with a descriptor of a high number: fds_drop_ours()
- * tries each number.
+ * Waits for the request to start the command. If the lock is free, the request comes as soon as the
+ * server has replied. So the guard closes descriptors before the start only if the request takes
+ * longer than START_SOON_MS; else start() closes them when the command runs. Closing them takes
+ * some 20 us, by which the command would start later, and longer if rlock was started with a
+ * descriptor of a high number: fds_drop_ours() tries each number.
  */
 static void wait_for_start(const struct guard *guard, struct guard_request *request)
 {

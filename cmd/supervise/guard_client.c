@@ -238,9 +238,8 @@ void guard_client_replace(struct guard_client *guard, guard_client_on_survivor *
     kill(guard->pid, SIGKILL); /* by its pid: without /proc, proctree_kill() finds no process */
     guard_client_dismiss(guard);
     if (guard->tree.has_spared)
-        /*
-         * spare them before KILL: when a spared child ends, its children become children of rlock
-         */
+        /* Before KILL, spare the children that spared processes have started since: when such a
+         * process ends, its children become children of rlock. */
         proctree_spare_children(&guard->tree, false);
     while (proctree_kill(&guard->tree, round_deadline_ms(fast_ms), note_end, guard)) {
         bool is_slow = rlock_clock_ms() >= fast_ms;

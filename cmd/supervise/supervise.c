@@ -783,7 +783,7 @@ static void release(struct supervisor *s)
     }
     if (st == RLOCK_OK)
         say(s, REPORT_STEP, EVENT_RELEASED, NULL);
-    else if (!private_server_has_ended(&s->session->private_server)) /* its end frees the lock */
+    else if (!private_server_has_ended(&s->session->private_server)) /* else the lock is free */
         say_not_released(s, ending, stay_ms, &err);
     handle(s, SUPERVISE_EVENT_RELEASED, (struct supervise_input){0});
 }

@@ -364,7 +364,7 @@ int cmd_run(const struct options *options)
         session_disown(&run.session);
     }
     session_close(&run.session);
-    guard_client_reap(&run.guard); /* as late as possible: the guard has mostly ended by now */
+    guard_client_reap(&run.guard); /* so late that the guard has mostly ended: no time is lost */
     cgroup_remove(&run.cgroup);
     free(run.program);
     environment_fini(&run.environment);

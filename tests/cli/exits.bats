@@ -175,7 +175,7 @@ sh is being ended: TERM"
 @test "status 77: a key of another type, no permission, a password that the server doesn't want" {
     redis_cli rpush "$KEY" a b
     ends 77 'refused: .*WRONGTYPE' -n
-    ends 77 'refused: .*WRONGTYPE' # and rlock doesn't wait for the key
+    ends 77 'refused: .*WRONGTYPE' # rlock doesn't wait until the key is gone
     assert_eq "$(redis_cli lrange "$KEY" 0 -1)" $'a\nb'
     redis_cli del "$KEY"
     redis_cli acl setuser reader on '>pw' '~*' +get

@@ -259,7 +259,7 @@ END
     assert_eq "$output|$stderr" 'REDIS_URL|'
 }
 
-@test "VALKEYCLI_AUTH is the password, as REDISCLI_AUTH, which it outranks" {
+@test "VALKEYCLI_AUTH is the password, as REDISCLI_AUTH is; of the two VALKEYCLI_AUTH counts" {
     redis_start protected --requirepass right
     RLOCK_URL=unix://$REDIS_SOCKET
     VALKEYCLI_AUTH=right run -0 --separate-stderr rlock -k "$KEY" -- \

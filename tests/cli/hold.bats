@@ -424,7 +424,7 @@ time_of() { date -d "$(sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" <<<"$output")" 
     kill -KILL "$(renewer_of ann)"
     eventually 10 gone "$KEY"
     run -76 --separate-stderr rlock release -k "$KEY"
-    assert_line "not-yours: your hold, which was to last until $WHEN, has ended before"
+    assert_line "not-yours: your hold, which was to last until $WHEN, has ended early"
 }
 
 @test "hold --renew: the log says that a hold was broken, and the file of the hold is removed" {

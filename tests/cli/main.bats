@@ -12,7 +12,7 @@ setup() {
 
 TOKEN='[0-9a-f]{32}'
 
-fence_key() { echo "{$1}:rlock:fence"; } # of a key without braces
+fence_key() { echo "{$1}:rlock:fence"; } # KEY must have no braces
 
 # foreign_lock, foreign_unlock: lock as other programs do, by the SET and compare-and-delete of
 # Redis' manual.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# noscripts: --scripts no, for servers and users that forbid scripts: one exclusive lock, by
-# commands alone.
+# noscripts: --scripts no, for servers that execute no scripts, and for users who may run none: one
+# exclusive lock, by commands alone.
 
 load ../helpers/common
 load ../helpers/fake
@@ -204,7 +204,7 @@ no_renewer() { ! pgrep -f "acquire -k $KEY " >/dev/null; }
     run -0 rlock -k "$KEY" -w 20 -- true
 }
 
-@test "a holder that is stopped for longer than its lease has ended its command, status 76" {
+@test "rlock is stopped for longer than its lease: the guard has ended the command, status 76" {
     hold one -k "$KEY" -t "$(lease 1)"
     kill -STOP "$pid"
     run -0 rlock -k "$KEY" -w 20 -- true

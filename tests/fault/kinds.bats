@@ -88,7 +88,8 @@ set_quiet() {
     MODE=s acquire $mine 1
     waits $yours x
     assert_match "$(POLICY=fifo MODE=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
-    assert_eq "$(redis_cli exists "$(key_of wake:)$yours")" 0 # just asked, so not woken
+    # the first waiter has just asked, so it isn't woken
+    assert_eq "$(redis_cli exists "$(key_of wake:)$yours")" 0
     set_quiet $yours 6000
     assert_match "$(POLICY=fifo MODE=s acquire $third 1)" '^0 .* 5002 [0-9]{16} 2 1 $'
     assert_eq "$(redis_cli exists "$(key_of wake:)$yours")" 1

@@ -169,7 +169,7 @@ turn_ended_ms() { awk -v n="$1" '$1 == n { printf "%d\n", $2 * 1000 }' "$DIR/tur
 # best MS...: prints the shortest of the measured delays: load can only make a delay longer.
 best() { printf '%s\n' "$@" | sort -n | head -n 1; }
 
-@test "a waiter starts within 0.3 s of a dead holder's lease, 0.4 s of another program's DEL" {
+@test "a waiter starts within 0.3 s of the end of a dead holder's lease, 0.4 s of a foreign DEL" {
     local round from killed=() deleted=()
     for round in 1 2 3; do
         hold holder -k "$KEY" -t "$(lease 1)"

@@ -222,7 +222,7 @@ gone_from() {
     line delay 700
     read -ra urls <<<"$(quorum_urls 1 2) redis://127.0.0.1:$LINE_PORT"
     on 2 redis_cli set "$KEY" foreign PX 300 >/dev/null
-    # with a TTL of 3 s rlock waits 1 s for a reply, and the proxy makes it 1.4 s late
+    # with a TTL of 3 s rlock waits 0.3 s for a reply, and the line makes it 1.4 s late
     start b "$RLOCK" -u "${urls[0]}" -u "${urls[1]}" -u "${urls[2]}" -k "$KEY" -t 3 -w 20 -- \
         sh -c 'echo "b $RLOCK_FENCE" >>"$DIR/fences"'
     for _ in {1..10}; do

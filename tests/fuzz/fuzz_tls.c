@@ -62,7 +62,7 @@ static size_t n_to_client;
 static char heard[BYTES_MAX];
 static size_t n_heard;    /* how many bytes the client has read */
 static size_t n_answered; /* how many bytes the server has sent */
-static size_t n_writing;  /* of a tls_write() that returned RLOCK_PENDING; 0: there is none */
+static size_t n_writing;  /* bytes of a tls_write() that returned RLOCK_PENDING; 0: there is none */
 
 /* Only keeps the bytes: the server would clear the errors of OpenSSL that the client is to read. */
 static void on_sent(size_t connection, const char *bytes, size_t n)
@@ -265,7 +265,8 @@ static void load_files(const uint8_t *data, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static struct tls_context *tls; /* both are made once, as making keys is slow */
+    /* the two contexts are made once, as making keys is slow */
+    static struct tls_context *tls;
     static struct tls_context *tls_with_certificate;
     static bool is_prepared;
     static bool is_built;

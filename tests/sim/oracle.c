@@ -21,7 +21,7 @@
 #define TICK_US (SECOND / 2)
 #define KEYS_PER_LOCK 3
 
-/* A lease that a client believes to hold. */
+/* A lease that a client believes it holds. */
 struct claim {
     const struct process *process; /* NULL: this entry of the array is unused */
     unsigned keys;
@@ -47,7 +47,7 @@ struct fences {
     struct {
         int64_t at_us;
         uint64_t fence;
-        uint64_t greatest; /* of this fence and all before it */
+        uint64_t greatest; /* the greatest of this fence and all before it */
     } * grant;
     size_t n;
     size_t room;

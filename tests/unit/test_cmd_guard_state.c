@@ -755,7 +755,8 @@ static void change_tree(void)
     }
 }
 
-/* A thread that was told to stop before the tree was let run stops only now. */
+/* 1. freeze_tree() tells a thread to stop. 2. The guard lets the tree run again. 3. Only now does
+ * that thread stop. */
 static void stop_late(void)
 {
     if (w.rules.pauses && !guard_state_is_held(&w.machine) && one_in(60))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_metrics: locks of each kind become samples; labels keep to the format. */
+/* test_cmd_metrics: locks of each kind become samples; every label is valid for Prometheus. */
 #include "output/metrics.h"
 #include "tap.h"
 

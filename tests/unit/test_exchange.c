@@ -10,7 +10,7 @@
 #define OTHER "other"
 #define FENCE "{k}:rlock:fence"
 #define WAKE "{k}:rlock:wake:" TOKEN
-#define VALUE "GETRANGE k 0 1278" /* the longest value that rlock reads has 1278 bytes */
+#define VALUE "GETRANGE k 0 1278" /* rlock reads at most 1279 bytes, EXCHANGE_VALUE_BYTES - 1 */
 #define TIME "*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n"
 #define UNKNOWN "-ERR unknown command\r\n"
 
@@ -108,8 +108,8 @@ static const char *bulk(const char *text)
 }
 
 /*
- * Returns replies to PTTL, then `watch` to MULTI, EXEC and WATCH, then to GETRANGE and TIME; `more`
- * may be the reply to GET.
+ * Returns the replies to a look at the key: a reply to PTTL; `watch`, the replies to MULTI, EXEC
+ * and WATCH; replies to GETRANGE and TIME; and `more`, which is the reply to GET or "".
  */
 static const char *looked_with(const char *watch, const char *value, const char *more)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_password_source: connections share a lookup, and every password is reported as forgotten. */
+/* test_password_source: connections share a lookup; the caller is told when no copy is left. */
 #include "base/err.h"
 #include "tap.h"
 #include "wire/password_source.h"

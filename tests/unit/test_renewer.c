@@ -207,7 +207,7 @@ static void test_full_pipe(void)
         continue;
     while (server_count(&kept.server, ASKED_RENEW) == 0)
         poll(NULL, 0, 1);
-    poll(NULL, 0, 100); /* until the renewer has tried to write that the lock is lost */
+    poll(NULL, 0, 100); /* time for the renewer to try to write that the lock is lost */
     do {
         event = next_event(&kept);
     } while (event.kind == RLOCK_KEPT_RENEWED);
