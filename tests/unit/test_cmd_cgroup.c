@@ -11,6 +11,7 @@
 #include "supervise/cgroup.h"
 #include "tap.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,6 +26,8 @@ static const char *own;       /* the contents of /proc/self/cgroup */
 static bool has_kill = true;  /* the kernel makes cgroup.kill, as Linux 5.14 does */
 static bool is_busy;          /* a cgroup has members: the kernel doesn't remove it */
 
+static int n_files; /* files that are open */
+
 FILE *fopen(const char *path, const char *mode)
 {
     const char *text = strcmp(path, "/proc/self/mountinfo") == 0 ? mountinfo
@@ -35,7 +38,17 @@ FILE *fopen(const char *path, const char *mode)
         errno = ENOENT;
         return NULL;
     }
+    n_files++;
     return fmemopen((void *)(uintptr_t)text, strlen(text), mode[0] == 'r' ? "r" : mode);
+}
+
+int fclose(FILE *file)
+{
+    int (*real)(FILE *);
+
+    n_files--;
+    *(void **)&real = dlsym(RTLD_NEXT, "fclose");
+    return real(file);
 }
 
 static void make_file(int dir, const char *name)
@@ -283,5 +296,6 @@ int main(void)
     test_old_kernel();
     test_leftovers();
     snprintf(remove, sizeof remove, "rm -rf %s", folder);
+    is_int(n_files, 0, "each file that was opened is closed");
     return done_testing() | (system(remove) != 0);
 }

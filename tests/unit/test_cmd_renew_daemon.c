@@ -3,6 +3,8 @@
 #include "program.h"
 #include "supervise/renew_daemon.h"
 
+#include <sys/resource.h>
+
 #define TTL "4s" /* the first renewal comes after 1.3 s */
 #define TRIES 3  /* how often a test that compares times runs on a busy machine */
 
@@ -306,6 +308,7 @@ static void test_dead_daemon(void)
     const struct rlock_grant grant = {.expires_ms = rlock_clock_ms() + 10000};
     struct renew_daemon daemon;
 
+    setrlimit(RLIMIT_CORE, &(struct rlimit){.rlim_cur = 0, .rlim_max = 0});
     if (log == MAP_FAILED || madvise(log, (size_t)page, MADV_DONTFORK) != 0)
         abort();
     *log = (struct renew_daemon_log){.to = REPORT_TO_LOG, .fd = -1};

@@ -291,7 +291,7 @@ static bool has_left(const char *name)
 
     while (children != NULL && !found && fscanf(children, "%d", &pid) == 1) {
         proctree_name(pid, child);
-        found = strcmp(child, name) == 0;
+        found = strcmp(child, name) == 0 && proctree_state(pid) != 'Z';
     }
     if (children != NULL)
         fclose(children);
