@@ -98,11 +98,14 @@ static bool take_number(struct parser *parser, const struct option *row, const c
     switch (row->kind) {
     case OPTION_DURATION:
     case OPTION_DURATION_OR_ZERO:
+    case OPTION_STAY:
         if (!units_duration(value, at))
             return complain(parser, row, "not a duration such as 30, 0.5, 500ms, 5m, 1h30m or 1d",
                             value);
-        if (*at == 0 && row->kind == OPTION_DURATION)
+        if (*at == 0 && row->kind != OPTION_DURATION_OR_ZERO)
             return complain(parser, row, "must be more than zero", value);
+        if (*at > RLOCK_TTL_MAX_MS && row->kind == OPTION_STAY)
+            return complain(parser, row, "at most 30d", value);
         return true;
     case OPTION_STATUS:
         return units_number(value, 255, at) ||
@@ -846,8 +849,6 @@ static bool check_mode(struct parser *parser)
         why =
             "on-lost pause: possible only for a command that rlock runs; with --bind-pid use kill "
             "or ignore";
-    else if (options->min_hold_ms > RLOCK_TTL_MAX_MS || options->once_ms > RLOCK_TTL_MAX_MS)
-        why = "min-hold, once: at most 30d";
     if (why != NULL)
         snprintf(parser->why, sizeof parser->why, "%s", why);
     return why == NULL;

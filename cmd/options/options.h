@@ -133,6 +133,7 @@ enum option_kind {
     OPTION_TEXTS,    /* may be repeated: the field is an array, the next field its length */
     OPTION_DURATION, /* at least 1 ms */
     OPTION_DURATION_OR_ZERO,
+    OPTION_STAY,   /* how long a key stays taken: 1 ms to RLOCK_TTL_MAX_MS */
     OPTION_STATUS, /* 0 to 255 */
     OPTION_NUMBER, /* 1 to RLOCK_SLOTS_MAX */
     OPTION_PID,
