@@ -88,6 +88,7 @@ static void configure(const struct member *member, struct conn *conn)
 /* Makes an endpoint another server's: closes the connection, and moves `url` into the endpoint. */
 static void set_endpoint(struct member *member, struct endpoint *endpoint, struct url *url)
 {
+    member->route.has_heard = member_has_heard(member);
     conn_fini(&endpoint->conn);
     url_fini(&endpoint->url);
     url_move(&endpoint->url, url);
@@ -982,7 +983,10 @@ const struct url *member_primary_url(const struct member *member)
 
 bool member_has_heard(const struct member *member)
 {
-    return member->route.primary->conn.has_received || member->route.redirect->conn.has_received;
+    const struct member_route *route = &member->route;
+
+    return route->has_heard || route->primary->conn.has_received ||
+           route->redirect->conn.has_received;
 }
 
 bool member_is_logged_in(const struct member *member)
