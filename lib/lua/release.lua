@@ -67,19 +67,22 @@ end
 -- with shared/clock.lua
 -- with shared/fence.lua
 -- with shared/locks.lua
--- with shared/check.lua
 -- with shared/leave.lua
 -- with shared/queue.lua
 
 if is_usual then
   local lock = locks[1]
-  if check_queue(lock) then
-    return REPLY_OK -- the next acquire of this lock returns the error about the queue's keys
-  end
   if leaver ~= '' then
     leave_queue(lock, leaver)
   end
-  local first, is_its_turn = next_waiter(lock)
+  -- Reads by pcall what next_waiter() needs. If another program uses the keys of the queue, with
+  -- another type, the lock is free, and the next acquire of this lock returns the error about them.
+  local front = redis.pcall('ZRANGE', lock.queue, 0, NEAR_PLACES - 1)
+  local waiter = front[1] and redis.pcall('HGET', lock.waiters, front[1])
+  if front.err or type(waiter) == 'table' then
+    return REPLY_OK
+  end
+  local first, is_its_turn = next_waiter(lock, front, waiter)
   if not is_its_turn then
     return REPLY_OK
   end
@@ -95,6 +98,7 @@ if is_usual then
   return REPLY_PASSED_ON
 end
 
+-- with shared/check.lua
 -- with shared/lock.lua
 
 local token = string.sub(ARGV[1], 1, 32)

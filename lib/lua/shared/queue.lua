@@ -45,10 +45,11 @@ end
 -- long. After 128 removals the first waiter may be dead as well, and the next call removes this
 -- waiter. The function returns a dead waiter, too, because live waiters may stand behind it, whom a
 -- newcomer must not overtake. Sets lock.front to the tokens of the waiters at the first
--- NEAR_PLACES.
-local function first_waiter(lock)
+-- NEAR_PLACES. front: these tokens, if the caller has just read them; else nil.
+local function first_waiter(lock, front)
   for removed = 0, 128 do
-    lock.front = redis.call('ZRANGE', lock.queue, 0, NEAR_PLACES - 1)
+    lock.front = front or redis.call('ZRANGE', lock.queue, 0, NEAR_PLACES - 1)
+    front = nil
     local first = lock.front[1]
     local is_alive = first and life_left(lock, first) > 0
     if not first or is_alive or removed == 128 then
@@ -141,9 +142,13 @@ local function can_have(lock, token, mode)
 end
 
 -- Returns the first waiter, as first_waiter() does, and whether that waiter is alive and the script
--- can grant it the lock now.
-local function next_waiter(lock)
-  local first, is_alive = first_waiter(lock)
+-- can grant it the lock now. front: as in first_waiter(). waiter: what get_waiter() would read
+-- about the first of these; false or nil: nothing.
+local function next_waiter(lock, front, waiter)
+  if waiter then
+    waiters_read[lock.wake .. front[1]] = waiter
+  end
+  local first, is_alive = first_waiter(lock, front)
   local mode = is_alive and string.match(get_waiter(lock, first), '^%d+ (%w+)')
   return first, mode and can_have(lock, first, mode)
 end
