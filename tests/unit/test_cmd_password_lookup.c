@@ -108,14 +108,17 @@ static void test_answers(void)
        "without a process that has the socket the helper exits");
 }
 
+/* Counts the descriptors of a process, when it has become dumpable: only then may we see them. */
 static int count_fds(pid_t pid)
 {
+    int64_t until = rlock_clock_ms() + PATIENCE_MS;
     char proc[64];
     DIR *stream;
     int n = 0;
 
     snprintf(proc, sizeof proc, "/proc/%d/fd", (int)pid);
-    stream = opendir(proc);
+    while ((stream = opendir(proc)) == NULL && rlock_clock_ms() < until)
+        poll(NULL, 0, 1);
     while (stream != NULL && readdir(stream) != NULL)
         n++;
     if (stream != NULL)
