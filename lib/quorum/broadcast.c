@@ -12,7 +12,6 @@
  * 3. A member that doesn't answer in that time stays pending.
  * 4. The next broadcast waits for that answer before it asks the member. A release doesn't wait:
  *    the member sends it after the pending request, and the server executes both in this order.
- *    The same happens to a renewal that is pending when the command ends, and the renewer stops.
  * So a member that hangs costs LINGER if a majority answers, and one time-out if no majority does.
  */
 #include "quorum/broadcast.h"
@@ -39,8 +38,7 @@ enum rule {
     NEEDS_MEMORY = 2,       /* a yes counts only if the member can't have forgotten a lease */
     NO_LINGER = 4,          /* the broadcast ends as soon as it is decided */
     CALLS_ON_SENT = 8,      /* calls the hook on_sent once the request was sent to a majority */
-    GOES_ON_STOPPED = 16    /* if the stop descriptor ends the call, no request is abandoned that
-                               another one can follow by the same connection */
+    GOES_ON_STOPPED = 16    /* if the stop descriptor ends the call, no request is abandoned */
 };
 
 static const struct {
@@ -58,8 +56,7 @@ static const struct {
     [BROADCAST_UNDO] = {requests_undo, EXCHANGE_UNDO, NULL, ONE, 0, NULL},
     [BROADCAST_REQUEUE] = {requests_requeue, EXCHANGE_NONE, NULL, ONE, 0, NULL},
     [BROADCAST_WAIT] = {requests_wait, EXCHANGE_NONE, NULL, ONE, 0, NULL},
-    [BROADCAST_RENEW] = {requests_renew, EXCHANGE_RENEW, reply_parse_renew, MAJORITY,
-                         GOES_ON_STOPPED, NULL},
+    [BROADCAST_RENEW] = {requests_renew, EXCHANGE_RENEW, reply_parse_renew, MAJORITY, 0, NULL},
     [BROADCAST_REPAIR] = {requests_acquire, EXCHANGE_NONE, reply_parse_acquire, ONE, 0,
                           requests_undo},
     [BROADCAST_RELEASE] = {requests_release, EXCHANGE_RELEASE, reply_parse_release, MAJORITY,
@@ -76,8 +73,7 @@ enum asked {
     SKIPPED,           /* not sent: the caller's `skipped` leaves the member out */
     WAITS_FOR_EARLIER, /* not sent yet: a request of an earlier broadcast is still pending */
     ASKED,             /* sent */
-    ASKED_BEHIND, /* sent after the pending request on its connection, whose reply is awaited */
-    ASKED_TWICE   /* sent after the pending request on the old connection, which was then
+    ASKED_TWICE        /* sent after the pending request on the old connection, which was then
                           closed, and once more on a new connection */
 };
 
@@ -127,8 +123,9 @@ static bool is_pending(const struct broadcast_call *call, size_t i)
 static const struct reply *answer_of(const struct broadcast_call *call, size_t i)
 {
     const struct member *member = &call->members->member[i];
+    bool is_asked = call->asked[i] == ASKED || call->asked[i] == ASKED_TWICE;
 
-    if (call->asked[i] < ASKED || purposes[call->broadcast->purpose].read == NULL)
+    if (!is_asked || purposes[call->broadcast->purpose].read == NULL)
         return NULL;
     return member->state == RLOCK_OK ? &member->answer : NULL;
 }
@@ -437,10 +434,8 @@ static void ask(struct broadcast_call *call, size_t i)
 
 /*
  * Handles a member that hasn't answered the request of an earlier broadcast. A release can't wait
- * for that answer. If the pending request is recent, the release follows it on the same connection,
- * and the reply to the release is awaited there (ASKED_BEHIND). Else, or if that reply doesn't come
- * soon, the release is sent twice, because nobody knows whether the server still reads the
- * connection:
+ * for that answer. The release is sent twice, because nobody knows whether the server still reads
+ * the connection:
  * 1. here, on the old connection, which is then closed. A server that is merely slow executes the
  *    pending request and the release in this order;
  * 2. by the caller, on a new connection. A server that was stopped for a while (SIGSTOP, suspended
@@ -455,8 +450,6 @@ static enum asked ask_after_earlier(struct broadcast_call *call, struct member *
         return ASKED;
     if (has_rule(call->broadcast, SUPERSEDES_PENDING) &&
         exchange_of(call->broadcast) == EXCHANGE_NONE) {
-        if (member_may_be_asked_behind(member))
-            return ASKED_BEHIND;
         purposes[call->broadcast->purpose].build(call->broadcast->owner, &request,
                                                  &(struct requests_params){.block_ms = 0});
         request_use_eval(&request); /* nobody reads a NOSCRIPT: the connection is closed */
@@ -480,7 +473,7 @@ static void ask_all(struct broadcast_call *call)
         call->asked[i] = is_skipped(call->broadcast, i) ? SKIPPED : ASKED;
         if (is_pending(call, i))
             call->asked[i] = ask_after_earlier(call, member);
-        if (call->asked[i] >= ASKED)
+        if (call->asked[i] == ASKED || call->asked[i] == ASKED_TWICE)
             ask(call, i);
     }
 }
@@ -532,41 +525,9 @@ static void step_earlier(struct broadcast_call *call, size_t i, bool is_over)
     }
 }
 
-/*
- * Handles a member that was sent the release behind a pending request. If the connection has
- * failed, or no reply came soon, sends the release once more by a new connection.
- */
-static void step_behind(struct broadcast_call *call, size_t i)
+static void step_all(struct broadcast_call *call, bool is_over)
 {
-    struct member *member = &call->members->member[i];
-    bool is_late = member->state == RLOCK_PENDING && rlock_clock_ms() >= member_deadline_ms(member);
-
-    if (!member_is_asked_behind(member) || (member->state != RLOCK_E_UNREACHABLE && !is_late))
-        return;
-    if (is_late)
-        abandon(call->broadcast, member);
-    call->asked[i] = ASKED_TWICE;
-    ask(call, i);
-}
-
-/* How wait_for_replies() goes on. */
-enum course { GOES_ON, IS_STOPPED, IS_OVER };
-
-/* Must the request be abandoned now? */
-static bool is_to_abandon(const struct broadcast_call *call, const struct member *member,
-                          enum course course)
-{
-    if (member->state != RLOCK_PENDING)
-        return false;
-    if (rlock_clock_ms() >= member_deadline_ms(member) || course == IS_OVER)
-        return true;
-    return course == IS_STOPPED &&
-           !(has_rule(call->broadcast, GOES_ON_STOPPED) &&
-             (member_may_be_asked(member) || member_may_be_asked_behind(member)));
-}
-
-static void step_all(struct broadcast_call *call, enum course course)
-{
+    int64_t now = rlock_clock_ms();
     size_t i;
 
     for (i = 0; i < call->members->n; i++) {
@@ -575,11 +536,9 @@ static void step_all(struct broadcast_call *call, enum course course)
         if (!is_pending(call, i))
             continue;
         member_step(member);
-        if (call->asked[i] == ASKED_BEHIND && course == GOES_ON)
-            step_behind(call, i);
         if (call->asked[i] == WAITS_FOR_EARLIER)
-            step_earlier(call, i, course != GOES_ON);
-        else if (is_to_abandon(call, member, course))
+            step_earlier(call, i, is_over);
+        else if (member->state == RLOCK_PENDING && (is_over || now >= member_deadline_ms(member)))
             abandon(call->broadcast, member);
     }
 }
@@ -658,7 +617,8 @@ static bool wait_for_replies(struct broadcast_call *call)
     size_t n_fds;
 
     while ((wake_ms = fill_pollfds(call, &n_fds)) != 0) {
-        enum course course = GOES_ON;
+        bool is_stopped;
+        bool is_over;
 
         if (linger_until_ms == RLOCK_NEVER && is_decided(call))
             linger_until_ms =
@@ -667,13 +627,11 @@ static bool wait_for_replies(struct broadcast_call *call)
             break;
         wake_ms = earlier(earlier(wake_ms, linger_until_ms), call_hooks(call));
         poll(fds, n_fds, deadline_poll_ms(deadline_at(call->deadline, wake_ms)));
-        if (fds[0].revents != 0)
-            course = IS_STOPPED;
-        else if (deadline_has_passed(call->deadline))
-            course = IS_OVER;
-        step_all(call, course);
-        if (course != GOES_ON)
-            return course == IS_STOPPED;
+        is_stopped = fds[0].revents != 0;
+        is_over = is_stopped || deadline_has_passed(call->deadline);
+        step_all(call, is_over && !(is_stopped && has_rule(call->broadcast, GOES_ON_STOPPED)));
+        if (is_over)
+            return is_stopped;
     }
     return false;
 }

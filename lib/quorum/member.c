@@ -41,8 +41,6 @@
 /* If a request is abandoned less than reply_ms / LATE_PART before its deadline, or after it, the
  * server was too slow: the next request goes to another server, if one is known. */
 #define LATE_PART 4
-/* How long a pending request, and then the request behind it, may take: reply_ms / BEHIND_PART. */
-#define BEHIND_PART 4
 
 /* How requests find a server, by the kind of server that the URL names. */
 struct server_kind {
@@ -325,7 +323,6 @@ static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint
     member->reply = NULL;
     member->route.current = endpoint;
     request->phase = MEMBER_EXCHANGING;
-    request->is_behind = false;
     request->try_deadline_ms = has_sentinels(member) ? earlier(try_deadline, deadline) : deadline;
     configure(member, conn);
     if (request->task == MEMBER_TOPOLOGY ||
@@ -776,26 +773,23 @@ void member_ask_topology(struct member *member, struct member_limits limits)
     kind_of(member)->start(member);
 }
 
-/*
- * Has an earlier request been sent, and not been answered yet? It is CLUSTER NODES, or one for
- * which member_may_be_asked_behind() is true.
- */
-static bool has_earlier(const struct member *member)
+/* Has the member been sent CLUSTER NODES, and not answered yet? */
+static bool is_asking_topology(const struct member *member)
 {
     return member->state == RLOCK_PENDING && member->request.phase == MEMBER_EXCHANGING;
 }
 
 /*
- * Sends the first request. `st` is the result of encoding it. If an earlier request has no reply
- * yet (has_earlier), sends the request behind it on the same connection.
+ * Sends the first request. `st` is the result of encoding it. If the reply to CLUSTER NODES has not
+ * come yet (is_behind_topology), sends the request after CLUSTER NODES on the same connection.
  */
-static void start(struct member *member, enum rlock_status st, bool is_behind)
+static void start(struct member *member, enum rlock_status st, bool is_behind_topology)
 {
     struct member_request *request = &member->request;
     struct conn *conn = &member->route.current->conn;
 
     request->try_deadline_ms = request->limits.connect_deadline_ms;
-    if (st == RLOCK_OK && is_behind) {
+    if (st == RLOCK_OK && is_behind_topology) {
         st = conn_append_request(conn, request->bytes, request->n_bytes, &member->err);
         conn_expect_replies(conn, request->n_replies);
         settle(member, st);
@@ -809,23 +803,21 @@ static void start(struct member *member, enum rlock_status st, bool is_behind)
 void member_ask(struct member *member, const struct request *request, reply_parse *read,
                 struct member_limits limits)
 {
-    bool is_behind = has_earlier(member);
-    bool is_behind_request = is_behind && member->request.task == MEMBER_REQUEST;
+    bool is_behind_topology = is_asking_topology(member);
     enum rlock_status st;
 
     begin(member, MEMBER_REQUEST, read, limits);
-    member->request.is_behind = is_behind_request;
     member->request.script = request->script;
     member->request.connection = request->connection;
     member->request.n_replies = (size_t)request->n_commands;
     st = request_encode(request, &member->request.bytes, &member->request.n_bytes, &member->err);
-    start(member, st, is_behind);
+    start(member, st, is_behind_topology);
 }
 
 void member_ask_exchange(struct member *member, enum exchange_task task, const struct owner *owner,
                          struct member_limits limits)
 {
-    bool is_behind = has_earlier(member);
+    bool is_behind_topology = is_asking_topology(member);
     int64_t server_ms = member->server.knows_clock ? rlock_clock_ms() + member->server.ahead_ms : 0;
     enum rlock_status st;
 
@@ -838,29 +830,12 @@ void member_ask_exchange(struct member *member, enum exchange_task task, const s
     } else {
         st = err_set(&member->err, RLOCK_E_MEMORY, 0, "no memory");
     }
-    start(member, st, is_behind);
+    start(member, st, is_behind_topology);
 }
 
 bool member_may_be_asked(const struct member *member)
 {
     return member->state != RLOCK_PENDING || member->request.task == MEMBER_TOPOLOGY;
-}
-
-bool member_may_be_asked_behind(const struct member *member)
-{
-    const struct member_request *request = &member->request;
-    const struct member_route *route = &member->route;
-
-    return member->state == RLOCK_PENDING && request->phase == MEMBER_EXCHANGING &&
-           request->task == MEMBER_REQUEST && request->exchange == NULL &&
-           request->connection == 0 && request->limits.block_ms == 0 && !request->is_behind &&
-           route->current == route->primary && conn_may_append(&route->current->conn) &&
-           rlock_clock_ms() < request->sent_ms + request->limits.reply_ms / BEHIND_PART;
-}
-
-bool member_is_asked_behind(const struct member *member)
-{
-    return member->request.is_behind;
 }
 
 /*
@@ -933,11 +908,9 @@ void member_abandon(struct member *member, const struct request *behind)
 {
     struct conn *conn = &member->route.current->conn;
     /* If the caller gives up long before the request's deadline, because its stop descriptor is
-     * readable or its own time is over, the server isn't at fault. Nor is it, so soon, if only the
-     * connection may be dead (is_behind). */
-    bool is_late = !member->request.is_behind &&
-                   rlock_clock_ms() >=
-                       member_deadline_ms(member) - member->request.limits.reply_ms / LATE_PART;
+     * readable or its own time is over, the server isn't at fault. */
+    bool is_late = rlock_clock_ms() >=
+                   member_deadline_ms(member) - member->request.limits.reply_ms / LATE_PART;
     struct request undo;
 
     switch (member->request.phase) {
@@ -1066,7 +1039,5 @@ int64_t member_deadline_ms(const struct member *member)
 
     if (request->phase != MEMBER_EXCHANGING || request->sent_ms == 0)
         return request->limits.connect_deadline_ms;
-    if (request->is_behind)
-        return request->sent_ms + request->limits.reply_ms / BEHIND_PART;
     return request->sent_ms + request->limits.block_ms + request->limits.reply_ms;
 }

@@ -68,7 +68,6 @@ struct member_request {
     int64_t retry_at_ms;       /* in MEMBER_BACKING_OFF: when to send the request again */
     int n_redirects;           /* redirects followed since the last back-off */
     bool has_retried_password; /* the password was looked up again because a server refused it */
-    bool is_behind;            /* sent behind a pending request, see member_may_be_asked_behind() */
 };
 
 /* One of the servers for which the URL stands. */
@@ -169,7 +168,7 @@ void member_visit(struct member *member, struct url *url);
  * member_ask: start a request, without blocking. `request` is borrowed for the call. The member
  * follows redirects, and asks Sentinels or other nodes of the Cluster, all within `limits`. The
  * member sends the request again if no server has executed it, and never if a server may have
- * executed it. The caller first checks member_may_be_asked() or member_may_be_asked_behind().
+ * executed it. The caller first checks member_may_be_asked().
  *
  *   read  parses the reply into `answer`; NULL: the caller reads `reply` itself
  */
@@ -191,20 +190,6 @@ void member_ask_topology(struct member *member, struct member_limits limits);
 
 /* member_may_be_asked: is no request pending, or only that of member_ask_topology()? */
 bool member_may_be_asked(const struct member *member);
-
-/*
- * member_may_be_asked_behind: is a request pending whose reply a caller may give up, and can
- * another request follow it by the same connection? member_ask() then does so: the server executes
- * both in this order, and the reply to the first one is dropped.
- *
- * The connection may be dead. So this is true only for the first reply_ms / 4 of the pending
- * request, and the new one has a deadline of reply_ms / 4. After that, or after a fault, the caller
- * sends it once more by a new connection, if it may be executed twice.
- */
-bool member_may_be_asked_behind(const struct member *member);
-
-/* member_is_asked_behind: was the last request sent behind a pending one, and not again since? */
-bool member_is_asked_behind(const struct member *member);
 
 /*
  * member_lacks_topology: may the primary be a node of a Cluster, and has the member not sent it

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * conn: sends requests to one Redis server, and reconnects as needed.
+ * conn: sends requests to one Redis server, one at a time, and reconnects as needed.
  *
  * A connection sends the request only after it has read the replies to AUTH, SELECT and ROLE. If a
  * connection sent all of these together, the server would execute the request even when it refuses
@@ -89,7 +89,6 @@ static void conn_reset(struct conn *conn)
     conn->replies = NULL;
     clear_setup(conn);
     clear(&conn->request, &conn->request_bytes);
-    conn->n_unwanted = 0;
     conn->phase = CONN_CLOSED;
 }
 
@@ -237,21 +236,9 @@ enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size
         conn_reset(conn);
         return st;
     }
-    conn->n_unwanted += conn->has_request ? conn->n_replies : 0;
     conn->has_request = true;
-    conn->n_replies = 1;
     conn->sent_ms = 0; /* no byte of this request was sent yet */
     return RLOCK_PENDING;
-}
-
-/*
- * Not behind an ASKING, which counts for the next command only; and not behind several commands, a
- * part of whose replies may have been read already.
- */
-bool conn_may_append(const struct conn *conn)
-{
-    return conn->phase == CONN_READY && conn->sent_bytes == conn->request_bytes &&
-           conn->has_request && conn->n_replies == 1 && conn->preamble != CONN_ASKING;
 }
 
 void conn_expect_replies(struct conn *conn, size_t n)
@@ -479,19 +466,10 @@ static void read_preamble_reply(struct conn *conn, const struct resp_value *repl
             strdup(text != NULL ? text : ""); /* "": the user may not call INFO */
 }
 
-/* Reads the replies of the request, one for each of its commands, after those that are dropped. */
+/* Reads the replies of the request, one for each of its commands. */
 static enum rlock_status read_replies(struct conn *conn, const struct resp_value **reply,
                                       struct rlock_error *err)
 {
-    enum rlock_status st = RLOCK_OK;
-
-    resp_reader_gather(conn->replies, 1);
-    while (st == RLOCK_OK && conn->n_unwanted > 0) {
-        st = read_reply(conn, reply, err);
-        conn->n_unwanted -= st == RLOCK_OK;
-    }
-    if (st != RLOCK_OK)
-        return st;
     resp_reader_gather(conn->replies, conn->n_replies);
     return read_reply(conn, reply, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* conn: sends requests to one Redis server, and reconnects as needed. */
+/* conn: sends requests to one Redis server, one at a time, and reconnects as needed. */
 #ifndef CONN_H
 #define CONN_H
 
@@ -59,7 +59,6 @@ struct conn {
     /* the request */
     enum conn_preamble preamble;
     bool expects_preamble_reply; /* the next reply is that of the preamble */
-    size_t n_unwanted;           /* replies to come that are dropped: those to earlier requests */
     size_t n_replies;     /* how many replies the request gets: one for each of its commands */
     bool has_request;     /* false: the preamble was sent alone; conn_step() returns its reply */
     char *preamble_reply; /* text of the reply, until conn_take_preamble_reply(); else NULL */
@@ -94,7 +93,7 @@ bool conn_looks_password_up(const struct conn *conn);
 
 /*
  * conn_start_request: send a request by the connection that is ready, or make a new connection.
- * Call it only when no other request is pending (see conn_append_request()). Doesn't block.
+ * Call it only when no other request is pending. Doesn't block.
  *
  *   bytes, n             the encoded request, copied; with n = 0 the preamble alone is sent
  *   connect_deadline_ms  on rlock_clock_ms(): when the caller gives up if nothing is connected
@@ -106,19 +105,11 @@ enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble pream
                                      struct rlock_error *err);
 
 /*
- * conn_append_request: send a request behind one whose reply has not come yet. That is either a
- * preamble that conn_start_request() sent alone; or, if conn_may_append() is true, a request whose
- * reply nobody wants any more: conn_step() drops that reply. Returns RLOCK_PENDING, or
- * RLOCK_E_MEMORY and closes the connection.
+ * conn_append_request: send a request after a preamble that conn_start_request() sent alone, and
+ * whose reply has not come yet. Returns RLOCK_PENDING, or RLOCK_E_MEMORY and closes the connection.
  */
 enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size_t n,
                                       struct rlock_error *err);
-
-/*
- * conn_may_append: was the whole pending request sent, and can another one follow it by the same
- * connection, so that the server executes both in this order?
- */
-bool conn_may_append(const struct conn *conn);
 
 /*
  * conn_expect_replies: the request that was just started has `n` commands. conn_step() returns

@@ -75,22 +75,6 @@ assert_fences_grow() {
     assert_clean
 }
 
-@test "the command ends while its first renewal is pending: no new connection for the release" {
-    local token
-    hold holder -k "$KEY"
-    TURN_S=0 far_waiter
-    recently
-    line delay 30
-    let_go holder
-    all_end 0 1
-    assert_eq "$(n_granted)" 1 'direct grants'
-    token=$(sed -nE 's/.*:wake:([0-9a-f]{32})" "granted .*/\1/p' "$DIR/monitor")
-    grep -v ' lua\]' "$DIR/monitor" | grep -F "$token" >"$DIR/requests"
-    assert_eq "$(grep -cE '"[0-9a-f]{32} " "[0-9]+"' "$DIR/requests")" 1 'releases'
-    assert_eq "$(awk '{ print $3 }' "$DIR/requests" | sort -u | wc -l)" 1 'connections'
-    assert_clean
-}
-
 @test "a wake-up delayed by 0 to 700 ms: no two commands at once, and fences grow" {
     local ms woken
     for ms in 0 100 200 300 400 500 600 700; do

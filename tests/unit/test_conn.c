@@ -389,43 +389,6 @@ static void test_abandon(void)
     close_conn(&conn, &url, fd);
 }
 
-/* A request follows one whose reply nobody wants, by the same connection. */
-static void test_append(void)
-{
-    static const char *const pieces[] = {"*2\r\n:7\r\n", "$3\r\nab", "c\r\n",
-                                         "-ERR the second\r\n:", "1\r\n"};
-    const struct resp_value *reply = NULL;
-    struct conn conn;
-    struct url url;
-    size_t i;
-    int fd;
-
-    fd = open_and_ping(&conn, &url);
-    ok(conn_may_append(&conn), "a request may follow one that was sent");
-    for (i = 0; i < 2; i++)
-        is_int(conn_append_request(&conn, PING, strlen(PING), NULL), RLOCK_PENDING,
-               "a request is appended");
-    is_int(conn.sent_ms, 0, "no byte of the last request was sent");
-    ok(!conn_may_append(&conn), "no request may follow one that was not sent");
-    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "no reply has come");
-    ok(peer_hears(fd, PING PING) && conn.sent_ms > 0, "the connection sends both requests");
-    for (i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
-        is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING, "the third reply isn't whole");
-        peer_say(fd, pieces[i]);
-    }
-    ok(reads_one(&conn), "the third reply is that of the last request");
-    is_int(ask(&conn, "PING"), RLOCK_PENDING, "the next request is sent");
-    (void)!step(&conn, &reply, A_WHILE_MS);
-    peer_say(fd, ONE);
-    ok(reads_one(&conn) && conn.n_connections == 1,
-       "its reply is read, and no other connection was made");
-    (void)!ask(&conn, "PING");
-    conn_expect_replies(&conn, 2);
-    (void)!step(&conn, &reply, A_WHILE_MS);
-    ok(!conn_may_append(&conn), "no request may follow one of two commands");
-    close_conn(&conn, &url, fd);
-}
-
 /* The server sends bytes before it has got the request. Only an error reply is accepted then. */
 static void test_early(void)
 {
@@ -518,7 +481,6 @@ int main(void)
     test_role();
     test_endless();
     test_abandon();
-    test_append();
     test_early();
     test_secrets_are_cleared();
     peer_close();

@@ -305,101 +305,6 @@ static void test_stop_learning(void)
     close_single(&single);
 }
 
-/* A renewal is pending when the renewer stops. The release uses the same connection, if it can. */
-static const struct {
-    const char *what;
-    const char *renew[3], *release[4]; /* the server's answers */
-    int64_t reply_ms;
-    enum rlock_status st;
-    int n_releases, n_connections;
-} behind_rows[] = {
-    {"the renewal is answered late", {AFTER(200, RENEWED)}, {RELEASED}, 20000, RLOCK_OK, 1, 1},
-    {"the renewal finds no lock", {AFTER(200, GONE)}, {":-1\r\n"}, 20000, RLOCK_GONE, 1, 1},
-    {"the renewal finds another owner", {AFTER(200, LOST_TO)}, {NOT_OURS}, 20000, RLOCK_LOST, 1, 1},
-    {"the server doesn't know the script of the release",
-     {AFTER(200, RENEWED)},
-     {"-NOSCRIPT No matching script\r\n", RELEASED},
-     20000,
-     RLOCK_OK,
-     2,
-     1},
-    {"the server closes the connection", {AFTER(200, CLOSE)}, {RELEASED}, 20000, RLOCK_OK, 1, 2},
-    {"the server executes the release, and closes the connection",
-     {AFTER(200, RENEWED)},
-     {CLOSE, ":-1\r\n"},
-     20000,
-     RLOCK_OK,
-     2,
-     2},
-    /* the second release follows the first one when that is given up after 1000 / 4 ms */
-    {"the server doesn't answer on the connection",
-     {SILENT},
-     {SILENT, SILENT, ":-1\r\n"},
-     1000,
-     RLOCK_OK,
-     3,
-     2},
-};
-
-static void test_release_behind_renewal(void)
-{
-    size_t i;
-
-    for (i = 0; i < sizeof behind_rows / sizeof behind_rows[0]; i++) {
-        struct single single = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT),
-                                                       [ASKED_RENEW] = behind_rows[i].renew,
-                                                       [ASKED_RELEASE] = behind_rows[i].release}}};
-        struct server *server = &single.server;
-        int stop[2];
-
-        if (!ok(open_single(&single) && pipe(stop) == 0 && write(stop[1], "", 1) == 1,
-                "the stop descriptor is readable"))
-            return;
-        single.quorum.timing.reply_ms = behind_rows[i].reply_ms;
-        is_int(operate(&single, ACQUIRE, in(60000), NULL), RLOCK_OK, "the lock is granted");
-        is_int(operate(&single, RENEW, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, NULL),
-               RLOCK_STOPPED, "the renewal is stopped");
-        okf(operate(&single, RELEASE, in(60000), NULL) == behind_rows[i].st,
-            "%s: the release has the right result", behind_rows[i].what);
-        okf(server_count(server, ASKED_RENEW) == 1 &&
-                server_count(server, ASKED_RELEASE) == behind_rows[i].n_releases,
-            "%s: the server has read %d requests to release", behind_rows[i].what,
-            behind_rows[i].n_releases);
-        okf(atomic_load(&server->n_connections) == behind_rows[i].n_connections,
-            "%s: rlock has made %d connections", behind_rows[i].what, behind_rows[i].n_connections);
-        close(stop[0]);
-        close(stop[1]);
-        close_single(&single);
-    }
-}
-
-/* The renewal that is pending is older than reply_ms / 4: its connection may be dead. */
-static void test_release_behind_old_renewal(void)
-{
-    struct single single = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT),
-                                                   [ASKED_RENEW] = ANSWERS(SILENT),
-                                                   [ASKED_RELEASE] = ANSWERS(RELEASED)}}};
-    int64_t before;
-    int stop[2];
-
-    if (!ok(open_single(&single) && pipe(stop) == 0 && write(stop[1], "", 1) == 1,
-            "the stop descriptor is readable"))
-        return;
-    single.quorum.timing.reply_ms = 40000;
-    is_int(operate(&single, ACQUIRE, in(60000), NULL), RLOCK_OK, "the lock is granted");
-    is_int(operate(&single, RENEW, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, NULL),
-           RLOCK_STOPPED, "the renewal is stopped");
-    single.quorum.members.member[0].request.sent_ms -= 10001;
-    single.quorum.members.member[0].route.current->conn.sent_ms -= 10001;
-    before = rlock_clock_ms();
-    is_int(operate(&single, RELEASE, in(60000), NULL), RLOCK_OK, "the lock is released");
-    ok(rlock_clock_ms() - before < 9000, "the release doesn't wait on the old connection");
-    is_int(atomic_load(&single.server.n_connections), 2, "the release makes a new connection");
-    close(stop[0]);
-    close(stop[1]);
-    close_single(&single);
-}
-
 /* ---- tests with several members ---- */
 
 #define FENCE "$16\r\n1700000000000000\r\n"
@@ -813,48 +718,6 @@ static void test_renewals(void)
     }
 }
 
-/* The renewer of a quorum stops while renewals are pending; one member never answers. */
-static void test_releases_behind_renewals(void)
-{
-    static struct several several;
-    static const char *const renew[] = {RENEWED, AFTER(200, RENEWED), NULL};
-    static const char *const silent[] = {RENEWED, SILENT, NULL};
-    static const char *const release[] = {RELEASED, NULL};
-    bool is_restored = false;
-    int64_t expires_ms = 0;
-    int stop[2];
-    int i;
-
-    several = (struct several){.owner = {.n_locks = 0}};
-    for (i = 0; i < MEMBERS; i++) {
-        several.server[i].answers[ASKED_RENEW] = i == 2 ? silent : renew;
-        several.server[i].answers[ASKED_RELEASE] = i == 2 ? &silent[1] : release;
-    }
-    if (!ok(open_several(&several) && pipe(stop) == 0 && write(stop[1], "", 1) == 1,
-            "a quorum of three servers is opened"))
-        return;
-    several.quorum.timing.reply_ms = 20000;
-    owner_take_grant(&several.owner, &(struct reply){.code = REPLY_OK}, 1);
-    is_int(
-        quorum_renew(&several.quorum, &several.owner, in(60000), &expires_ms, &is_restored, NULL),
-        RLOCK_OK, "the first renewal is answered by all members");
-    is_int(quorum_renew(&several.quorum, &several.owner,
-                        (struct rlock_deadline){RLOCK_NEVER, stop[0]}, &expires_ms, &is_restored,
-                        NULL),
-           RLOCK_STOPPED, "the second renewal is stopped");
-    is_int(quorum_release(&several.quorum, &several.owner, in(60000), NULL), RLOCK_OK,
-           "two of three members release the lock");
-    for (i = 0; i < 2; i++)
-        okf(atomic_load(&several.server[i].n_connections) == 1 &&
-                server_count(&several.server[i], ASKED_RELEASE) == 1,
-            "member %d gets the release by the connection of the renewal", i);
-    close(stop[0]);
-    close(stop[1]);
-    close_several(&several);
-    is_int(server_count(&several.server[2], ASKED_RELEASE), 1,
-           "the member that doesn't answer gets the release, too");
-}
-
 static void test_alone(void)
 {
     static const char *const answers[MEMBERS][2] = {{":1\r\n"}, {":2\r\n"}, {":3\r\n"}};
@@ -927,14 +790,11 @@ int main(void)
     test_undo();
     test_stop();
     test_stop_learning();
-    test_release_behind_renewal();
-    test_release_behind_old_renewal();
     test_votes();
     test_greater_fence();
     test_late_grant_is_no_confirmation();
     test_releases();
     test_renewals();
-    test_releases_behind_renewals();
     test_alone();
     test_members_hash();
     test_open();
