@@ -75,7 +75,8 @@ cost_program() {
 }
 
 cost_programs() {
-    grep -E "^(rlock|bare C, dynamic, fork|shell script, redis-cli)$tab" "$programs" >"$costs"
+    grep -E "^(rlock|$other|bare C, dynamic, fork|shell script, redis-cli)$tab" \
+        "$programs" >"$costs"
     if /usr/bin/python3 -c 'import redis' 2>/dev/null; then
         cost_program "redis-py Lock" /usr/bin/python3 "$here/redis_py_runs.py" "$redis_port" bench
     fi

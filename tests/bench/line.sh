@@ -37,6 +37,8 @@ line_programs() {
         die "$(cat "$scratch/compile.log")"
     ! has flock || waits flock flock "$scratch/flock" "$turn"
     waits rlock "$rlock" -u "redis://127.0.0.1:$redis_port" -k line -- "$turn"
+    [ -z "$rlock_other" ] ||
+        waits "$other" "$rlock_other" -u "redis://127.0.0.1:$redis_port" -k line -- "$turn"
     if compile bare_line -static "$here/bare_line.c" -lhiredis ||
         compile bare_line "$here/bare_line.c" -lhiredis; then
         waits "bare C, in line" "$out/bare_line" "$redis_port" line "$turn"
@@ -266,6 +268,8 @@ distance_measure_all() {
     compile distance "$here/distance.c" || die "$(cat "$scratch/compile.log")"
     waiting=$scratch/distant
     waits rlock "$rlock" -u "redis://127.0.0.1:$distant_port" -k line -- "$turn"
+    [ -z "$rlock_other" ] ||
+        waits "$other" "$rlock_other" -u "redis://127.0.0.1:$distant_port" -k line -- "$turn"
     [ ! -x "$rlock_static" ] || waits "rlock, static" "$rlock_static" \
         -u "redis://127.0.0.1:$distant_port" -k line -- "$turn"
     [ ! -x "$out/bare_line" ] ||

@@ -16,6 +16,7 @@
 #   BENCH_ROUNDS=N          how often each program runs; default: 300
 #   RLOCK=FILE              the rlock to measure; default: ./rlock
 #   RLOCK_STATIC=FILE       the static rlock to measure beside it; default: ./rlock-static
+#   RLOCK_OTHER=FILE        another rlock to measure beside it, such as an older one; default: none
 #   RLOCK_TEST_STRICT=1     fail if a program is left out or a limit is exceeded
 #
 # SPDX-License-Identifier: MIT
@@ -153,6 +154,8 @@ programs_list() {
         left_out "flock: not installed"
     fi
     program rlock "$rlock" -u "redis://127.0.0.1:$redis_port" -k bench --
+    [ -z "$rlock_other" ] ||
+        program "$other" "$rlock_other" -u "redis://127.0.0.1:$redis_port" -k bench --
     if [ -x "$rlock_static" ]; then
         program "rlock, static" "$rlock_static" -u "redis://127.0.0.1:$redis_port" -k bench --
     else
@@ -335,6 +338,9 @@ report() {
 
 rlock=${RLOCK:-./rlock}
 rlock_static=${RLOCK_STATIC:-./rlock-static}
+rlock_other=${RLOCK_OTHER:-}
+other="rlock, other"
+[ -z "$rlock_other" ] || [ -x "$rlock_other" ] || die "$rlock_other is not there"
 [ -x "$rlock" ] || die "$rlock is not there: run make"
 for name in redis-server redis-cli; do
     has "$name" || die "needs $name"
