@@ -33,7 +33,7 @@ export mine yours third
 script() {
     local lua=$ROOT/lib/lua
     awk -v form=lua -f "$lua/embed.awk" "$lua/reply_codes.tsv" "$lua/$1.lua" |
-        sed "${SLOWLY:+/^local LIFE_MS, CLAIM_MS, ABSENT_MS/s/00,/000,/g}"
+        sed "${SLOWLY:+/^local LIFE_MS,CLAIM_MS,ABSENT_MS,/s/00,/000,/g}"
 }
 
 key_of() { echo "{${2:-$KEY}}:rlock:$1"; }
