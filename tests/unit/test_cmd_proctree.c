@@ -260,7 +260,9 @@ static void test_found(const char *how)
     waitid(P_PID, (id_t)dead, &info, WEXITED | WNOWAIT);
     okf(are_found(4), "all four descendants are found, and a zombie is not (%s)", how);
     okf(are_found(4), "a second walk finds the same four descendants (%s)", how);
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer gives each process a thread of its own */
     okf(count_threads() == 5, "each thread of them is visited, and the zombie's (%s)", how);
+#endif
     ok(write(thread_may_end[1], "", 1) == 1 && pthread_join(id, NULL) == 0,
        "the thread that forked has ended");
     close(thread_may_end[0]);
