@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* test_api: each call of rlock.h against a scripted server, with each of its results. */
+#include "fds.h"
 #include "server.h"
 #include "tap.h"
 
-#include <dirent.h>
 #include <rlock_admin.h>
 
 static const char *const the_key = "k";
@@ -27,18 +27,6 @@ static struct rlock_config config_for(const char *const *url)
 static struct rlock_deadline in(int64_t ms)
 {
     return (struct rlock_deadline){rlock_clock_ms() + ms, -1};
-}
-
-static int open_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int n = 0;
-
-    while (dir != NULL && readdir(dir) != NULL)
-        n++;
-    if (dir != NULL)
-        closedir(dir);
-    return n;
 }
 
 static struct rlock *open_at(struct server *server)
@@ -97,7 +85,7 @@ static void test_arguments(void)
     struct rlock_error err = {.text = ""};
     struct rlock *none = NULL;
     struct rlock *lock = none;
-    int before = open_descriptors();
+    int before = count_fds();
 
     memset(long_key, 'k', sizeof long_key - 1);
     config.keys = (const char *const[]){""};
@@ -128,7 +116,7 @@ static void test_arguments(void)
     }
     rlock_close(lock);
     rlock_close(NULL);
-    is_int(open_descriptors(), before, "no descriptor stays open after rlock_close()");
+    is_int(count_fds(), before, "no descriptor stays open after rlock_close()");
     ok(strstr(rlock_built_with(), "hiredis ") != NULL, "rlock_built_with() names hiredis");
 }
 
@@ -138,7 +126,7 @@ static void test_whole(void)
                                         [ASKED_WAKE] = ANSWERS(WOKEN),
                                         [ASKED_RENEW] = ANSWERS(RENEWED),
                                         [ASKED_RELEASE] = ANSWERS(RELEASED)}};
-    int before = open_descriptors();
+    int before = count_fds();
     struct rlock_obstacle obstacle = {.left_ms = 0};
     struct rlock_grant grant = {.fence = 0};
     struct rlock *lock = open_at(&server);
@@ -169,7 +157,7 @@ static void test_whole(void)
     is_int(rlock_keep(lock, &events, NULL), RLOCK_OK, "the renewer starts again");
     close_at(&server, lock);
     ok(server_count(&server, ASKED_RELEASE) == 1, "closing a handle releases no lock");
-    is_int(open_descriptors(), before, "closing a handle closes all descriptors");
+    is_int(count_fds(), before, "closing a handle closes all descriptors");
 }
 
 static void test_not_had(void)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_holds: tokens of holds are stored, found and removed; files of others are refused. */
-#include "process/user.h"
+#include "fds.h"
 #include "session/holds.h"
 #include "tap.h"
+#include "user_entry.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,28 +32,16 @@ static enum rlock_status open_holds(struct holds *holds, const char *server,
     return holds_open(holds, strdup(server), keys, n, creates, err);
 }
 
-static int count_fds(void)
-{
-    DIR *stream = opendir("/proc/self/fd");
-    int n = 0;
-
-    while (stream != NULL && readdir(stream) != NULL)
-        n++;
-    if (stream != NULL)
-        closedir(stream);
-    return n;
-}
-
 /* Writes the path of the only file in the directory. Returns how many files there are. */
 static int only_file(char path[400])
 {
     DIR *stream = opendir(dir);
-    struct dirent *entry;
+    struct dirent *file;
     int n = 0;
 
-    while (stream != NULL && (entry = readdir(stream)) != NULL)
-        if (entry->d_name[0] != '.') {
-            snprintf(path, 400, "%s/%s", dir, entry->d_name);
+    while (stream != NULL && (file = readdir(stream)) != NULL)
+        if (file->d_name[0] != '.') {
+            snprintf(path, 400, "%s/%s", dir, file->d_name);
             n++;
         }
     if (stream != NULL)
@@ -248,17 +237,6 @@ static void test_directory_of_others(void)
        "a relative path in RLOCK_HOLD_DIR is refused");
     holds_fini(&holds);
     setenv("RLOCK_HOLD_DIR", dir, 1);
-}
-
-static struct passwd entry;        /* the user's entry in the user database */
-static const struct passwd *found; /* `entry`, or NULL: the user has none */
-
-const struct passwd *__wrap_user_entry(void);
-
-/* The linker replaces user_entry() by this function. */
-const struct passwd *__wrap_user_entry(void)
-{
-    return found;
 }
 
 /* Without RLOCK_HOLD_DIR the files are in the user's home. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_private_dir: a directory is opened only if no other user can change it. */
 #include "base/err.h"
-#include "process/user.h"
+#include "fds.h"
 #include "session/private_dir.h"
 #include "tap.h"
+#include "user_entry.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -140,29 +140,6 @@ static void test_ours_alone(void)
 /* ---- directories below the user's home ---- */
 
 #define OTHER_UID 12345
-
-static struct passwd entry;        /* the user's entry in the user database */
-static const struct passwd *found; /* `entry`, or NULL: the user has none */
-
-const struct passwd *__wrap_user_entry(void);
-
-/* The linker replaces user_entry() by this function. */
-const struct passwd *__wrap_user_entry(void)
-{
-    return found;
-}
-
-static int count_fds(void)
-{
-    DIR *stream = opendir("/proc/self/fd");
-    int n = 0;
-
-    while (stream != NULL && readdir(stream) != NULL)
-        n++;
-    if (stream != NULL)
-        closedir(stream);
-    return n;
-}
 
 /* Opens the directory in the home, and closes it. */
 static enum rlock_status open_state(bool creates, struct rlock_error *err)

@@ -6,12 +6,12 @@
  * copy of this program. This server listens and says what it was started with. The test is the
  * subreaper of all processes that it starts, so it can wait for the end of each.
  */
+#include "fds.h"
 #include "session/private_server.h"
 #include "session/private_server_dir.h"
 #include "session/private_server_process.h"
 #include "tap.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -55,18 +55,6 @@ static long long soft_limit(int which)
     return getrlimit((unsigned)which, &limit) != 0 ? -2
            : limit.rlim_cur == RLIM_INFINITY       ? -1
                                                    : (long long)limit.rlim_cur;
-}
-
-static int count_fds(void)
-{
-    DIR *stream = opendir("/proc/self/fd");
-    int n = -3; /* ".", ".." and the descriptor of the stream */
-
-    while (stream != NULL && readdir(stream) != NULL)
-        n++;
-    if (stream != NULL)
-        closedir(stream);
-    return n;
 }
 
 /* Writes what the server was started with to the file "about" in its directory. */

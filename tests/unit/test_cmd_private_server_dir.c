@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_private_server_dir: all processes of a user choose the same directory for the server. */
-#include "process/user.h"
+#include "fds.h"
 #include "session/private_server_dir.h"
 #include "tap.h"
+#include "user_entry.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -18,16 +18,6 @@
 static char top[] = "/tmp/rlock-serverdir-XXXXXX"; /* a directory of this test alone */
 static struct rlock_error err;
 
-static struct passwd entry; /* the user's entry in the user database */
-
-const struct passwd *__wrap_user_entry(void);
-
-/* The linker replaces user_entry() by this function. */
-const struct passwd *__wrap_user_entry(void)
-{
-    return &entry;
-}
-
 /* A path below `top`; the result is valid until the next call. */
 static const char *below(const char *name)
 {
@@ -35,18 +25,6 @@ static const char *below(const char *name)
 
     snprintf(path, sizeof path, "%s/%s", top, name);
     return path;
-}
-
-static int count_fds(void)
-{
-    DIR *stream = opendir("/proc/self/fd");
-    int n = 0;
-
-    while (stream != NULL && readdir(stream) != NULL)
-        n++;
-    if (stream != NULL)
-        closedir(stream);
-    return n;
 }
 
 /* True if the descriptor is that of the path below `top`. Closes the descriptor. */
@@ -103,6 +81,7 @@ static void test_in_home(void)
 
     ok(mkdir(below("home"), 0700) == 0, "the user has a home");
     entry = (struct passwd){.pw_uid = OTHER_UID, .pw_dir = strdup(below("home"))};
+    found = &entry;
     is_int(private_server_dir_open(&fd, &err), RLOCK_OK, "the directory in the home is created");
     ok(is_at(fd, of_this_boot()), "its name has the ID of this boot");
     is_int(stat(below(of_this_boot()), &is) == 0 ? is.st_mode & 07777 : 0, 0700,
