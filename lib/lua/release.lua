@@ -86,7 +86,7 @@ if is_usual then
   if not is_its_turn then
     return REPLY_OK
   end
-  if string.find(get_waiter(lock, first), ' x direct=', 1, true) then
+  if takes_direct(lock, first) then
     -- with shared/history_grant.lua
     -- with shared/next_fence.lua
     -- with shared/direct.lua

@@ -33,6 +33,11 @@ local function set_waiter(lock, token, text)
   redis.call('HSET', lock.waiters, token, text)
 end
 
+-- May a release grant the lock to this waiter directly (shared/direct.lua)?
+local function takes_direct(lock, token)
+  return string.find(get_waiter(lock, token), ' x direct=', 1, true)
+end
+
 -- Returns for how many ms the waiter still counts as alive. The server noted a heartbeat that lies
 -- in the future before its clock was set back: such a waiter may be alive, and keeps its place.
 local function life_left(lock, token)
@@ -94,7 +99,7 @@ local function alert_near(lock)
     local waiter = lock.front[place]
     local left = life_left(lock, waiter)
     if left > NEAR_MS then -- else the waiter was told already, or is dead
-      local is_direct = string.find(get_waiter(lock, waiter), ' x direct=', 1, true)
+      local is_direct = takes_direct(lock, waiter)
       local is_recent = LIFE_MS - left < RECENT_MS and left <= LIFE_MS
       local soon = not is_direct and CLAIM_MS - 50 or is_recent and ABSENT_MS or 0
       set_life_left(lock, waiter, NEAR_MS)
