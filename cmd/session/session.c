@@ -306,7 +306,7 @@ static void forget_passwords(const struct session *session, bool has_password)
     const struct options *options = session->options;
 
     options_mask_urls(options);
-    if (has_password) /* this lasts until rlock ends, as the library keeps the password so long */
+    if (has_password) /* until rlock ends, the library keeps a copy of the password */
         dumpable_forbid();
     if (!options->pass_credentials)
         environment_forget(environ);

@@ -91,7 +91,7 @@ struct member_route {
     int64_t first_ms;    /* when the member was asked for the first time; 0: not yet */
     int n_failures;      /* how many servers in a row have failed, at most FAILURES_MAX */
     bool knows_topology; /* CLUSTER NODES was sent to this primary */
-    bool has_heard;      /* a server has sent a byte whose endpoint is another server's now */
+    bool has_heard;      /* a server that no endpoint stands for any more has sent a byte */
 };
 
 /* What the server has told of itself. */

@@ -18,8 +18,8 @@ local FRESH_MS = 400
 -- value that the first SET has left. pcall catches errors, such as a missing right of the user that
 -- releases the lock.
 local function grant_directly(lock, token)
-  -- Not the heartbeat in front of "x" tells the age of the attempt: alert_near() shortens the life
-  -- of a waiter that stands near the front, by setting its heartbeat back.
+  -- The age of the attempt can't be computed from the heartbeat, which stands in front of "x":
+  -- alert_near() shortens the life of a waiter near the front by setting its heartbeat back.
   local attempt, ttl, asked_ms, info =
     string.match(get_waiter(lock, token), '^%d+ x direct=(%d+):(%d+):(%d+) (.*)')
   local age = asked_ms and now_ms - asked_ms
