@@ -250,6 +250,15 @@ def processes():
     return found
 
 
+def send(pid, sig):
+    """Sends the signal; False if the process has ended."""
+    try:
+        os.kill(pid, sig)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def until(seconds, condition):
     end = time.time() + seconds
     while time.time() < end:
@@ -383,17 +392,13 @@ class Run:
                "server": lambda: self.server.pid}[self.trial.role]()
         if not pid:
             return
-        self.was_hit = True
-        os.kill(pid, signal.Signals["SIG" + self.trial.fault])
+        self.was_hit = send(pid, signal.Signals["SIG" + self.trial.fault])
         if self.trial.role == "server" and self.trial.fault == "KILL":
             self.server.wait()
             self.start_server()
         elif self.trial.fault == "STOP":
             time.sleep(int(lasts) / 1000)
-            try:
-                os.kill(pid, signal.SIGCONT)
-            except ProcessLookupError:
-                pass
+            send(pid, signal.SIGCONT)
 
     def attach(self, pid):
         """Lets strace trace this process or thread only. pid None: rlock has ended already."""
@@ -431,7 +436,7 @@ class Run:
     def continue_stopped(self):
         for pid, (name, state, _) in processes().items():
             if state in "Tt" and ("rlock" in name or self.trial.role == "child"):
-                os.kill(pid, signal.SIGCONT)
+                send(pid, signal.SIGCONT)
 
     def wait_for_end(self):
         """Waits until rlock, all its descendants, and at last the other rlock have ended."""
@@ -707,22 +712,25 @@ def record(jobs):
             # Repeat, with fewer at a time, the runs that didn't end as their scenario says: the
             # load of the machine may be the reason.
             for jobs in (jobs, 2, 1):
-                wanted = list(record_some(wanted, jobs, out))
+                wanted = dict(record_some(wanted, jobs, out))
         if wanted:
-            sys.exit("inject: without a fault rlock does not end as it should: %s" % wanted)
+            for trial, output in wanted.items():
+                report_failure("%s without a fault" % " ".join(trial), output)
+            sys.exit(1)
         os.rename(CALLS + ".new", CALLS)
     return [row.split("\t") for row in read_text(CALLS).splitlines()]
 
 
 def record_some(wanted, jobs, out):
-    """Writes the calls of these runs; yields the runs that didn't end as the scenario says."""
+    """Writes the calls of these runs; yields those that didn't end as the scenario says, each with
+    its output."""
     for trial, output, verdict in run_all(wanted, jobs):
         counts = calls_in(output, trial.role)
         print("# %s, %s: %d calls without a fault: %s" %
               (trial.scenario, trial.role, sum(counts.values()), verdict), flush=True)
         usual = ["exit %d" % status for status in SCENARIOS[trial.scenario].statuses]
         if verdict not in usual or not counts:
-            yield trial
+            yield trial, output
             continue
         for call, count in sorted(counts.items()):
             out.write("%s\t%s\t%s\t%d\n" % (trial.scenario, trial.role, call, count))
@@ -733,7 +741,8 @@ def all_trials(rows):
         errnos = dict(row.rstrip("\n").split("\t") for row in table if not row.startswith("#"))
     missing = sorted({row[2] for row in rows} - set(errnos))
     if missing:
-        sys.exit("inject: %s has no row for: %s" % (ERRNOS, " ".join(missing)))
+        report_failure("%s has no row for: %s" % (ERRNOS, " ".join(missing)), "")
+        sys.exit(1)
     for scenario, role, call, count in rows:
         faults = ["DELAY", "KILL", "STOP"] + errnos[call].replace("-", "").split()
         for number in range(1, int(count) + 1):
@@ -809,14 +818,24 @@ def print_table(results, is_markdown):
             print("%-26s" % row[0] + "".join("%13s" % cell for cell in row[1:]))
 
 
+def is_bad(verdict):
+    return kind_of(verdict) in ("violation", "no verdict")
+
+
+def report_failure(what, output):
+    """Prints a failed test in TAP: CI shows these lines, and the end of what the trial printed."""
+    print("not ok - inject: %s" % what)
+    print("".join("# %s\n" % line for line in output.splitlines()[-60:]), end="", flush=True)
+
+
 def run_and_keep(trials, jobs, results):
     for trial, output, verdict in run_all(trials, jobs):
         name = " ".join(trial)
         results[trial] = verdict
         with open(RESULTS, "a") as out:
             out.write("%s\t%s\n" % (verdict, name))
-        if verdict.startswith(("violation", "no verdict")):
-            print("%s: %s" % (name, verdict), flush=True)
+        if is_bad(verdict):
+            report_failure("%s: %s" % (name, verdict), output)
             os.makedirs(VIOLATIONS, exist_ok=True)
             with open("%s/%s" % (VIOLATIONS, name.replace(" ", "-")), "w") as out:
                 out.write(output)
@@ -846,7 +865,7 @@ def main():
         verdicts = collections.Counter()
         for _, output, verdict in run_all(again, asked.jobs, asked.show):
             verdicts[verdict] += 1
-            if asked.show or verdict.startswith(("violation", "no verdict")):
+            if asked.show or is_bad(verdict):
                 print(output)
         for verdict, n in verdicts.most_common():
             print("%6d  %s" % (n, verdict))
@@ -867,8 +886,7 @@ def main():
     run_and_keep(todo, asked.jobs, results)
     results = {trial: results[trial] for trial in chosen}
     print_table(results, False)
-    bad = [v for v in results.values() if kind_of(v) in ("violation", "no verdict")]
-    sys.exit(1 if bad else 0)
+    sys.exit(1 if any(map(is_bad, results.values())) else 0)
 
 
 main()
