@@ -525,15 +525,12 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner, b
 enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *owner,
                                    struct rlock_deadline deadline, struct rlock_error *err)
 {
-    bool may_be_released = false; /* a request without a reply may have released the lock */
+    unsigned released = 0; /* the members that may have executed a release, see quorum_release() */
     int n_failures = 0;
     enum rlock_status st;
 
     do {
-        st = quorum_release(quorum, owner, deadline, err);
-        if ((st == RLOCK_LOST || st == RLOCK_GONE) && may_be_released)
-            return RLOCK_OK;
-        may_be_released = may_be_released || quorum_is_unanswered(quorum);
+        st = quorum_release(quorum, owner, deadline, &released, err);
     } while ((is_transient(quorum, st) || quorum_may_retry_password(quorum, st)) &&
              clock_sleep(deadline_in(deadline, backoff_ms(++n_failures))) != RLOCK_STOPPED &&
              !deadline_has_passed(deadline));

@@ -131,12 +131,15 @@ static const struct reply *answer_of(const struct broadcast_call *call, size_t i
 }
 
 /*
- * Returns the member's reply code. If a release was sent twice, any answer counts as REPLY_OK: if
- * the second release found nothing to release, the first one has most likely released the lock.
+ * Returns the member's reply code. If the member may have executed an earlier copy of the release,
+ * any answer counts as REPLY_OK: if the last copy found nothing to release, most likely the earlier
+ * one has released the lock.
  */
 static enum reply_code code_of(const struct broadcast_call *call, size_t i)
 {
-    return call->asked[i] == ASKED_TWICE ? REPLY_OK : call->members->member[i].answer.code;
+    bool is_repeated = call->asked[i] == ASKED_TWICE || (call->broadcast->released >> i & 1) != 0;
+
+    return is_repeated ? REPLY_OK : call->members->member[i].answer.code;
 }
 
 /* Returns the answer of a member that granted, renewed or released; NULL: it did not. */
@@ -366,6 +369,7 @@ static void count(const struct broadcast_call *call, struct votes *votes)
     find_holder(call, votes);
     for (i = 0; i < call->members->n; i++) {
         add_vote(call, i, votes);
+        votes->sent_twice |= (call->asked[i] == ASKED_TWICE ? 1U : 0U) << i;
         if (call->asked[i] == SKIPPED || is_pending(call, i))
             continue;
         n_settled++;

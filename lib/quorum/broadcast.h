@@ -34,9 +34,11 @@ struct broadcast {
     uint64_t fence;                /* for BROADCAST_CONFIRM */
     /* for BROADCAST_CONFIRM: the fence that each member returned to the acquire; 0: not known */
     uint64_t drawn[RLOCK_MEMBERS_MAX];
-    int64_t block_ms; /* how long the command (BLPOP, WAIT) may block on the server; 0: no such
+    unsigned released; /* for BROADCAST_RELEASE: bit i is set: member i may have executed an earlier
+                          attempt, so any answer counts as REPLY_OK */
+    int64_t block_ms;  /* how long the command (BLPOP, WAIT) may block on the server; 0: no such
                          command */
-    int64_t reply_ms; /* how long a reply may take, in addition to block_ms */
+    int64_t reply_ms;  /* how long a reply may take, in addition to block_ms */
 };
 
 /* The answers of all members, counted. The pointers are valid until a member is asked again. */
@@ -60,6 +62,7 @@ struct votes {
     unsigned inconsistent; /* bit i is set: member i granted, but the owner's parents hold other
                               locks there than on most members, so the grant doesn't count */
     unsigned gone_from;    /* bit i is set: nobody holds the lock on member i */
+    unsigned sent_twice;   /* bit i is set: member i was sent the release on two connections */
     int64_t sent_ms;       /* when the first of the requests that were granted was sent */
     uint64_t fence;        /* the greatest fence in replies of grants and in REPLY_LATE */
     size_t n_same_fence;   /* members that granted with exactly the fence `fence` */

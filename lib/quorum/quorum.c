@@ -552,15 +552,18 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
 
 static enum rlock_status give_back(struct quorum *quorum, const struct owner *owner,
                                    enum broadcast_purpose purpose, struct rlock_deadline deadline,
-                                   struct rlock_error *err)
+                                   unsigned *released, struct rlock_error *err)
 {
-    struct broadcast broadcast = {
-        .purpose = purpose, .owner = owner, .reply_ms = quorum->timing.reply_ms};
+    struct broadcast broadcast = {.purpose = purpose,
+                                  .owner = owner,
+                                  .released = *released,
+                                  .reply_ms = quorum->timing.reply_ms};
     struct votes votes;
     enum rlock_status st = broadcast_run(
         &quorum->members, &broadcast, deadline_in(deadline, quorum->timing.reply_ms), &votes, err);
     size_t n_without = votes.n_held + votes.n_gone;
 
+    *released |= votes.granted_by | votes.sent_twice | broadcast_unanswered(&quorum->members);
     quorum->is_passed_on = votes.granted != NULL && votes.granted->is_passed_on;
     if (is_granted(&votes, quorum))
         return RLOCK_OK;
@@ -574,15 +577,17 @@ static enum rlock_status give_back(struct quorum *quorum, const struct owner *ow
 }
 
 enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owner,
-                                 struct rlock_deadline deadline, struct rlock_error *err)
+                                 struct rlock_deadline deadline, unsigned *released,
+                                 struct rlock_error *err)
 {
-    return give_back(quorum, owner, BROADCAST_RELEASE, deadline, err);
+    return give_back(quorum, owner, BROADCAST_RELEASE, deadline, released, err);
 }
 
 enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_error *err)
 {
-    enum rlock_status st = give_back(quorum, owner, BROADCAST_LEAVE, deadline, err);
+    unsigned released = 0;
+    enum rlock_status st = give_back(quorum, owner, BROADCAST_LEAVE, deadline, &released, err);
 
     quorum->in_doubt &= ~answered(&quorum->members);
     return st;

@@ -130,9 +130,13 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
 /*
  * quorum_release: make one attempt to release the locks. Returns RLOCK_OK (and sets
  * quorum->is_passed_on), RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED or a fault.
+ *
+ *   released  in, out: bit i is set: member i may have executed an attempt, so it is no loss if the
+ *             member doesn't hold the lock at a later one. 0 before the first attempt.
  */
 enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owner,
-                                 struct rlock_deadline deadline, struct rlock_error *err);
+                                 struct rlock_deadline deadline, unsigned *released,
+                                 struct rlock_error *err);
 
 /*
  * quorum_leave: remove all that the token ever wrote, and leave the queue. Returns what

@@ -4,6 +4,7 @@
  * also when members reply late, with an error, or not at all.
  */
 #include "base/clock.h"
+#include "ops/acquire_loop.h"
 #include "quorum/quorum.h"
 #include "server.h"
 #include "tap.h"
@@ -111,6 +112,7 @@ static enum rlock_status operate(struct single *single, enum operation operation
     int64_t before = rlock_clock_ms();
     enum rlock_status st;
     bool restored = false;
+    unsigned released = 0;
     int64_t block = 0;
     int64_t end = 0;
 
@@ -135,7 +137,7 @@ static enum rlock_status operate(struct single *single, enum operation operation
         break;
     case RELEASE:
     default:
-        return quorum_release(&single->quorum, &single->owner, deadline, err);
+        return quorum_release(&single->quorum, &single->owner, deadline, &released, err);
     }
     if (st == RLOCK_OK)
         ok(end >= before + TTL_MS - 12 &&
@@ -659,6 +661,7 @@ static void test_releases(void)
     for (row = 0; row < sizeof releases / sizeof releases[0]; row++) {
         const char *answers[MEMBERS][2] = {{NULL}};
         struct rlock_error err = {.text = ""};
+        unsigned released = 0;
         enum rlock_status st;
 
         several = (struct several){.owner = {.n_locks = 0}};
@@ -668,8 +671,69 @@ static void test_releases(void)
         }
         if (!ok(open_several(&several), "a quorum of three servers is opened"))
             return;
-        st = quorum_release(&several.quorum, &several.owner, in(60000), &err);
+        st = quorum_release(&several.quorum, &several.owner, in(60000), &released, &err);
         okf(st == releases[row].st, "releases[%zu]: the release returns status %d, %s", row,
+            (int)st, err.text);
+        close_several(&several);
+    }
+}
+
+/*
+ * A release that fails is tried again. A member that doesn't hold the lock when it is asked again
+ * counts as one that has lost the lock only if it can't have executed an earlier release.
+ */
+static const struct {
+    const char *what;
+    const char *renew[MEMBERS]; /* NULL: no renewal precedes the release */
+    const char *release[MEMBERS][4];
+    enum rlock_status st;
+} retries[] = {
+    {"a member has released the lock, and another one has lost it",
+     {NULL},
+     {{RELEASED, NOT_THERE}, {LOADING, NOT_THERE}, {LOADING, RELEASED}},
+     RLOCK_OK},
+    {"a member may have released the lock, and another one has lost it",
+     {NULL},
+     {{CLOSE, NOT_OURS}, {LOADING, NOT_THERE}, {LOADING, RELEASED}},
+     RLOCK_OK},
+    {"a member may have released the lock, and the two others have lost it",
+     {NULL},
+     {{CLOSE, NOT_THERE}, {LOADING, NOT_THERE}, {LOADING, NOT_OURS}},
+     RLOCK_LOST},
+    /* member 3 reads the first release behind the renewal, and may execute it */
+    {"a member was sent the release behind a pending renewal, and another one has lost the lock",
+     {RENEWED, RENEWED, SILENT},
+     {{LOADING, NOT_THERE}, {LOADING, RELEASED}, {RELEASED, LOADING, NOT_THERE}},
+     RLOCK_OK},
+};
+
+static void test_release_retries(void)
+{
+    static struct several several;
+    size_t row;
+    int i;
+
+    for (row = 0; row < sizeof retries / sizeof retries[0]; row++) {
+        const char *renew[MEMBERS][2] = {{NULL}};
+        struct rlock_error err = {.text = ""};
+        int64_t expires_ms = 0;
+        bool is_restored = false;
+        enum rlock_status st;
+
+        several = (struct several){.owner = {.n_locks = 0}};
+        for (i = 0; i < MEMBERS; i++) {
+            renew[i][0] = retries[row].renew[i];
+            several.server[i].answers[ASKED_RENEW] = renew[i];
+            several.server[i].answers[ASKED_RELEASE] = retries[row].release[i];
+        }
+        if (!ok(open_several(&several), "a quorum of three servers is opened"))
+            return;
+        if (retries[row].renew[0] != NULL)
+            is_int(quorum_renew(&several.quorum, &several.owner, in(60000), &expires_ms,
+                                &is_restored, &err),
+                   RLOCK_OK, "two of three members renew the lock");
+        st = release_loop_run(&several.quorum, &several.owner, in(60000), &err);
+        okf(st == retries[row].st, "%s: the release returns status %d, %s", retries[row].what,
             (int)st, err.text);
         close_several(&several);
     }
@@ -794,6 +858,7 @@ int main(void)
     test_greater_fence();
     test_late_grant_is_no_confirmation();
     test_releases();
+    test_release_retries();
     test_renewals();
     test_alone();
     test_members_hash();
