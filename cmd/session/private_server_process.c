@@ -54,6 +54,15 @@
 
 extern char **environ;
 
+/*
+ * Why no server runs. Its parent, or the process that was to become the server, writes this to the
+ * pipe to the rlock that starts the server.
+ */
+struct start_failure {
+    enum { NO_USERS_FILE, NO_DIRECTORY, NO_FORK, NO_PROGRAM } what;
+    int failed; /* the errno */
+};
+
 /* ---- connecting to the server ---- */
 
 static bool get_peer(int connection, struct ucred *who)
@@ -130,7 +139,12 @@ static void raise_limits(void)
     setpriority(PRIO_PROCESS, 0, 0);
 }
 
-static void become_server(pid_t parent, int log)
+static void tell_failure(int starter, struct start_failure failure)
+{
+    (void)!write(starter, &failure, sizeof failure);
+}
+
+static void become_server(pid_t parent, int log, int starter)
 {
     static const char *const programs[] = {"valkey-server", "redis-server"};
     const char *argv[] = {"",
@@ -150,6 +164,7 @@ static void become_server(pid_t parent, int log)
                           "noeviction",
                           NULL};
     char *const nothing[] = {NULL};
+    int failed = ENOENT;
     size_t i;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -162,7 +177,10 @@ static void become_server(pid_t parent, int log)
     for (i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         argv[0] = programs[i];
         execvpe(programs[i], (char *const *)argv, nothing);
+        if (errno != ENOENT)
+            failed = errno;
     }
+    tell_failure(starter, (struct start_failure){NO_PROGRAM, failed});
     _exit(127);
 }
 
@@ -302,12 +320,13 @@ static bool await_end(int dir, int users, pid_t server)
 
 /*
  * Become the server's parent, in a process just forked. The parent leaves the session, the terminal
- * and the descriptors of the rlock that starts the server.
+ * and the descriptors of the rlock that starts the server. `starter` is the pipe to that rlock.
  */
-static void become_parent(int dir, int log, int alive)
+static void become_parent(int dir, int log, int starter)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     int users = private_server_dir_open_file(dir, PRIVATE_SERVER_USERS);
+    int users_errno = errno;
     pid_t parent = getpid();
     bool is_running;
     pid_t server;
@@ -320,14 +339,22 @@ static void become_parent(int dir, int log, int alive)
     clear_starter();
     for (i = 0; i <= STDERR_FILENO; i++)
         dup2(nothing, i);
-    fds_keep((int[]){dir, users, log, alive}, 4);
-    if (users < 0 || fchdir(dir) != 0)
+    fds_keep((int[]){dir, users, log, starter}, 4);
+    if (users < 0) {
+        tell_failure(starter, (struct start_failure){NO_USERS_FILE, users_errno});
         _exit(1);
+    }
+    if (fchdir(dir) != 0) {
+        tell_failure(starter, (struct start_failure){NO_DIRECTORY, errno});
+        _exit(1);
+    }
     server = fork();
     if (server == 0) {
         unblock_signals();
-        become_server(parent, log);
+        become_server(parent, log, starter);
     }
+    if (server < 0)
+        tell_failure(starter, (struct start_failure){NO_FORK, errno});
     close(log);
     is_running = server > 0 && await_end(dir, users, server);
     unlinkat(dir, PRIVATE_SERVER_SOCKET, 0); /* a server that was killed did not remove it */
@@ -360,30 +387,53 @@ static bool answers(int dir)
     return fd >= 0 || errno == EAGAIN;
 }
 
+/* The server's parent has ended, and so the server has ended: say why. */
+static enum rlock_status explain_end(int alive, int log, struct rlock_error *err)
+{
+    struct start_failure failure;
+    char line[160];
+
+    if (read(alive, &failure, sizeof failure) != sizeof failure) {
+        read_log(log, line, sizeof line);
+        return err_set(err, RLOCK_E_UNREACHABLE, 0, "local: the private server ended%s%s",
+                       line[0] == '\0' ? " as it started, and didn't say why" : ": ", line);
+    }
+    switch (failure.what) {
+    case NO_USERS_FILE:
+        return err_set(err, RLOCK_E_SYSTEM, failure.failed,
+                       "local: can't open the lock file " PRIVATE_SERVER_USERS);
+    case NO_DIRECTORY:
+        return err_set(err, RLOCK_E_SYSTEM, failure.failed,
+                       "local: can't enter the private server's directory");
+    case NO_FORK:
+        return err_set(err, RLOCK_E_SYSTEM, failure.failed,
+                       "local: the private server can't be started");
+    case NO_PROGRAM:
+        break;
+    }
+    return failure.failed == ENOENT
+               ? err_set(err, RLOCK_E_UNREACHABLE, 0,
+                         "local: neither valkey-server nor redis-server can be run; install one")
+               : err_set(err, RLOCK_E_UNREACHABLE, failure.failed,
+                         "local: neither valkey-server nor redis-server can be run");
+}
+
 /*
- * Wait until the server accepts a connection. `alive` is a pipe that becomes readable when the
- * server's parent has ended, and so the server has ended.
+ * Wait until the server accepts a connection. The pipe `alive` has no writer any more when the
+ * server's parent has ended, and so the server has ended: poll(2) tells this by POLLHUP.
  */
 static enum rlock_status await_start(int dir, int alive, int log, struct rlock_deadline deadline,
                                      struct rlock_error *err)
 {
-    struct pollfd watch[] = {{.fd = alive, .events = POLLIN},
+    struct pollfd watch[] = {{.fd = alive, .events = 0},
                              {.fd = deadline.stop_fd, .events = POLLIN}};
-    char line[160];
 
     while (!answers(dir)) {
         poll(watch, 2, RETRY_MS);
         if (watch[1].revents != 0)
             return RLOCK_STOPPED;
-        if (watch[0].revents != 0) {
-            read_log(log, line, sizeof line);
-            if (line[0] == '\0')
-                return err_set(
-                    err, RLOCK_E_UNREACHABLE, 0,
-                    "local: neither valkey-server nor redis-server can be run; install one");
-            return err_set(err, RLOCK_E_UNREACHABLE, 0, "local: the private server ended: %s",
-                           line);
-        }
+        if (watch[0].revents != 0)
+            return explain_end(alive, log, err);
         if (rlock_clock_ms() >= deadline.at_ms)
             return err_set(err, RLOCK_E_UNREACHABLE, 0,
                            "local: the private server doesn't accept connections");
@@ -413,8 +463,12 @@ enum rlock_status private_server_process_start(int dir, struct rlock_deadline de
     if (log >= 0 && pipe2(alive, O_CLOEXEC) == 0)
         intermediate = fork();
     if (intermediate == 0) {
-        if (fork() == 0) /* init adopts this process, so it may outlive rlock */
+        pid_t parent = fork(); /* init adopts that process, so it may outlive rlock */
+
+        if (parent == 0)
             become_parent(dir, log, alive[1]);
+        if (parent < 0)
+            tell_failure(alive[1], (struct start_failure){NO_FORK, errno});
         _exit(0);
     }
     if (intermediate > 0) {

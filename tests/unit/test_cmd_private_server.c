@@ -95,6 +95,8 @@ static int be_server(char *const *argv, char *const *envp)
     alarm(100); /* ends this process if the test leaves it behind */
     if (in != NULL && fgets(mode, sizeof mode, in) == NULL)
         mode[0] = '\0';
+    if (strcmp(mode, "quiet") == 0)
+        return 1;
     if (strcmp(mode, "fail") == 0) {
         printf("the first line\n");
         fflush(stdout);
@@ -438,6 +440,7 @@ static void test_waiting_process(void)
 static void test_no_start(void)
 {
     int users = use();
+    char wanted[200];
     int ends[2];
 
     err = (struct rlock_error){.status = RLOCK_OK};
@@ -446,11 +449,23 @@ static void test_no_start(void)
            "without a server program no server starts");
     is_str(err.text, "local: neither valkey-server nor redis-server can be run; install one",
            "the error says what to install");
+    close(open(in(top, "valkey-server"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    is_int(private_server_process_start(dir, in_ms(PATIENCE_MS), &err), RLOCK_E_UNREACHABLE,
+           "a server program that may not be executed is an error");
+    snprintf(wanted, sizeof wanted, "local: neither valkey-server nor redis-server can be run: %s",
+             strerror(EACCES));
+    is_str(err.text, wanted, "the error has the reason, and doesn't say what to install");
+    unlink(in(top, "valkey-server"));
     setenv("PATH", bin_path, 1);
     set_mode("fail");
     is_int(private_server_process_start(dir, in_ms(PATIENCE_MS), &err), RLOCK_E_UNREACHABLE,
            "a server that ends at once is an error");
     is_str(err.text, "local: the private server ended: the last line", "the error has its reason");
+    set_mode("quiet");
+    is_int(private_server_process_start(dir, in_ms(PATIENCE_MS), &err), RLOCK_E_UNREACHABLE,
+           "a server that ends at once, and says nothing, is an error");
+    is_str(err.text, "local: the private server ended as it started, and didn't say why",
+           "the error doesn't say that a program is missing");
     set_mode("deaf");
     is_int(private_server_process_start(dir, in_ms(SHORT_MS), &err), RLOCK_E_UNREACHABLE,
            "a server that doesn't listen is an error");
@@ -475,6 +490,7 @@ static void test_no_start(void)
 static void test_users_unusable(void)
 {
     int here = open(".", O_PATH | O_CLOEXEC);
+    char wanted[200];
     int i;
 
     remove_files();
@@ -482,7 +498,9 @@ static void test_users_unusable(void)
        "the file of the users is a symbolic link");
     for (i = 0; i < 20; i++)
         (void)private_server_process_start(dir, in_ms(PATIENCE_MS), &err);
-    is_int(err.status, RLOCK_E_UNREACHABLE, "no server starts");
+    is_int(err.status, RLOCK_E_SYSTEM, "no server starts");
+    snprintf(wanted, sizeof wanted, "local: can't open the lock file users: %s", strerror(ELOOP));
+    is_str(err.text, wanted, "the error names the file");
     ok(all_ended(), "no process is left");
     ok(access("about", F_OK) != 0 && !about_has("pid="), "no server has run");
     (void)!fchdir(here);
