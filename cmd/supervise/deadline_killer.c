@@ -137,9 +137,16 @@ static int64_t give_up_ms(const struct bound_process *bound, int64_t kill_ms)
     return kill_ms + (bound->tree.is_short ? GIVE_UP_SHORT_MS : GIVE_UP_MS);
 }
 
+/* Sends KILL to the bound process. Returns its pid if the kernel refuses that; else 0. */
+static pid_t kill_process(const struct bound_process *bound)
+{
+    return signal_process(bound->fd, SIGKILL) != 0 && errno == EPERM ? bound->pid : 0;
+}
+
 pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spared)
 {
     int number = SIGTERM;
+    pid_t refused = 0; /* the bound process, if the kernel refuses our KILL to it */
 
     note_before_the_end(bound, kill_ms, spared);
     if (!bound->is_noted) { /* its descendants can't be found, or not any more */
@@ -147,9 +154,9 @@ pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spar
             bound->ending.ended_ms = rlock_clock_ms();
         } else {
             bound->ending.kill_ms = rlock_clock_ms();
-            signal_process(bound->fd, SIGKILL);
+            refused = kill_process(bound);
         }
-        return 0;
+        return refused;
     }
     if (rlock_clock_ms() < kill_ms) { /* after the deadline for KILL, TERM would only delay KILL */
         bound->ending.term_ms = rlock_clock_ms();
@@ -158,12 +165,12 @@ pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spar
     }
     while (!have_all_ended(bound)) {
         if (rlock_clock_ms() >= give_up_ms(bound, kill_ms))
-            return bound->tree.refused;
+            return refused != 0 ? refused : bound->tree.refused;
         if (rlock_clock_ms() >= kill_ms) {
             if (number != SIGKILL)
                 bound->ending.kill_ms = rlock_clock_ms();
             number = SIGKILL;
-            signal_process(bound->fd, SIGKILL);
+            refused = kill_process(bound);
         }
         if (number != SIGKILL || bound->tree.is_short)
             poll(NULL, 0, LOOK_AGAIN_MS);

@@ -152,7 +152,7 @@ static void say_lost(const struct renewing *r, const char *why, struct ending en
 /* The deadline killer has ended the bound process: report when. */
 static void say_ended(const struct renewing *r)
 {
-    struct ending ending = {.ended_ms = rlock_clock_ms()};
+    struct ending ending = {.ended_ms = r->bound.ending.ended_ms};
     struct message message = {.what = EVENT_ENDED};
     char steps[ENDING_BYTES];
     char why[64 + ENDING_BYTES];
@@ -202,7 +202,7 @@ static void lose(struct renewing *r, const char *why)
         wait_for_killer(r, deadlines.kill_ms + r->grant->timing.kill_margin_ms / 2);
     if (r->ends_bound)
         refused = bound_process_end(&r->bound, deadlines.kill_ms, 0);
-    if (is_ending && refused == 0)
+    if (is_ending && r->bound.ending.ended_ms != 0)
         say_ended(r);
     else if (r->ends_bound && !is_ending)
         say_lost(r, why, r->bound.ending);

@@ -3,6 +3,7 @@
 # that it can't, and where possible, keeps the lock as long as the command runs.
 
 load ../helpers/common
+load ../helpers/span
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
@@ -117,6 +118,22 @@ is_kept_beyond_ttl() {
     refute_match "$(<"$PLACE/log/why")" 'were ended'
     let_end
     assert_status 143
+}
+
+@test "--bind-pid: rlock says that it can't end the process itself, and not that it has ended" {
+    mkdir "$PLACE/log"
+    chmod 777 "$PLACE/log"
+    start command setpriv --reuid 65534 --regid 65534 --clear-groups sh -c '
+        "$0/rlock" acquire -k "$1" -t "$2" --bind-pid $$ --log "$0/log/why" >/dev/null || exit
+        exec "$0/untouchable" "$0/end"' "$PLACE" "$KEY" "$ttl"
+    eventually 10 file_has "$DIR/command.out" running
+    redis_cli set "$KEY" other XX
+    eventually 10 file_has "$PLACE/log/why" \
+        "rlock: $KEY: $why; that process runs on without the lock"
+    eventually 10 alone
+    alive "$pid"
+    refute_match "$(<"$PLACE/log/why")" 'ended at|were ended'
+    let_end
 }
 
 @test "--on-lost pause, and /proc mounted hidepid=2: rlock doesn't say paused, status 76" {
