@@ -241,8 +241,8 @@ void members_silence(const struct members *members, struct rlock_error *err)
 
 enum rlock_status members_fault(const struct members *members, struct rlock_error *err)
 {
-    size_t answered = count_state(members, RLOCK_OK);
     const struct member *first = NULL;
+    size_t n_failed = 0;
     struct rlock_error summary;
     char count[100];
     size_t i;
@@ -252,17 +252,18 @@ enum rlock_status members_fault(const struct members *members, struct rlock_erro
 
         if (member->state < RLOCK_E_USAGE)
             continue;
+        n_failed++;
         if (first == NULL ||
             count_state(members, member->state) > count_state(members, first->state))
             first = member;
     }
     if (first == NULL)
-        return err_set(err, RLOCK_E_NO_QUORUM, 0, "too few members granted the lock");
+        return err_set(err, RLOCK_E_NO_QUORUM, 0, "too few members agree");
     summary = first->err;
     if (count_state(members, first->state) <= members->n - members->need)
         summary.status = RLOCK_E_NO_QUORUM;
-    snprintf(count, sizeof count, "%zu of %zu members answered, %zu are needed", answered,
-             members->n, members->need);
+    snprintf(count, sizeof count, "%zu of %zu members failed, %zu must agree", n_failed, members->n,
+             members->need);
     if (members->n > 1)
         err_prefix(&summary, count);
     if (err != NULL)

@@ -79,7 +79,7 @@ void members_set_hooks(struct members *members, struct wait_hooks hooks);
 void members_silence(const struct members *members, struct rlock_error *err);
 
 /*
- * members_fault: sum up why there is no majority: how many members answered, and the text of the
+ * members_fault: sum up why there is no majority: how many members failed, and the text of the
  * most frequent fault. Returns the status of that fault, or RLOCK_E_NO_QUORUM if too few members
  * have it.
  */

@@ -90,13 +90,13 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     assert_match "$output" 'cmdstat_info:calls=2,' # the test itself sent these two
 }
 
-@test "quorum: a member that refuses INFO counts as one that has not answered" {
+@test "quorum: a member that refuses INFO counts as one that has failed" {
     each_of '1 2 3' redis_cli acl setuser shy on '>pw' '~*' '+@all' -info >/dev/null
     RLOCK_URL=${RLOCK_URL//redis:\/\//redis://shy:pw@} \
         run --separate-stderr rlock -k "$KEY" -n -- touch "$DIR/ran"
     each_of '1 2 3' redis_cli acl deluser shy >/dev/null
     assert_status 77
-    assert_match "$stderr" '0 of 5 members answered, 3 are needed: .*INFO'
+    assert_match "$stderr" '5 of 5 members failed, 3 must agree: .*INFO'
     [[ ! -e $DIR/ran ]]
     assert_no_locks
 }
@@ -250,7 +250,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_match "$output" "^KEY.*$KEY +exclusive "
     export RLOCK_URL="${urls[*]:0:2} redis://127.0.0.1:1 redis://127.0.0.1:2 redis://127.0.0.1:3"
     run -69 --separate-stderr rlock status -k "$KEY"
-    assert_match "$stderr" '2 of 5 members answered, 3 are needed: 127.0.0.1:1: connect: '
+    assert_match "$stderr" '3 of 5 members failed, 3 must agree: 127.0.0.1:1: connect: '
     run -69 rlock list
     let_go a
 }

@@ -311,7 +311,7 @@ cut_at_release() {
         assert_between $((ended - began)) 100 $((ttl * 1000)) 'ms that the command ran on'
         run_ms rlock -k "$KEY:2" -n --connect-timeout 500ms -- touch "$DIR/ran"
         assert_status 69
-        assert_match "$stderr" '2 of 5 members answered, 3 are needed: 10\.[0-9.]+:[0-9]+: '
+        assert_match "$stderr" '3 of 5 members failed, 3 must agree: 10\.[0-9.]+:[0-9]+: '
         is_sanitized || assert_between "$took" 0 $((1500 + $(busy_ms 1000))) 'ms until rlock ended'
         # the cut ends while rlock waits
         start waiter "$RLOCK" -k "$KEY:2" -w 20 --connect-timeout 500ms -- sh -c 'exit 7'

@@ -91,7 +91,7 @@ come_back() {
             'ms that the command ran on'
         run_ms rlock -k "$KEY:2" -n --connect-timeout 500ms -- touch "$DIR/ran"
         assert_status 69
-        assert_match "$stderr" '2 of 5 members answered, 3 are needed: 127.0.0.1:[0-9]+: '
+        assert_match "$stderr" '3 of 5 members failed, 3 must agree: 127.0.0.1:[0-9]+: '
         is_sanitized || assert_between "$took" 0 $((1500 + $(busy_ms 1000))) 'ms until rlock ended'
         [[ ! -e $DIR/ran ]]
         come_back "$how" 1 3 5
