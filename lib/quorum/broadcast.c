@@ -12,7 +12,8 @@
  * 3. A member that doesn't answer in that time stays pending.
  * 4. The next broadcast waits for that answer before it asks the member. A release doesn't wait:
  *    the member sends it after the pending request, and the server executes both in this order.
- * So a member that hangs costs LINGER if a majority answers, and one time-out if no majority does.
+ * So a member that hangs costs LINGER if a majority answers yes or no, split_ms if an acquire finds
+ * the lock split between owners, and one time-out if no majority answers.
  */
 #include "quorum/broadcast.h"
 
@@ -403,6 +404,22 @@ static bool is_decided(const struct broadcast_call *call)
     return votes.n_yes >= enough || votes.n_no > members->n - members->need;
 }
 
+/*
+ * Has a majority answered, and left the outcome open because the owner has got the lock on some
+ * members, and others have it on some? For as long as all of them wait for the other members, none
+ * of them can get a majority.
+ */
+static bool may_be_split(const struct broadcast_call *call)
+{
+    struct votes votes;
+
+    if (call->broadcast->purpose != BROADCAST_ACQUIRE)
+        return false;
+    count(call, &votes);
+    return votes.granted_by != 0 && votes.n_held > 0 &&
+           votes.n_yes + votes.n_no >= call->members->need;
+}
+
 /* ---- asking members ---- */
 
 static void ask(struct broadcast_call *call, size_t i)
@@ -617,6 +634,7 @@ static bool wait_for_replies(struct broadcast_call *call)
     struct pollfd *fds = call->members->pollfds;
     int64_t began_ms = rlock_clock_ms();
     int64_t linger_until_ms = RLOCK_NEVER;
+    int64_t split_until_ms = RLOCK_NEVER;
     int64_t wake_ms;
     size_t n_fds;
 
@@ -627,9 +645,12 @@ static bool wait_for_replies(struct broadcast_call *call)
         if (linger_until_ms == RLOCK_NEVER && is_decided(call))
             linger_until_ms =
                 rlock_clock_ms() + linger_ms(call->broadcast, rlock_clock_ms() - began_ms);
-        if (rlock_clock_ms() >= linger_until_ms)
+        else if (split_until_ms == RLOCK_NEVER && may_be_split(call))
+            split_until_ms = rlock_clock_ms() + call->broadcast->split_ms;
+        if (rlock_clock_ms() >= earlier(linger_until_ms, split_until_ms))
             break;
-        wake_ms = earlier(earlier(wake_ms, linger_until_ms), call_hooks(call));
+        wake_ms = earlier(earlier(wake_ms, linger_until_ms), split_until_ms);
+        wake_ms = earlier(wake_ms, call_hooks(call));
         poll(fds, n_fds, deadline_poll_ms(deadline_at(call->deadline, wake_ms)));
         is_stopped = fds[0].revents != 0;
         is_over = is_stopped || deadline_has_passed(call->deadline);

@@ -39,6 +39,8 @@ struct broadcast {
     int64_t block_ms;  /* how long the command (BLPOP, WAIT) may block on the server; 0: no such
                          command */
     int64_t reply_ms;  /* how long a reply may take, in addition to block_ms */
+    int64_t split_ms;  /* for BROADCAST_ACQUIRE: how long slow members may take to answer once a
+                          majority has answered that the owner and others have a part each */
 };
 
 /* The answers of all members, counted. The pointers are valid until a member is asked again. */

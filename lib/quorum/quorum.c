@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/random.h"
 #include "lock/timing.h"
 #include "quorum/broadcast.h"
 
@@ -30,6 +31,7 @@
 #include <string.h>
 
 #define ACQUIRE_REPLY_MAX_MS 2000
+#define SPLIT_FIRST_MS 100 /* see split_ms() */
 /* How often round 2 is tried, as other holders of a shared lock may raise the fence meanwhile. */
 #define CONFIRM_TRIES 5
 #define MEMBERS_WORDS_BYTES 64
@@ -40,9 +42,35 @@ static bool is_granted(const struct votes *votes, const struct quorum *quorum)
     return votes->n_granted >= quorum->members.need;
 }
 
+/* Have we got the lock on some members, and other owners on some, but nobody surely on most? */
+static bool is_split(const struct votes *votes, const struct quorum *quorum)
+{
+    return votes->granted_by != 0 && votes->n_held > 0 && !is_granted(votes, quorum) &&
+           votes->n_same_holder < quorum->members.need;
+}
+
 static int64_t acquire_reply_ms(const struct rlock_timing *timing)
 {
     return timing->renew_ms < ACQUIRE_REPLY_MAX_MS ? timing->renew_ms : ACQUIRE_REPLY_MAX_MS;
+}
+
+/*
+ * A split lock: of three members one has our token, one has another owner's token, and the third
+ * hangs. Both owners have to remove their tokens and to try again at different times: nobody gets a
+ * majority before that. So split_ms() is short for the first split in a row: the time for which
+ * we wait for the third member, and the longest pause before we try again. It doubles with each
+ * further split, as the third member may only be slow, or the other owner may hold the lock by a
+ * member that we can't reach.
+ */
+static int64_t split_ms(const struct quorum *quorum)
+{
+    int64_t most_ms = acquire_reply_ms(&quorum->timing);
+    int64_t ms = SPLIT_FIRST_MS;
+    int i;
+
+    for (i = 0; i < quorum->n_splits && ms < most_ms; i++)
+        ms *= 2;
+    return ms < most_ms ? ms : most_ms;
 }
 
 /*
@@ -203,6 +231,18 @@ static enum rlock_status wait_for_restarted(struct quorum *quorum, const struct 
                    (int)(votes->uncounted_ms % 1000 / 100));
 }
 
+/*
+ * Called when the lock was found split. The other owner may remove its token from the members at
+ * any moment, and that wakes nobody.
+ */
+static void shorten_block(const struct quorum *quorum, int64_t *block_ms)
+{
+    int64_t pause_ms = random_between(split_ms(quorum) / 4, split_ms(quorum));
+
+    if (pause_ms < *block_ms)
+        *block_ms = pause_ms;
+}
+
 /* Decides what the members' answers mean if no majority granted. */
 static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
                                      const struct votes *votes, struct rlock_obstacle *obstacle,
@@ -232,6 +272,8 @@ static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
         *obstacle = votes->held_by->obstacle;
         obstacle->seen_ms = rlock_clock_ms();
         *block_ms = votes->held_by->block_ms;
+        if (is_split(votes, quorum))
+            shorten_block(quorum, block_ms);
         return RLOCK_BUSY;
     }
     if (n_willing >= quorum->members.need)
@@ -318,7 +360,8 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
 {
     struct broadcast broadcast = {.purpose = BROADCAST_ACQUIRE,
                                   .owner = owner,
-                                  .reply_ms = acquire_reply_ms(&quorum->timing)};
+                                  .reply_ms = acquire_reply_ms(&quorum->timing),
+                                  .split_ms = split_ms(quorum)};
     enum rlock_status st;
     struct votes votes;
 
@@ -342,6 +385,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
     }
     broadcast_abandon_pending(&quorum->members, &broadcast);
     st = not_granted(quorum, owner, &votes, obstacle, block_ms, err);
+    quorum->n_splits = is_split(&votes, quorum) ? quorum->n_splits + 1 : 0;
     if (st == RLOCK_BUSY && quorum->members.n == 1)
         quorum->busy_sent_ms = member_sent_ms(&quorum->members.member[0]);
     undo(quorum, owner, votes.granted_by, BROADCAST_UNDO);

@@ -27,6 +27,8 @@ struct quorum {
     int64_t busy_sent_ms;    /* when the last acquire was sent, if its result was RLOCK_BUSY and
                                    there is one member; else 0 */
     struct direct_grant direct; /* what the last wake-up granted; fence 0: nothing */
+    int n_splits;               /* how many of the last acquires in a row found the lock split: the
+                                   owner had it on some members, another owner on others */
     struct rlock_loss loss;     /* why the last renewal found the lock lost; RLOCK_LOSS_UNKNOWN
                                    else */
 };

@@ -536,6 +536,47 @@ static void test_votes(void)
         test_vote(i);
 }
 
+#define HELD_FOR_LONG "*8\r\n" HELD_BY_FOREIGN ":5000\r\n$16\r\n1700000000000000\r\n:2\r\n:1\r\n"
+
+/*
+ * We have the lock on one member, another owner has it on the second, and the third hangs. For as
+ * long as both of us wait for the third member, neither gets a majority. So we soon remove our
+ * token and try again. If the third member is only slow, a later attempt waits for it.
+ */
+static void test_split(void)
+{
+    static const char *const acquire[MEMBERS][2] = {{GRANT}, {HELD_FOR_LONG}, {AFTER(600, GRANT)}};
+    static const char *const confirm[] = {CONFIRMED, NULL};
+    static const char *const released[] = {RELEASED, NULL};
+    static struct several several;
+    struct rlock_obstacle obstacle = {.left_ms = 0};
+    struct rlock_grant grant = {.fence = 0};
+    int64_t block_ms = 0;
+    enum rlock_status st;
+    int tries;
+    int i;
+
+    several = (struct several){.owner = {.n_locks = 0}};
+    for (i = 0; i < MEMBERS; i++)
+        several.server[i] = (struct server){
+            .answers = {
+                [ASKED_ACQUIRE] = acquire[i], [ASKED_CONFIRM] = confirm, [ASKED_UNDO] = released}};
+    if (!ok(open_several(&several), "a quorum of three servers, one of them slow, is opened"))
+        return;
+    is_int(quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle, &block_ms,
+                          NULL),
+           RLOCK_BUSY, "a split acquire doesn't wait until the slow member has answered");
+    okf(block_ms <= 100, "the next attempt comes soon: after %lld ms", (long long)block_ms);
+    for (tries = 2; tries < 20; tries++) {
+        st = quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle,
+                            &block_ms, NULL);
+        if (st == RLOCK_OK)
+            break;
+    }
+    okf(tries < 20, "attempt %d waits until the slow member has answered", tries);
+    close_several(&several);
+}
+
 /*
  * Each member stores only a fence that is greater than all that it knows. If a member refuses the
  * greatest fence of the grants, the next confirm has the fence behind the one in its answer.
@@ -860,6 +901,7 @@ int main(void)
     test_stop();
     test_stop_learning();
     test_votes();
+    test_split();
     test_greater_fence();
     test_late_grant_is_no_confirmation();
     test_releases();
