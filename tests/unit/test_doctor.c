@@ -4,6 +4,7 @@
 #include "tap.h"
 
 #include <rlock_admin.h>
+#include <time.h>
 
 #define NOW "*2\r\n$10\r\n1700000000\r\n$6\r\n000001\r\n"
 #define INFO(text) "$" text
@@ -18,6 +19,10 @@
 #define EMPTY "$0\r\n\r\n"
 #define SIX EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY
 #define ALL_RIGHTS "*12\r\n" SIX SIX
+#define DENIED_KEYS "*12\r\n" SIX EMPTY EMPTY "$1\r\nk\r\n$9\r\nNOPERM no\r\n" EMPTY EMPTY
+#define DONE "+OK\r\n"
+#define DONE_11 DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE
+#define LONG_60 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define NOPERM "-NOPERM this user has no permissions\r\n"
 #define NO_LOCKS "*2\r\n:1700000000000\r\n$1\r\n0\r\n"
 #define TIMES(x) x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x
@@ -29,6 +34,12 @@
 #define REPLICAS_INFO                                                           \
     INFO("116\r\nredis_version:7.0.15\r\nrole:master\r\nconnected_slaves:3\r\n" \
          "slave0:state=online\r\nslave1:state=online\r\nslave2:state=wait\r\n\r\n")
+#define MANY_REPLICAS_INFO                               \
+    INFO("94\r\nredis_version:7.0.15\r\nrole:master\r\n" \
+         "connected_slaves:9223372036854775807\r\nslave0:state=online\r\n\r\n")
+#define CLUSTER_INFO                                                           \
+    INFO("88\r\nredis_version:7.0.15\r\nredis_mode:cluster\r\nrole:master\r\n" \
+         "maxmemory:0\r\nconnected_slaves:0\r\n\r\n")
 #define ALWAYS SETTING("$6\r\nalways\r\n")
 /* A reply of list.lua with one lock: its value, the ms left, and what is wrong. */
 #define ONE_LOCK(row) "*3\r\n:1700000000000\r\n$1\r\n0\r\n" row
@@ -37,13 +48,15 @@
     "*0\r\n" wrong
 #define HELD_LOCK "$62\r\n0123456789abcdef0123456789abcdef v1 try=1 ttl=30000 host=h pid\r\n"
 
-static const struct {
+struct row {
     const char *what; /* what the server does */
     const char *const answers[64];
     enum rlock_status st; /* what rlock_examine() must return */
     const char *seen;     /* some findings that must be reported: CHECK GRADE CHECK GRADE ... */
-    const char *text;     /* a part of the text of a finding */
-} rows[] = {
+    const char *text;     /* a part of the text of a finding, or of its advice */
+};
+
+static const struct row rows[] = {
     {"replies to all requests",
      {NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), NO_LOCKS},
      RLOCK_OK,
@@ -133,58 +146,296 @@ static const struct {
      RLOCK_OK,
      "replicas 2 ",
      "only 2 of 3 replicas are online"},
+    {"tells a number of replicas that no server has",
+     {NOW, MANY_REPLICAS_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), NO_LOCKS},
+     RLOCK_OK,
+     "replicas 2 ",
+     "only 1 of 9223372036854775807 replicas are online"},
     {"has no replicas",
      {NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), NO_LOCKS},
      RLOCK_OK,
      "replicas 0 ",
      "none, so no failover can lose a lock"},
+    {"is a node of a Cluster",
+     {NOW, CLUSTER_INFO, ":0\r\n", CLUSTER_INFO, UNSET, SETTINGS, ALL_RIGHTS, NOPERM, TIMES(NOW),
+      NO_LOCKS},
+     RLOCK_OK,
+     "cluster 1 role 0 ",
+     "denied: ASKING for slots that migrate ("},
 };
 
-struct findings {
-    char seen[1000];  /* CHECK GRADE CHECK GRADE ... */
-    char found[4000]; /* the texts, with a newline after each */
+/* What the doctor finds and does for a user who names a lock, or holds locks without scripts. */
+static const struct {
+    struct row row;
+    const char *key;      /* the lock that the user names */
+    bool without_scripts; /* the user holds locks without scripts */
+    const char *sent; /* how a request begins that the doctor must send; NULL: any may be missing */
+} users[] = {
+    {{"denies the keys of a lock without a prefix",
+      {NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, TIMES(NOW), NO_LOCKS},
+      RLOCK_OK,
+      "rights 3 ",
+      "denied: the keys of k (NOPERM no)\nallow the user ~job ~{job}:rlock:*\n"},
+     "job",
+     false,
+     NULL},
+    {{"denies the keys of locks with a prefix",
+      {NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, TIMES(NOW), NO_LOCKS},
+      RLOCK_OK,
+      "rights 3 ",
+      "\nallow the user ~job:* ~{job:*\n"},
+     "job:1",
+     false,
+     NULL},
+    {{"denies the keys of locks whose prefix is too long for a message",
+      {NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, TIMES(NOW), NO_LOCKS},
+      RLOCK_OK,
+      "rights 3 ",
+      "\nallow the user ~" LONG_60 "* ~{" LONG_60 "*\n"},
+     LONG_60 ":1",
+     false,
+     NULL},
+    {{"executes all commands that locks need without scripts",
+      {NOW, GOOD_INFO, SETTINGS, DONE_11, DONE, DONE, TIMES(NOW), NOPERM},
+      RLOCK_OK,
+      "rights 0 ",
+      "all that rlock needs for job"},
+     "job",
+     true,
+     "SET job rlock doctor NX PX 1 "}, /* a lock that is held stays as it is */
+    {{"denies GETRANGE to a user who holds locks without scripts",
+      {NOW, GOOD_INFO, SETTINGS, DONE, DONE, NOPERM, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE,
+       TIMES(NOW), NOPERM},
+      RLOCK_OK,
+      "rights 3 ",
+      "denied: GETRANGE ("},
+     "job",
+     true,
+     "GETRANGE {job}:rlock:"},
 };
+
+#define FOUND_BYTES 4000
+
+struct findings {
+    char seen[1000];         /* CHECK GRADE CHECK GRADE ... */
+    char found[FOUND_BYTES]; /* the texts and the advice, with a newline after each */
+    double middle_ms;        /* the median of the round trips */
+};
+
+static void add_line(char found[FOUND_BYTES], const char *line)
+{
+    if (strlen(found) + strlen(line) + 2 < FOUND_BYTES)
+        strcat(strcat(found, line), "\n");
+}
 
 static void add_finding(void *context, const struct rlock_finding *finding)
 {
     struct findings *findings = context;
     char *seen = findings->seen;
     char *found = findings->found;
-    double middle_ms;
     double worst_ms;
 
     sprintf(seen + strlen(seen), "%.20s %d ", finding->check, (int)finding->grade);
     if (!is_printable(finding->found))
         strcat(seen, "unprintable ");
-    if (strlen(found) + strlen(finding->found) + 2 < sizeof findings->found)
-        strcat(strcat(found, finding->found), "\n");
+    add_line(found, finding->found);
+    if (finding->change != NULL)
+        add_line(found, finding->change);
     if (strcmp(finding->check, "round trip") == 0)
-        okf(sscanf(finding->found, "%lf ms, at worst %lf ms", &middle_ms, &worst_ms) == 2 &&
-                middle_ms <= worst_ms && worst_ms < 20000,
+        okf(sscanf(finding->found, "%lf ms, at worst %lf ms", &findings->middle_ms, &worst_ms) ==
+                    2 &&
+                findings->middle_ms <= worst_ms && worst_ms < 20000,
             "the times of the round trips are plausible: %s", finding->found);
 }
 
-static void examine(size_t i)
+/* Has the server read a request that begins with these words? */
+static bool has_read(struct server *server, const char *words)
+{
+    int n = atomic_load(&server->n_log);
+
+    while (n > 0)
+        if (strncmp(server->log[--n].text, words, strlen(words)) == 0)
+            return true;
+    return false;
+}
+
+/* `sent`: how a request begins that the doctor must send; NULL: any may be missing. */
+static void examine(const struct row *row, const char *key, bool without_scripts, const char *sent)
 {
     struct server server = {
-        .answers = {[ASKED_OTHER] = rows[i].answers, [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
+        .answers = {[ASKED_OTHER] = row->answers, [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
     struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
     struct rlock_error err = {.text = ""};
-    const struct rlock_config config = {.timing = {.ttl_ms = 30000, .reply_ms = 2000}};
+    const struct rlock_config config = {.timing = {.ttl_ms = 30000, .reply_ms = 2000},
+                                        .without_scripts = without_scripts};
     enum rlock_status st = RLOCK_E_SYSTEM;
     struct rlock *lock = NULL;
     struct findings findings = {.seen = ""};
     struct rlock_examiner examiner = {add_finding, &findings};
 
     if (server_open(&server, config, &lock, &err) == RLOCK_OK)
-        st = rlock_examine(lock, NULL, deadline, &examiner, &err);
-    okf(st == rows[i].st && strstr(findings.seen, rows[i].seen) != NULL,
-        "a server that %s: status %d, text \"%s\", findings %s", rows[i].what, (int)st, err.text,
+        st = rlock_examine(lock, key, deadline, &examiner, &err);
+    okf(st == row->st && strstr(findings.seen, row->seen) != NULL,
+        "a server that %s: status %d, text \"%s\", findings %s", row->what, (int)st, err.text,
         findings.seen);
-    okf(strstr(findings.found, rows[i].text) != NULL, "a finding says: %s", rows[i].text);
+    okf(strstr(findings.found, row->text) != NULL, "a finding says: %s", row->text);
     okf((st >= RLOCK_E_USAGE) == (err.text[0] != '\0'), "only a fault has a text: %s", err.text);
+    if (sent != NULL)
+        okf(has_read(&server, sent), "the doctor sends: %s", sent);
     rlock_close(lock);
     server_stop(&server);
+}
+
+/* Examines the servers, or the Sentinels' server, at these URLs. */
+static enum rlock_status examine_urls(const char *const *urls, size_t n, struct findings *findings)
+{
+    const struct rlock_config config = {.size = sizeof config,
+                                        .urls = urls,
+                                        .n_urls = n,
+                                        .connect_ms = 5000,
+                                        .timing = {.ttl_ms = 30000, .reply_ms = 2000}};
+    struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
+    struct rlock_examiner examiner = {add_finding, findings};
+    struct rlock *lock = NULL;
+    enum rlock_status st = rlock_open(&lock, &config, NULL);
+
+    if (st == RLOCK_OK)
+        st = rlock_examine(lock, NULL, deadline, &examiner, NULL);
+    rlock_close(lock);
+    return st;
+}
+
+/* Returns the finding that begins with these words, or "". */
+static const char *finding_of(const struct findings *findings, const char *words)
+{
+    const char *at = strstr(findings->found, words);
+
+    return at != NULL ? at : "";
+}
+
+#define SLOW_MS 100
+#define SLOW AFTER(100, NOW)
+#define LAST 19    /* the index of the last sample */
+#define N_BEFORE 8 /* how many requests other than BLPOP come before the first sample */
+
+/*
+ * The server's clock stands still, and half of the 20 replies to TIME take SLOW_MS or more. What
+ * the doctor says about the clocks is compared with the times at which the server has read the
+ * requests, so that it doesn't matter how busy this machine is.
+ */
+static void test_clocks(void)
+{
+    struct server server = {
+        .answers = {[ASKED_OTHER] = ANSWERS(NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, SLOW, SLOW, SLOW,
+                                            SLOW, SLOW, NOW, NOW, NOW, NOW, NOW, NOW, NOW, NOW, NOW,
+                                            NOW, SLOW, SLOW, SLOW, SLOW, SLOW, NO_LOCKS),
+                    [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
+    const char *const urls[] = {server.url};
+    struct findings findings = {.seen = ""};
+    int64_t read_ms[LAST + 2]; /* of the samples, and of the request that follows them */
+    int64_t least_ms;
+    int64_t most_ms;
+    int64_t before_s = time(NULL) - 1700000000;
+    int behind_s = 0;
+    int ours_ms = 0;
+    int i;
+
+    if (!ok(server_start(&server) && examine_urls(urls, 1, &findings) == RLOCK_OK,
+            "a server whose clock stands still is examined"))
+        return;
+    for (i = 0; i < LAST + 2; i++)
+        read_ms[i] = server_read_ms(&server, ASKED_OTHER, N_BEFORE + i);
+    okf(findings.middle_ms >= SLOW_MS, "half of the round trips take 100 ms or more: %.1f ms",
+        findings.middle_ms);
+    sscanf(finding_of(&findings, "the server's clock is "), "the server's clock is %d.", &behind_s);
+    okf(behind_s >= before_s && behind_s <= time(NULL) - 1700000000,
+        "the server's clock is behind by as much as it is: %d s", behind_s);
+    /* the doctor compares the middles of the two samples: half way from request to reply */
+    least_ms =
+        (read_ms[LAST - 1] + SLOW_MS + read_ms[LAST] + SLOW_MS) / 2 - (read_ms[0] + read_ms[1]) / 2;
+    most_ms = (read_ms[LAST] + read_ms[LAST + 1]) / 2 -
+              (server_read_ms(&server, ASKED_WAKE, 0) + read_ms[0] + SLOW_MS) / 2;
+    sscanf(finding_of(&findings, "the server's clock advanced "),
+           "the server's clock advanced 0 ms while this machine's advanced %d ms", &ours_ms);
+    okf(ours_ms >= least_ms - 2 && ours_ms <= most_ms + 2,
+        "this machine's clock advanced from the middle of the first sample to that of the last: %d",
+        ours_ms);
+    server_stop(&server);
+}
+
+/* ---- servers that several programs watch, or that decide together ---- */
+
+#define MEMBERS 3
+
+static void test_quorum(void)
+{
+    static struct server server[MEMBERS];
+    const char *const urls[] = {server[0].url, server[1].url, server[2].url};
+    struct findings findings = {.seen = ""};
+    int i;
+
+    for (i = 0; i < MEMBERS; i++) {
+        server[i] = (struct server){
+            .answers = {[ASKED_OTHER] = i == 1 ? ANSWERS(CLOSE)
+                                               : ANSWERS(NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS,
+                                                         TIMES(NOW), NO_LOCKS),
+                        [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
+        if (!ok(server_start(&server[i]), "a member of a quorum is started"))
+            return;
+    }
+    is_int(examine_urls(urls, MEMBERS, &findings), RLOCK_OK,
+           "a quorum is examined of which one member doesn't answer");
+    ok(strstr(findings.seen, "quorum 2 ") != NULL &&
+           strncmp(finding_of(&findings, "2 of 3"),
+                   "2 of 3 members answer, 2 are needed; 0 were restarted too recently to count; ",
+                   77) == 0,
+       "a finding counts the members that answer");
+    for (i = 0; i < MEMBERS; i++)
+        server_stop(&server[i]);
+}
+
+#define ROLE "*3\r\n$6\r\nmaster\r\n:9\r\n*0\r\n"
+/* The replies of a Sentinel to SENTINEL GET-MASTER-ADDR-BY-NAME and to SENTINEL MASTER. */
+#define ADDRESS "*2\r\n$9\r\n127.0.0.1\r\n$5\r\n%05d\r\n"
+#define WATCHED                                                                         \
+    "*10\r\n$2\r\nip\r\n$9\r\n127.0.0.1\r\n$4\r\nport\r\n$5\r\n%05d\r\n$5\r\nflags\r\n" \
+    "$6\r\nmaster\r\n$19\r\nnum-other-sentinels\r\n$1\r\n2\r\n$6\r\nquorum\r\n$1\r\n2\r\n"
+
+/*
+ * A Sentinel names a primary to clients. In its reply to SENTINEL MASTER it names the same server,
+ * or, if `other_port` is not 0, another.
+ */
+static void test_sentinel(int other_port)
+{
+    struct server primary = {.answers = {[ASKED_OTHER] = ANSWERS(ROLE, NOW, GOOD_INFO, SETTINGS,
+                                                                 ALL_RIGHTS, TIMES(NOW), NO_LOCKS),
+                                         [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
+    char address[100];
+    char watched[300];
+    struct server sentinel = {.answers = {[ASKED_OTHER] = ANSWERS(address, watched)}};
+    char url[100];
+    const char *const urls[] = {url};
+    struct findings findings = {.seen = ""};
+    int port;
+
+    if (!ok(server_start(&primary) && server_start(&sentinel), "a server and a Sentinel start"))
+        return;
+    port = atoi(strrchr(primary.url, ':') + 1);
+    snprintf(address, sizeof address, ADDRESS, port);
+    snprintf(watched, sizeof watched, WATCHED, other_port != 0 ? other_port : port);
+    snprintf(url, sizeof url, "redis+sentinel://%.40s/main", sentinel.url + strlen("redis://"));
+    is_int(examine_urls(urls, 1, &findings), RLOCK_OK,
+           "a server is examined that a Sentinel names");
+    if (other_port == 0)
+        ok(strstr(findings.found,
+                  "\n3 Sentinels agree, and replace a primary that is down for 0 ms") != NULL,
+           "the Sentinels agree if SENTINEL MASTER names the same server");
+    else
+        ok(strstr(findings.found, "\nthe Sentinels disagree: one says that the primary is "
+                                  "127.0.0.1:1\n") != NULL,
+           "the Sentinels disagree if SENTINEL MASTER names another server");
+    server_stop(&primary);
+    server_stop(&sentinel);
 }
 
 int main(void)
@@ -192,6 +443,12 @@ int main(void)
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        examine(i);
+        examine(&rows[i], NULL, false, NULL);
+    for (i = 0; i < sizeof users / sizeof users[0]; i++)
+        examine(&users[i].row, users[i].key, users[i].without_scripts, users[i].sent);
+    test_clocks();
+    test_quorum();
+    test_sentinel(0);
+    test_sentinel(1);
     return done_testing();
 }
