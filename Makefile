@@ -254,8 +254,11 @@ $(patsubst %,$(B)/unit/test_cmd_%,holds private_dir private_server_dir): \
 # test_lua sets the clock of the server on which it runs the scripts.
 $(B)/unit/test_lua: | $(B)/tools/clockshim.so
 
+# test_tls talks to the TLS server of fuzz_tls.
+$(B)/unit/test_tls: $(B)/fuzz/tls_server.o
+
 $(B)/unit/%.o: tests/unit/%.c | build/gen/reply_codes.h $(B)/hiredis.found
-	$(call compile,-Itests/unit -Icmd -Ilib -Ibuild/gen)
+	$(call compile,-Itests/unit -Itests/fuzz -Icmd -Ilib -Ibuild/gen)
 
 $(UNIT): %: %.o $(B)/librlock.a
 	$(link)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_tls: handshakes with peers that send something else than a TLS server.
+ * test_tls: handshakes with a TLS server, and with peers that send something else.
  *
- * tests/cli/tls.bats has the tests with real servers and certificates.
+ * The server is that of the fuzz target fuzz_tls. tests/cli/tls.bats has the tests with servers
+ * that are other programs.
  */
 #include "peer.h"
 #include "quorum/member.h"
 #include "tap.h"
+#include "tls_server.h"
 
 #include <fcntl.h>
 
@@ -229,6 +231,216 @@ static void test_never_plain(void)
     peer_close();
 }
 
+#if __has_include(<openssl/ssl.h>)
+
+/* ---- tests with a TLS server ---- */
+
+/* Passes the client's bytes to the server, and the server's bytes to the client. */
+static void pass_on(const struct talk *talk, struct tls_server *server)
+{
+    char bytes[4096];
+    ssize_t heard;
+    size_t n;
+
+    while ((heard = read(talk->peer, bytes, sizeof bytes)) > 0)
+        tls_server_hear(server, bytes, (size_t)heard);
+    while ((n = tls_server_take(server, bytes, sizeof bytes)) > 0)
+        (void)!write(talk->peer, bytes, n);
+}
+
+static enum rlock_status shake_hands(struct talk *talk, struct tls_server *server)
+{
+    enum rlock_status st = tls_handshake(talk->line, &talk->err);
+    int turns;
+
+    for (turns = 0; st == RLOCK_PENDING && turns < 10; turns++) {
+        pass_on(talk, server);
+        st = tls_handshake(talk->line, &talk->err);
+    }
+    return st;
+}
+
+/* What rlock says about each certificate of the server. */
+static const struct {
+    enum tls_server_certificate certificate;
+    enum tls_server_asks asks;
+    bool is_old; /* the server has TLS 1.2 only */
+    enum rlock_status st;
+    const char *says;
+} certificates[] = {
+    {TLS_SERVER_GOOD, TLS_SERVER_ASKS_NOT, false, RLOCK_OK, ""},
+    {TLS_SERVER_GOOD, TLS_SERVER_ASKS_NOT, true, RLOCK_OK, ""},
+    {TLS_SERVER_GOOD, TLS_SERVER_ASKS, true, RLOCK_OK, ""},
+    {TLS_SERVER_GOOD, TLS_SERVER_REQUIRES, true, RLOCK_E_CONFIG,
+     "TLS: the server asks for a client certificate"},
+    {TLS_SERVER_OTHER_HOST, TLS_SERVER_ASKS_NOT, false, RLOCK_E_CONFIG,
+     "TLS: the server's certificate is not for h"},
+    {TLS_SERVER_EXPIRED, TLS_SERVER_ASKS_NOT, false, RLOCK_E_CONFIG,
+     "TLS: the server's certificate has expired"},
+    {TLS_SERVER_EARLY, TLS_SERVER_ASKS_NOT, false, RLOCK_E_CONFIG,
+     "TLS: the server's certificate: certificate is not yet valid"},
+    {TLS_SERVER_SELF_SIGNED, TLS_SERVER_ASKS_NOT, false, RLOCK_E_CONFIG,
+     "TLS: the server's certificate is self-signed, and not trusted here"},
+    {TLS_SERVER_UNTRUSTED, TLS_SERVER_ASKS_NOT, false, RLOCK_E_CONFIG,
+     "TLS: the server's certificate was signed by a CA that is not trusted here, or the server "
+     "doesn't send its intermediate certificate"},
+    {TLS_SERVER_CHAIN, TLS_SERVER_ASKS_NOT, false, RLOCK_E_CONFIG,
+     "TLS: the server's certificate was signed by a CA that is not trusted here"},
+};
+
+static void test_certificates(struct tls_context *tls)
+{
+    struct talk talk;
+    size_t i;
+
+    for (i = 0; i < sizeof certificates / sizeof certificates[0]; i++) {
+        struct tls_server *server = tls_server_new(certificates[i].certificate,
+                                                   certificates[i].is_old, certificates[i].asks);
+        enum rlock_status st;
+
+        if (!ok(begin(&talk, tls, "h"), "a TLS connection begins"))
+            return;
+        talk.err.text[0] = '\0';
+        st = shake_hands(&talk, server);
+        okf(st == certificates[i].st, "the handshake with certificate %d of the server: status %d",
+            (int)certificates[i].certificate, (int)st);
+        is_str(st == RLOCK_OK ? "" : talk.err.text, certificates[i].says,
+               "the message tells what is wrong with the certificate");
+        end(&talk);
+        tls_server_free(server);
+    }
+}
+
+/* A request or a part of it can't be sent any more, as the server has closed the connection. */
+static const struct {
+    const char *what;
+    enum tls_server_asks asks;
+    const char *reply; /* what the server has sent before; NULL: nothing */
+    enum rlock_status st;
+    const char *says;
+} closed[] = {
+    {"after an alert", TLS_SERVER_REQUIRES, NULL, RLOCK_E_CONFIG,
+     "TLS: the server asks for a client certificate"},
+    {"after a reply", TLS_SERVER_ASKS_NOT, "-ERR max\r\n", RLOCK_E_UNREACHABLE,
+     "send: Broken pipe"},
+    {"without a word", TLS_SERVER_ASKS_NOT, NULL, RLOCK_E_UNREACHABLE,
+     "the server closed the connection"},
+};
+
+static void test_closed(struct tls_context *tls)
+{
+    struct talk talk;
+    size_t done;
+    size_t i;
+
+    for (i = 0; i < sizeof closed / sizeof closed[0]; i++) {
+        struct tls_server *server = tls_server_new(TLS_SERVER_GOOD, false, closed[i].asks);
+
+        if (!ok(begin(&talk, tls, "h"), "a TLS connection begins"))
+            return;
+        ok(shake_hands(&talk, server) == RLOCK_OK &&
+               tls_write(talk.line, "PING", 4, &done, &talk.err) == RLOCK_OK && done == 4,
+           "the handshake succeeds, and a request is sent");
+        pass_on(&talk, server);
+        if (closed[i].reply != NULL)
+            ok(tls_server_write(server, closed[i].reply, strlen(closed[i].reply)),
+               "the server replies");
+        pass_on(&talk, server);
+        close(talk.peer);
+        talk.peer = -1;
+        okf(tls_write(talk.line, "PING", 4, &done, &talk.err) == closed[i].st,
+            "the next request fails if the server has closed the connection %s", closed[i].what);
+        is_str(talk.err.text, closed[i].says, "the message tells why");
+        end(&talk);
+        tls_server_free(server);
+    }
+}
+
+/* A certificate, and so the name that the client sends (SNI), has no dot at the end. */
+static void test_sent_name(struct tls_context *tls)
+{
+    static const struct {
+        const char *host;
+        const char *sent; /* the extension server_name; NULL: none is sent */
+        size_t n;
+    } rows[] = {{"h", BYTES("\0\0\0\6\0\4\0\0\1h")},
+                {"h.", BYTES("\0\0\0\6\0\4\0\0\1h")},
+                {"127.0.0.1", NULL, 0},
+                {"::1", NULL, 0}};
+    char bytes[4096];
+    struct talk talk;
+    ssize_t n;
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!ok(begin(&talk, tls, rows[i].host), "a TLS connection begins"))
+            return;
+        (void)!tls_handshake(talk.line, &talk.err);
+        n = read(talk.peer, bytes, sizeof bytes);
+        if (rows[i].sent != NULL)
+            okf(n > 0 && memmem(bytes, (size_t)n, rows[i].sent, rows[i].n) != NULL,
+                "for the host %s the client sends the name h", rows[i].host);
+        else
+            okf(n > 0 && memmem(bytes, (size_t)n, rows[i].host, strlen(rows[i].host)) == NULL,
+                "for the host %s the client sends no name", rows[i].host);
+        end(&talk);
+    }
+}
+
+static void test_bad_files(void)
+{
+    const struct {
+        struct rlock_config config;
+        const char *what;  /* how the message begins, before the name of the file */
+        const char *lacks; /* how it goes on, before OpenSSL's reason */
+    } rows[] = {
+        {{.tls_ca = tls_server_empty_file()}, "CA file", "it has no certificates in PEM"},
+        {{.tls_cert = tls_server_empty_file()}, "certificate file", "it has no certificate in PEM"},
+    };
+    struct tls_context *tls = NULL;
+    struct rlock_error err;
+    char says[200];
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        snprintf(says, sizeof says, "%s %s: %s (", rows[i].what, tls_server_empty_file(),
+                 rows[i].lacks);
+        okf(tls_context_new(&tls, &rows[i].config, &err) == RLOCK_E_CONFIG &&
+                strncmp(err.text, says, strlen(says)) == 0 &&
+                strstr(err.text, "OpenSSL gives no reason") == NULL &&
+                strchr(err.text, ')') != NULL,
+            "the message names the file, and has OpenSSL's reason: %s", err.text);
+    }
+}
+
+static void test_with_server(void)
+{
+    struct rlock_config config;
+    struct tls_context *tls = NULL;
+
+    if (!tls_server_prepare()) {
+        skip("handshakes with a TLS server", "this system has no OpenSSL 3");
+        return;
+    }
+    config = (struct rlock_config){.tls_ca = tls_server_ca_file()};
+    if (!ok(tls_context_new(&tls, &config, NULL) == RLOCK_OK, "the CA of the server is trusted"))
+        return;
+    test_certificates(tls);
+    test_closed(tls);
+    test_sent_name(tls);
+    test_bad_files();
+    tls_context_free(tls);
+}
+
+#else
+
+static void test_with_server(void)
+{
+    skip("handshakes with a TLS server", "the headers of OpenSSL were not there");
+}
+
+#endif
+
 int main(void)
 {
     const struct rlock_config config = {.tls_ca = NULL};
@@ -248,6 +460,7 @@ int main(void)
         test_unsent(tls);
         test_dead(tls);
         test_hosts(tls);
+        test_with_server();
     }
     tls_context_free(tls);
     return done_testing();
