@@ -81,10 +81,29 @@ static void test_order(void)
     is_list(&list, "132", "an address that the list doesn't contain moves nothing");
 }
 
+static void test_order_of_full_list(void)
+{
+    struct {
+        struct addresses list;
+        struct address behind[2];
+    } full = {.behind = {{.bytes = 1}, {.bytes = 2}}};
+    struct addresses other = {.n = 0};
+
+    add(&full.list, "12345678");
+    add(&other, "28");
+    addresses_move_last(&full.list, &other.address[0]);
+    is_list(&full.list, "13456782", "an address of a full list moves to the end");
+    addresses_move_first(&full.list, &other.address[1]);
+    is_list(&full.list, "81345672", "an address of a full list moves to the front");
+    ok(full.behind[0].bytes == 1 && full.behind[1].bytes == 2,
+       "nothing behind the list is overwritten");
+}
+
 int main(void)
 {
     test_limits();
     test_append();
     test_order();
+    test_order_of_full_list();
     return done_testing();
 }

@@ -246,6 +246,41 @@ static void test_endings(void)
     }
 }
 
+/*
+ * A request of several commands has one reply for each. A server that refuses all of them may send
+ * one error and close the connection: that error is the reply.
+ */
+static void test_refused_commands(void)
+{
+    static const struct {
+        const char *says;
+        enum rlock_status st;
+    } rows[] = {{"-NOAUTH Authentication required.\r\n", RLOCK_OK},
+                {"-LOADING\r\n-LOADING\r\n", RLOCK_E_UNREACHABLE},
+                {"+OK\r\n", RLOCK_E_UNREACHABLE},
+                {"", RLOCK_E_UNREACHABLE}};
+    const struct resp_value *reply = NULL;
+    struct conn conn;
+    struct url url;
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int fd = open_and_ping(&conn, &url);
+
+        conn_expect_replies(&conn, 3);
+        peer_say(fd, rows[i].says);
+        is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING,
+               "the connection waits for the other replies, also behind an error");
+        shutdown(fd, SHUT_RDWR);
+        okf(step(&conn, &reply, PATIENCE_MS) == rows[i].st,
+            "of three replies the server sends \"%s\", and closes: status %d", rows[i].says,
+            (int)rows[i].st);
+        if (rows[i].st == RLOCK_OK)
+            ok(resp_error(reply) != NULL, "conn_step() returns the error");
+        close_conn(&conn, &url, fd);
+    }
+}
+
 /* With must_be_primary each new connection sends ROLE first, and the request only to a primary. */
 static void test_role(void)
 {
@@ -477,6 +512,7 @@ int main(void)
     test_bad_setup();
     test_pieces();
     test_endings();
+    test_refused_commands();
     test_early_bytes();
     test_role();
     test_endless();

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* test_socket: connections by address, host name and path, and addresses where nothing listens. */
 #include "base/clock.h"
+#include "fds.h"
 #include "peer.h"
 #include "tap.h"
 #include "wire/socket.h"
 
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/tcp.h>
 #include <sys/un.h>
 
 /* Connects within `ms`: steps until the socket is connected, or connecting has failed. */
@@ -27,6 +29,19 @@ static enum rlock_status connect_to(struct connector *connector, int64_t ms, int
     return st;
 }
 
+/*
+ * Does the kernel end this connection at the connector's deadline, if the server confirms nothing?
+ * A Unix socket needs no such time.
+ */
+static bool ends_at_deadline(int fd)
+{
+    unsigned ms = 0;
+    socklen_t size = sizeof ms;
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, &size) != 0 ||
+           (ms > 0 && ms <= PATIENCE_MS);
+}
+
 static void test_reached(const char *text, const char *name)
 {
     int fd = -1;
@@ -44,6 +59,7 @@ static void test_reached(const char *text, const char *name)
         peer = peer_accept();
         ok((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0 && (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0,
            "the socket is non-blocking and close-on-exec");
+        ok(ends_at_deadline(fd), "the kernel ends a dead connection at the deadline");
         ok(connector.addresses.n > 0, "the address is kept for the next connection");
         socket_reset(&fd);
         ok(peer_hears_the_end(peer), "socket_reset() ends the connection");
@@ -405,6 +421,37 @@ static void test_alias(void)
     url_fini(&peer);
 }
 
+/*
+ * After half of the time the connector abandons the lookup, and tries the address of the earlier
+ * connection. The thread that looks the name up then closes the descriptor of the lookup.
+ */
+static void test_late_lookup(void)
+{
+    int64_t deadline_ms;
+    struct connector connector;
+    struct url url;
+    int before = count_fds();
+    int fd = -1;
+
+    if (url_parse(&url, "redis://hanging.invalid", NULL) != RLOCK_OK || pipe(hanging) != 0)
+        return;
+    connector_init(&connector, &url);
+    connector.host_is_name = true;
+    resolve_numeric("127.0.0.1", strrchr(peer_address, ':') + 1, &connector.addresses);
+    is_int(connect_to(&connector, 2000, &fd, NULL), RLOCK_OK,
+           "while the lookup hangs, the earlier address is used");
+    socket_reset(&fd);
+    close(peer_accept());
+    connector_fini(&connector);
+    url_fini(&url);
+    close(hanging[1]);
+    deadline_ms = rlock_clock_ms() + PATIENCE_MS;
+    while (count_fds() > before + 1 && rlock_clock_ms() < deadline_ms)
+        poll(NULL, 0, 10);
+    is_int(count_fds(), before + 1, "a lookup that was abandoned leaves no descriptor open");
+    close(hanging[0]);
+}
+
 static void test_families(void)
 {
     struct sockaddr_in6 v6[3] = {{.sin6_family = AF_INET6}};
@@ -461,6 +508,7 @@ int main(void)
     test_passed_deadline();
     test_nowhere();
     test_moved();
+    test_late_lookup();
     test_given_up();
     test_silent();
     test_refused();

@@ -355,6 +355,11 @@ static void test_limits(void)
         ok(is_printable(url.shown), "the text for messages has no control characters");
         url_fini(&url);
     }
+    if (is_int(url_parse(&url, "unix:///a%0A%1b[2J%7f", NULL), RLOCK_OK,
+               "a path with control characters is read")) {
+        ok(is_printable(url.shown), "the text for messages has no control characters");
+        url_fini(&url);
+    }
 }
 
 int main(void)
