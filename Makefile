@@ -238,6 +238,9 @@ $(B)/unit/test_socket: private ALL_LDFLAGS += -Wl,--wrap=getaddrinfo
 # test_lease_end replaces send by one that stops the sending thread just after a request was sent.
 $(B)/unit/test_lease_end: private ALL_LDFLAGS += -Wl,--wrap=send
 
+# test_api replaces send by one that forgets the passwords as soon as the first was sent.
+$(B)/unit/test_api: private ALL_LDFLAGS += -Wl,--wrap=send
+
 # test_conn replaces free by one that looks for secrets in each block of memory before it is freed.
 $(B)/unit/test_conn: private ALL_LDFLAGS += -Wl,--wrap=free
 

@@ -5,6 +5,7 @@
 #include "tap.h"
 
 #include <rlock_admin.h>
+#include <sys/timerfd.h>
 
 static const char *const the_key = "k";
 
@@ -399,6 +400,93 @@ static void test_absurd_answers(void)
     close_at(&server, lock);
 }
 
+/* ---- forgetting passwords ---- */
+
+#define MEMBERS 3
+#define SECRET "5ec3e7"
+
+/* The program is linked with --wrap=send, so each send() of the library calls __wrap_send(). */
+ssize_t __real_send(int fd, const void *bytes, size_t n, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags);
+
+/* The handle whose passwords this thread forgets after it has sent AUTH; NULL: none. */
+static _Thread_local struct rlock *forgetful;
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
+{
+    ssize_t sent = __real_send(fd, bytes, n, flags);
+
+    if (forgetful != NULL && memmem(bytes, n, "AUTH", strlen("AUTH")) != NULL) {
+        rlock_forget_passwords(forgetful);
+        forgetful = NULL;
+    }
+    return sent;
+}
+
+/* Starts a lookup that ends when the three members have had the time to connect and wait for it. */
+static int ask_password(void *context, int64_t deadline_ms, struct rlock_error *err)
+{
+    const struct itimerspec soon = {.it_value = {.tv_nsec = 200 * 1000 * 1000}};
+    const int *timer = context;
+
+    (void)deadline_ms;
+    (void)err;
+    return timerfd_settime(*timer, 0, &soon, NULL) == 0 ? *timer : -1;
+}
+
+static enum rlock_status take_password(void *context, char *password, size_t room,
+                                       struct rlock_error *err)
+{
+    static bool is_taken;
+
+    (void)context;
+    (void)err;
+    snprintf(password, room, "%s", is_taken ? "of a later lookup" : SECRET);
+    is_taken = true;
+    return RLOCK_OK;
+}
+
+/*
+ * A process may be forked at any time, for example when one of three members has taken a password
+ * and the others wait for it. The copy for the others must be forgotten, too.
+ */
+static void test_forget_passwords(void)
+{
+    static struct server server[MEMBERS];
+    const char *const urls[] = {server[0].url, server[1].url, server[2].url};
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    const struct rlock_password_source source = {
+        .ask = ask_password, .take = take_password, .context = &timer};
+    struct rlock_config config = config_for(urls);
+    struct rlock *lock = NULL;
+    struct rlock_grant grant;
+    int n_heard = 0;
+    int i;
+
+    config.n_urls = MEMBERS;
+    config.connect_ms = 5000;
+    config.password_source = &source;
+    for (i = 0; i < MEMBERS; i++) {
+        server[i] = (struct server){.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT),
+                                                [ASKED_LEAVE] = ANSWERS(RELEASED),
+                                                [ASKED_OTHER] = ANSWERS("+OK\r\n")}};
+        if (!ok(server_start(&server[i]), "a member of a quorum is started"))
+            return;
+    }
+    if (!ok(rlock_open(&lock, &config, NULL) == RLOCK_OK, "a handle on a quorum is opened"))
+        return;
+    forgetful = lock;
+    (void)!rlock_acquire(lock, once, &grant, NULL, NULL);
+    ok(forgetful == NULL, "a member gets AUTH, and the passwords are forgotten");
+    rlock_close(lock);
+    for (i = 0; i < MEMBERS; i++) {
+        server_stop(&server[i]);
+        n_heard += strcmp(server[i].log[0].text, "AUTH " SECRET " ") == 0;
+    }
+    is_int(n_heard, 1, "no other member gets the password that was forgotten");
+    close(timer);
+}
+
 int main(void)
 {
     test_config_size();
@@ -413,5 +501,6 @@ int main(void)
     test_status_texts();
     test_malformed_grants();
     test_absurd_answers();
+    test_forget_passwords();
     return done_testing();
 }
