@@ -332,7 +332,7 @@ static void test_history(void)
               (const char *[]){KEYS, prefix, "9",
                                "history=7 status=3 reason=exited held=5 renewals=2", NULL},
               "a release with a history sends how the hold ended");
-    owner_start_acquire(&owner, false);
+    is_int(owner_start_acquire(&owner, false, NULL), RLOCK_OK, "the acquire is started");
     requests_release(&owner, &request, &when);
     has_words(&request, (const char *[]){KEYS, prefix, "9", "history=7", NULL},
               "the next acquire forgets how the hold before it ended");
