@@ -316,6 +316,8 @@ static void add_vote(const struct broadcast_call *call, size_t i, struct votes *
     int64_t uncounted_ms =
         has_rule(call->broadcast, NEEDS_MEMORY) ? members_uncounted_ms(call->members, member) : 0;
 
+    if (call->asked[i] == ASKED_TWICE)
+        votes->sent_twice |= 1U << i;
     if (answer == NULL)
         return;
     if (is_of_other_quorum(call, answer))
@@ -370,7 +372,6 @@ static void count(const struct broadcast_call *call, struct votes *votes)
     find_holder(call, votes);
     for (i = 0; i < call->members->n; i++) {
         add_vote(call, i, votes);
-        votes->sent_twice |= (call->asked[i] == ASKED_TWICE ? 1U : 0U) << i;
         if (call->asked[i] == SKIPPED || is_pending(call, i))
             continue;
         n_settled++;
