@@ -250,6 +250,10 @@ $(B)/unit/test_cmd_private_server: private ALL_LDFLAGS += -Wl,--wrap=flock
 # test_cmd_event_hook moves the clock of the process that runs the command.
 $(B)/unit/test_cmd_event_hook: private ALL_LDFLAGS += -Wl,--wrap=rlock_clock_ms
 
+# test_cmd_user replaces the functions by which user_entry() finds the user.
+$(B)/unit/test_cmd_user: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,\
+                                                  open open64 geteuid getpwuid)
+
 # These replace user_entry by one that returns an entry of the test.
 $(patsubst %,$(B)/unit/test_cmd_%,holds private_dir private_server_dir): \
     private ALL_LDFLAGS += -Wl,--wrap=user_entry
