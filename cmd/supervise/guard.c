@@ -533,14 +533,16 @@ static void start(struct guard *guard, struct guard_request *request)
 }
 
 /*
- * The guard exits only after the program has closed the socket. If the guard exited earlier, the
- * kernel's work to tear it down would compete for a processor with the release of the lock.
+ * If rlock had to wait for the lock, other processes may wait behind it. Then the guard exits only
+ * after the program has closed the socket: before, the kernel's work to tear the guard down would
+ * compete for a processor with the release of the lock. If the lock was free, the guard exits while
+ * the program wakes up and sends the release: then the program need not wake the guard.
  */
-static void wait_for_dismissal(const struct guard *guard)
+static void wait_for_dismissal(const struct guard *guard, bool has_waited)
 {
     struct guard_request request;
 
-    while (recv(guard->fd, &request, sizeof request, 0) > 0)
+    while (has_waited && recv(guard->fd, &request, sizeof request, 0) > 0)
         continue;
 }
 
@@ -652,6 +654,6 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
         cgroup_remove(plan->cgroup); /* a program that lives removes the cgroup itself */
     if (plan->pauses)
         let_tree_run(&guard);
-    wait_for_dismissal(&guard);
+    wait_for_dismissal(&guard, request.has_waited);
     _exit(0);
 }

@@ -168,9 +168,13 @@ int guard_client_start(struct guard_client *guard, const struct guard_plan *plan
         if (!failed && !send_request(guard, *start))
             failed = errno;
     }
-    if (guard->tree.root == 0) /* set after START is sent, so that the command starts sooner */
-        proctree_set_root(&guard->tree, getpid());
     return failed;
+}
+
+void guard_client_stand_by(struct guard_client *guard)
+{
+    if (guard->tree.root == 0)
+        proctree_set_root(&guard->tree, getpid());
 }
 
 void guard_client_extend(const struct guard_client *guard, struct deadlines lease)
@@ -235,6 +239,7 @@ void guard_client_replace(struct guard_client *guard, guard_client_on_survivor *
 {
     int64_t fast_ms = rlock_clock_ms() + KILL_FAST_MS;
 
+    guard_client_stand_by(guard);
     kill(guard->pid, SIGKILL); /* by its pid: without /proc, proctree_kill() finds no process */
     guard_client_dismiss(guard);
     if (guard->tree.has_spared)

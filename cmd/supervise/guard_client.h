@@ -42,6 +42,13 @@ int guard_client_hear(struct guard_client *guard, struct guard_news *news);
 void guard_client_fate(const struct guard_client *guard, char *text, size_t room);
 
 /*
+ * guard_client_stand_by: open the list of the program's children, which guard_client_replace()
+ * needs: later there may be no descriptor free. Call this some time after the start: it takes as
+ * long as a dozen system calls, and a guard seldom fails.
+ */
+void guard_client_stand_by(struct guard_client *guard);
+
+/*
  * guard_client_extend: the lease has new deadlines; the guard answers GUARD_NEWS_AGREES or
  * GUARD_NEWS_PAUSED.
  */
@@ -56,7 +63,10 @@ void guard_client_signal(const struct guard_client *guard, int number, bool from
 /* guard_client_end: ask the guard to send TERM to the command's tree now, and KILL at `kill_ms`. */
 void guard_client_end(const struct guard_client *guard, int64_t kill_ms);
 
-/* guard_client_dismiss: close the socket, so that the guard exits. Doesn't wait for its end. */
+/*
+ * guard_client_dismiss: close the socket, so that the guard exits if it has not exited by itself.
+ * Doesn't wait for its end.
+ */
 void guard_client_dismiss(struct guard_client *guard);
 
 /*

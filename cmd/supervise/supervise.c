@@ -315,17 +315,19 @@ static void say_all(struct supervisor *s)
 
 static void handle(struct supervisor *s, enum supervise_event event, struct supervise_input input);
 
+/* A run that is over before needs neither the thread nor the list of our children. */
 static void start_renewer(struct supervisor *s)
 {
     enum rlock_status st = renewer_client_start(&s->renewer, &s->no_renewer);
 
+    guard_client_stand_by(s->guard);
     handle(s, st == RLOCK_OK ? SUPERVISE_EVENT_RENEWER_STARTED : SUPERVISE_EVENT_RENEWER_FAILED,
            (struct supervise_input){0});
 }
 
 /*
- * The guard exits when we close its socket, and its exit takes processor time. If we had to wait
- * for the lock, other processes may wait behind us: then we release the lock first, and close the
+ * If we had to wait for the lock, the guard exits when we close its socket, and its exit takes
+ * processor time. As other processes may wait behind us, we release the lock first, and close the
  * socket afterwards.
  *
  * A guard that ended the command because of the lease is dismissed at once in any case: it waits
@@ -633,7 +635,8 @@ static void ask_to_start(struct supervisor *s)
     struct guard_request request = {.kind = GUARD_REQUEST_START,
                                     .grace_ms = s->grant.timing.grace_ms,
                                     .lease = s->run.agreed,
-                                    .not_after_ms = start_by_ms(s)};
+                                    .not_after_ms = start_by_ms(s),
+                                    .has_waited = plan->has_waited};
     int failed;
 
     environment_put_grant(request.variables, environ, plan->grant,

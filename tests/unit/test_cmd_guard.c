@@ -615,6 +615,34 @@ static void test_wait_all(void)
     stop();
 }
 
+/* Returns whether the guard sleeps; false: it has ended. Nothing else makes it sleep after DONE. */
+static bool guard_stays(void)
+{
+    char state;
+
+    while ((state = proctree_state(guard.pid)) != 'S' && state != 'Z')
+        poll(NULL, 0, 1);
+    return state == 'S';
+}
+
+static void test_guard_end(void)
+{
+    struct guard_request request;
+
+    run("exit 0", in_ms(LONG_MS, LONG_MS));
+    hear_done("the command ends");
+    ok(!guard_stays(), "if the lock was free, the guard exits after the command");
+    stop();
+
+    make_plan("exit 0");
+    request = start_with(in_ms(LONG_MS, LONG_MS));
+    request.has_waited = true;
+    start(request);
+    hear_done("the command of an rlock that had to wait ends");
+    ok(guard_stays(), "its guard stays, as it would take a processor from the release");
+    stop();
+}
+
 static void test_program_gone(void)
 {
     run("trap '' TERM; " WAIT_FOR_EVER, in_ms(LONG_MS, LONG_MS));
@@ -690,6 +718,7 @@ int main(int argc, char **argv_of_main)
     test_vfork_after_renewal();
     test_vfork_while_freezing();
     test_wait_all();
+    test_guard_end();
     test_program_gone();
     test_fate();
     environment_fini(&environment);
