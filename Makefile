@@ -144,7 +144,9 @@ WITHOUT_no     := lib/wire/tls.c lib/wire/libssl.c lib/wire/libssl_linked.c
 
 LIB_SRC  := $(filter-out $(or $(WITHOUT_$(TLS)),$(WITHOUT_no)),$(wildcard lib/*.c lib/*/*.c))
 LIB_OBJ  := $(patsubst %.c,$(B)/%.o,$(LIB_SRC))
-CMD_OBJ  := $(patsubst %.c,$(B)/%.o,$(wildcard cmd/*.c cmd/*/*.c))
+CMD_SRC  := $(filter-out $(if $(STATIC_LDFLAGS),,cmd/process/static_start.c),\
+                         $(wildcard cmd/*.c cmd/*/*.c))
+CMD_OBJ  := $(patsubst %.c,$(B)/%.o,$(CMD_SRC))
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c))
 REPLAYS  := $(patsubst tests/fuzz/%.c,$(B)/unit/%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT_CMD := $(filter $(B)/unit/test_cmd_%,$(UNIT))
@@ -175,7 +177,8 @@ static:  ## build ./rlock-static, which needs no library, with TLS in it
 	$(Q)$(MAKE) FLAVOUR=$(STATIC)
 	$(Q)cp -f build/$(STATIC)/rlock rlock-static
 
-$(B)/rlock: private ALL_LDFLAGS += $(ORDER:%=-Wl$(comma)-T,%)
+$(B)/rlock: private ALL_LDFLAGS += $(ORDER:%=-Wl$(comma)-T,%) \
+                                   $(if $(STATIC_LDFLAGS),-Wl$(comma)--wrap=_dl_get_origin)
 $(B)/rlock: $(CMD_OBJ) $(B)/librlock.a $(ORDER)
 	$(link)
 

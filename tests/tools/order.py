@@ -27,10 +27,13 @@ POSITION = re.compile(r'(?:0x(?P<set>[0-9a-f]+)|\+(?P<up>\d+)|-(?P<down>\d+)|\*)
 MEMBER = re.compile(r'(\w+\.a)\((\S+)\.o\)$')
 
 # Object files of glibc with code that each run executes although callgrind doesn't show it. HIDDEN:
-# the set-up of the vDSO, which valgrind hides from the program, and a function for processors that
-# valgrind doesn't emulate. FORK: the child's part of fork(2), which comes before guard_run().
-HIDDEN = {('libc.a', name) for name in ('dl-lookup', 'dl-object', 'strstr-avx512')}
-FORK = {('libc.a', name) for name in ('_Fork', 'errno-loc', 'fork', 'register-atfork')}
+# the set-up of the vDSO, which valgrind hides from the program, and functions for processors that
+# valgrind doesn't emulate. FORK: the child's part of fork(2), which comes before guard_run(), and
+# what the command's process executes before its exec, of which callgrind writes no profile.
+HIDDEN = {('libc.a', name) for name in
+          ('dl-lookup', 'dl-object', 'dl-setup_hash', 'memchr-evex-rtm', 'strstr-avx512')}
+FORK = {('libc.a', name) for name in ('_Fork', 'alloca_cutoff', 'errno-loc', 'execve', 'execvpe',
+                                      'fork', 'getenv', 'register-atfork')}
 
 
 def sections(map_file):
