@@ -65,12 +65,13 @@ struct guard {
     int timer;
     int failed; /* errno of a failure in prepare(), which start() reports; 0: none */
     struct proctree *tree;
-    pid_t command;      /* 0: the guard has not started the command yet, or has reaped it */
-    int64_t started_ms; /* when the guard had started the command */
-    int64_t term_ms;    /* when the guard began to send TERM to the tree; 0: not yet */
-    int status;         /* of the command, as wait(2) gives it; valid after the command's end */
-    bool has_unreaped;  /* reap() stopped at REAPED_AT_ONCE; more children may have ended */
-    int freeze_error;   /* why a thread can't be frozen: an errno; 0: no such thread was seen */
+    pid_t command;     /* 0: the guard has not started the command yet, or has reaped it */
+    int64_t exec_ms;   /* just before the exec of the command */
+    sigset_t early;    /* signals that the terminal sent before the command's process was there */
+    int64_t term_ms;   /* when the guard began to send TERM to the tree; 0: not yet */
+    int status;        /* of the command, as wait(2) gives it; valid after the command's end */
+    bool has_unreaped; /* reap() stopped at REAPED_AT_ONCE; more children may have ended */
+    int freeze_error;  /* why a thread can't be frozen: an errno; 0: no such thread was seen */
     struct refused told_refused;
 };
 
@@ -285,10 +286,29 @@ static bool asks_for_the_end(int number)
     return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
 }
 
+/*
+ * Has the terminal sent this signal to the command as well, which is in the same job? Yes, if the
+ * program read the signal after the exec. If the program read it late, the terminal may have sent
+ * it before there was a command: then the guard, which is in the job and blocks all signals, had
+ * got it as well when it started the command.
+ *
+ * Why not compare with the time at which spawn() has returned: on a busy machine the guard may run
+ * long after the exec, and would pass on a signal that the command already has.
+ */
+static bool command_has_it(struct guard *guard, const struct guard_request *request)
+{
+    if (request->terminal_sent_ms == 0 || request->terminal_sent_ms < guard->exec_ms)
+        return false;
+    if (sigismember(&guard->early, request->signal) <= 0)
+        return true;
+    sigdelset(&guard->early, request->signal);
+    return false;
+}
+
 static void pass_signal(struct guard *guard, const struct guard_request *request)
 {
-    if (request->terminal_sent_ms > guard->started_ms)
-        return; /* the terminal has sent the signal to the command as well, which is in the job */
+    if (command_has_it(guard, request))
+        return;
     if (guard->command == 0)
         proctree_signal(guard->tree, request->signal);
     else if (kill(guard->command, request->signal) != 0 && errno == EPERM)
@@ -496,22 +516,27 @@ static void start(struct guard *guard, struct guard_request *request)
     const struct guard_plan *plan = guard->plan;
     struct guard_news news = {.kind = GUARD_NEWS_FAILED, .error = guard->failed};
     struct spawn_plan command = plan->spawn;
+    struct spawned spawned;
 
     command.not_after_ms = request->not_after_ms;
     command.cgroup_fd = plan->cgroup->procs_fd;
     if (!news.error) {
         environment_add_grant(plan->environment, request->variables);
         command.envp = plan->environment->all;
-        guard->command = spawn(&command, &news.is_exec_error, &news.error);
+        sigpending(&guard->early);
+        spawned = spawn(&command);
+        guard->command = spawned.pid;
+        guard->exec_ms = spawned.exec_ms;
+        news.error = spawned.error;
+        news.is_exec_error = spawned.is_exec_error;
     }
     environment_forget(environ); /* the guard needs no passwords after the start */
     dumpable_reset();
-    guard->started_ms = rlock_clock_ms();
     guard_state_start(&guard->machine,
                       (struct guard_rules){.pauses = plan->pauses,
                                            .wait_all = plan->wait_all,
                                            .grace_ms = request->grace_ms},
-                      request->lease, guard->started_ms);
+                      request->lease, rlock_clock_ms());
     if (guard->command == 0) {
         tell(guard, news);
         _exit(0);

@@ -4,8 +4,8 @@
  *
  * spawn() uses vfork(2), because most of the time of a fork(2) goes into a copy of the page tables,
  * which the exec throws away. Until its exec the child runs in the parent's memory, so the child
- * writes to its own variables only. The child writes the errno of a failed exec to a pipe, which a
- * successful exec closes.
+ * writes to its own variables only. By a pipe, which a successful exec closes, the child tells the
+ * time of the exec, or the errno of a failure.
  */
 #include "supervise/spawn.h"
 
@@ -18,21 +18,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/*
- * The child writes one number to the pipe: the errno of exec, which is positive; or SPAWN_TOO_LATE,
- * which is -1; or the errno of cgroup_enter() in this form, which is below -1.
- */
-#define FROM_CGROUP(failed) (-1 - (failed))
+/* What the child writes to the pipe: one note just before the exec, and one if it has failed. */
+struct note {
+    int64_t exec_ms; /* in a note of failure: 0 */
+    int error;
+    int is_exec_error;
+};
+
+static void write_note(int fd, struct note note)
+{
+    ssize_t written = write(fd, &note, sizeof note);
+
+    (void)written;
+}
 
 /*
  * Runs in the child, and does not return. The child checks the lease directly before the exec,
  * because the guard may have been stopped at any point before, for longer than the lease lasts.
  */
-static void exec_command(const struct spawn_plan *plan, pid_t parent, int error_fd)
+static void exec_command(const struct spawn_plan *plan, pid_t parent, int note_fd)
 {
     struct sigaction ignored = {.sa_handler = SIG_IGN};
-    ssize_t written;
-    int failed;
+    struct note failure = {.is_exec_error = true};
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* the parent died before prctl() */
@@ -40,49 +47,54 @@ static void exec_command(const struct spawn_plan *plan, pid_t parent, int error_
     if (plan->ignore_child)
         sigaction(SIGCHLD, &ignored, NULL);
     sigprocmask(SIG_SETMASK, plan->mask, NULL);
-    failed = plan->cgroup_fd >= 0 ? cgroup_enter(plan->cgroup_fd) : 0;
-    if (failed != 0) {
-        failed = FROM_CGROUP(failed);
-    } else if (rlock_clock_ms() < plan->not_after_ms) {
-        execvpe(plan->argv[0], plan->argv, plan->envp);
-        failed = errno;
+    if (plan->cgroup_fd >= 0 && (failure.error = cgroup_enter(plan->cgroup_fd)) != 0) {
+        failure.is_exec_error = false;
     } else {
-        failed = SPAWN_TOO_LATE;
+        write_note(note_fd, (struct note){.exec_ms = rlock_clock_ms()});
+        failure.error = SPAWN_TOO_LATE;
+        if (rlock_clock_ms() < plan->not_after_ms) {
+            execvpe(plan->argv[0], plan->argv, plan->envp);
+            failure.error = errno;
+        }
     }
-    written = write(error_fd, &failed, sizeof failed);
-    (void)written;
+    write_note(note_fd, failure);
     _exit(127);
 }
 
-pid_t spawn(const struct spawn_plan *plan, bool *is_exec_error, int *error)
+/* Reads the child's notes, until its exec or its end has closed the pipe. */
+static void read_notes(int fd, struct spawned *spawned)
 {
-    pid_t parent = getpid();
-    pid_t child;
-    int error_pipe[2];
+    struct note note;
 
-    *error = 0;
-    *is_exec_error = false;
-    if (pipe2(error_pipe, O_CLOEXEC) != 0) {
-        *error = errno;
-        return 0;
+    while (read(fd, &note, sizeof note) == (ssize_t)sizeof note) {
+        spawned->exec_ms = note.exec_ms;
+        spawned->error = note.error;
+        spawned->is_exec_error = note.is_exec_error;
     }
-    child = vfork();
-    if (child == 0)
-        exec_command(plan, parent, error_pipe[1]);
-    if (child < 0)
-        *error = errno;
-    close(error_pipe[1]);
-    if (child > 0) {
-        *is_exec_error = true;
-        if (read(error_pipe[0], error, sizeof *error) > 0) {
-            waitpid(child, NULL, 0);
-            child = 0;
-            if (*error < SPAWN_TOO_LATE) {
-                *error = FROM_CGROUP(*error);
-                *is_exec_error = false;
-            }
-        }
+}
+
+struct spawned spawn(const struct spawn_plan *plan)
+{
+    struct spawned spawned = {.pid = 0};
+    pid_t parent = getpid();
+    int notes[2];
+
+    if (pipe2(notes, O_CLOEXEC) != 0) {
+        spawned.error = errno;
+        return spawned;
     }
-    close(error_pipe[0]);
-    return child < 0 ? 0 : child;
+    spawned.pid = vfork();
+    if (spawned.pid == 0)
+        exec_command(plan, parent, notes[1]);
+    if (spawned.pid < 0)
+        spawned.error = errno;
+    close(notes[1]);
+    if (spawned.pid > 0)
+        read_notes(notes[0], &spawned);
+    close(notes[0]);
+    if (spawned.pid > 0 && spawned.error != 0)
+        waitpid(spawned.pid, NULL, 0);
+    if (spawned.error != 0)
+        spawned.pid = 0;
+    return spawned;
 }

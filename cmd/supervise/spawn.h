@@ -17,15 +17,20 @@ struct spawn_plan {
     int64_t not_after_ms; /* on rlock_clock_ms(): later than this the command must not start */
 };
 
-/* spawn() sets `*error` to this value if `not_after_ms` came before the exec. */
+/* The error of spawn() if `not_after_ms` came before the exec. */
 #define SPAWN_TOO_LATE (-1)
 
+struct spawned {
+    pid_t pid;          /* of the command; 0: the command was not started */
+    int64_t exec_ms;    /* on rlock_clock_ms(): just before the exec; 0: there was no exec */
+    int error;          /* an errno, or SPAWN_TOO_LATE; 0: the command was started */
+    bool is_exec_error; /* execvpe(3) set the errno; false: an earlier call did */
+};
+
 /*
- * spawn: start the command, and wait for its exec. Returns the command's pid; or 0, and sets
- * `*error` to an errno or to SPAWN_TOO_LATE. `*is_exec_error`: true if execvpe(3) set that errno,
- * false if an earlier call did. If the calling process dies, the kernel kills the command (but not
- * its descendants). Allocates no memory.
+ * spawn: start the command, and wait for its exec. If the calling process dies, the kernel kills
+ * the command (but not its descendants). Allocates no memory.
  */
-pid_t spawn(const struct spawn_plan *plan, bool *is_exec_error, int *error);
+struct spawned spawn(const struct spawn_plan *plan);
 
 #endif

@@ -69,8 +69,8 @@ static struct deadlines in_ms(int64_t term_ms, int64_t kill_ms)
     return (struct deadlines){rlock_clock_ms() + term_ms, rlock_clock_ms() + kill_ms};
 }
 
-/* Starts the guard and the command of `plan`. */
-static void start(struct guard_request request)
+/* Opens the command's pipe. A guard that is forked now gets it, and gives it to its command. */
+static void open_pipe(void)
 {
     int pair[2];
 
@@ -78,8 +78,20 @@ static void start(struct guard_request request)
         abort();
     close(pair[1]);
     ready_fd = pair[0];
+}
+
+/* Starts the command of `plan`, and the guard if it is not forked yet. */
+static void start_with_pipe(struct guard_request request)
+{
     is_int(guard_client_start(&guard, &plan, &request), 0, "the guard is started");
     close(READY_FD);
+}
+
+/* Starts the guard and the command of `plan`. */
+static void start(struct guard_request request)
+{
+    open_pipe();
+    start_with_pipe(request);
 }
 
 static void run(const char *script, struct deadlines lease)
@@ -209,14 +221,6 @@ static void test_killed_before_start(void)
 
 /* ---- signals ---- */
 
-static void await_next_ms(void)
-{
-    int64_t now_ms = rlock_clock_ms();
-
-    while (rlock_clock_ms() <= now_ms)
-        poll(NULL, 0, 1);
-}
-
 #define WAIT_FOR_EVER "echo >&9; while :; do sleep 0.02; done"
 
 static void test_signals(void)
@@ -230,21 +234,41 @@ static void test_signals(void)
     is_int(WEXITSTATUS(news.status), 5, "the guard has passed the signal on");
     stop();
 
-    run("trap 'exit 5' USR1; trap 'exit 6' USR2; trap 'echo >&9' WINCH; " WAIT_FOR_EVER,
-        in_ms(LONG_MS, LONG_MS));
+    run("trap 'exit 5' USR1; trap 'exit 6' USR2; " WAIT_FOR_EVER, in_ms(LONG_MS, LONG_MS));
     ok(is_ready(), "the command runs");
-    /*
-     * The guard compares the time of the command's start with that of the terminal's signal. It
-     * notes the former after the command has begun to run, and before it passes on any signal.
-     */
-    guard_client_signal(&guard, SIGWINCH, false);
-    ok(is_ready(), "the guard passes on signals");
-    await_next_ms();
     guard_client_signal(&guard, SIGUSR1, true);
     guard_client_signal(&guard, SIGUSR2, false);
     news = hear_done("the command ends by the second signal");
     is_int(WEXITSTATUS(news.status), 6,
            "the guard doesn't pass on a signal that the terminal has also sent to the command");
+    stop();
+}
+
+/*
+ * Of two signals that the terminal sends, the first comes before the start of the command, but the
+ * program reads it after the start. The guard, which is in the same job, gets each as well.
+ */
+static void test_early_signal(void)
+{
+    sigset_t usr1;
+    struct guard_news news;
+
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &usr1, NULL); /* until the guard has blocked all signals */
+    make_plan("trap 'n=$((n + 1)); echo >&9' USR1; trap 'exit $n' USR2; " WAIT_FOR_EVER);
+    open_pipe();
+    is_int(guard_client_prepare(&guard, &plan), 0, "the guard is forked ahead of its start");
+    kill(guard.pid, SIGUSR1);
+    start_with_pipe(start_with(in_ms(LONG_MS, LONG_MS)));
+    sigprocmask(SIG_UNBLOCK, &usr1, NULL);
+    ok(is_ready(), "the command runs");
+    guard_client_signal(&guard, SIGUSR1, true);
+    ok(is_ready(), "the guard passes on a signal that came before the command");
+    guard_client_signal(&guard, SIGUSR1, true);
+    guard_client_signal(&guard, SIGUSR2, false);
+    news = hear_done("the command ends by the last signal");
+    is_int(WEXITSTATUS(news.status), 1, "the guard doesn't pass on the second signal");
     stop();
 }
 
@@ -709,6 +733,7 @@ int main(int argc, char **argv_of_main)
     test_failed_start();
     test_killed_before_start();
     test_signals();
+    test_early_signal();
     test_end();
     test_refusals();
     test_lease_end();

@@ -15,7 +15,7 @@ static char *argv_nothing[] = {"/nonexistent/command", NULL};
 static char *no_environment[] = {NULL};
 static sigset_t no_signals;
 
-static pid_t spawn_it(char **argv, bool *is_exec_error, int *error)
+static struct spawned spawn_it(char **argv)
 {
     struct spawn_plan plan = {.argv = argv,
                               .envp = no_environment,
@@ -23,36 +23,35 @@ static pid_t spawn_it(char **argv, bool *is_exec_error, int *error)
                               .not_after_ms = RLOCK_NEVER,
                               .cgroup_fd = -1};
 
-    *error = 77;
-    *is_exec_error = false;
-    return spawn(&plan, is_exec_error, error);
+    return spawn(&plan);
 }
 
 static void test_spawn(void)
 {
-    bool is_exec_error;
-    int error;
+    int64_t before_ms = rlock_clock_ms();
+    struct spawned spawned = spawn_it(argv_true);
     int status = -1;
-    pid_t pid = spawn_it(argv_true, &is_exec_error, &error);
 
-    ok(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "the command has run");
-    is_int(error, 0, "there was no error");
-    is_int(spawn_it(argv_nothing, &is_exec_error, &error), 0, "a command that does not exist");
-    ok(is_exec_error && error == ENOENT, "exec has failed, and why");
+    ok(spawned.pid > 0 && waitpid(spawned.pid, &status, 0) == spawned.pid && status == 0,
+       "the command has run");
+    is_int(spawned.error, 0, "there was no error");
+    ok(spawned.exec_ms >= before_ms && spawned.exec_ms <= rlock_clock_ms(), "the time of the exec");
+    spawned = spawn_it(argv_nothing);
+    is_int(spawned.pid, 0, "a command that does not exist");
+    ok(spawned.is_exec_error && spawned.error == ENOENT, "exec has failed, and why");
+    is_int(spawned.exec_ms, 0, "there was no exec");
 }
 
 /* In a child, as an ordinary user that may start no process. Returns 2 if that is not possible. */
 static int spawn_without_processes(void)
 {
     const struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
-    bool is_exec_error;
-    int error;
+    struct spawned spawned;
 
     if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setresuid(65534, 65534, 65534)))
         return 2;
-    return spawn_it(argv_true, &is_exec_error, &error) == 0 && error == EAGAIN && !is_exec_error
-               ? 0
-               : 1;
+    spawned = spawn_it(argv_true);
+    return spawned.pid == 0 && spawned.error == EAGAIN && !spawned.is_exec_error ? 0 : 1;
 }
 
 static void test_no_process(void)
