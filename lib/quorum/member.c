@@ -474,6 +474,7 @@ static enum rlock_status handle_error_reply(struct member *member, const char *r
     }
     if (!conn_is_ready(conn) || is_login)
         conn_abandon(conn, NULL);
+    member->request.is_after_refusal = kind == ERROR_REPLY_TRY_AGAIN;
     if (is_to_retry_password(member, st) || kind == ERROR_REPLY_TRY_AGAIN)
         return back_off(member, st);
     return is_redirect(kind) ? follow_redirect(member, kind, &to, st) : st;
@@ -648,6 +649,8 @@ static void settle(struct member *member, enum rlock_status st)
     bool is_topology = member->request.task == MEMBER_TOPOLOGY && conn_is_ready(conn);
 
     member->request.sent_ms = conn->sent_ms;
+    if (st != RLOCK_PENDING)
+        member->request.is_after_refusal = false;
     read_preamble_reply(member, conn);
     if (st == RLOCK_OK && !is_topology)
         st = act_on_reply(member);
@@ -925,8 +928,13 @@ void member_abandon(struct member *member, const struct request *behind)
     case MEMBER_EXCHANGING:
         break;
     }
-    member->state = err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", conn_timeout_text(conn));
-    err_prefix(&member->err, member->route.current->url.shown);
+    if (member->request.is_after_refusal) {
+        member->state = member->err.status; /* which says more than that the reply is missing */
+    } else {
+        member->state =
+            err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", conn_timeout_text(conn));
+        err_prefix(&member->err, member->route.current->url.shown);
+    }
     if (member->request.written_ms == 0)
         member->request.sent_ms = conn->sent_ms;
     if (behind == NULL && member->request.exchange != NULL &&

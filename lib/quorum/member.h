@@ -68,6 +68,8 @@ struct member_request {
     int64_t retry_at_ms;       /* in MEMBER_BACKING_OFF: when to send the request again */
     int n_redirects;           /* redirects followed since the last back-off */
     bool has_retried_password; /* the password was looked up again because a server refused it */
+    bool is_after_refusal;     /* sent again, since the server said that it can't execute it now:
+                                  member->err is this fault until a server answers again */
 };
 
 /* One of the servers for which the URL stands. */

@@ -680,6 +680,31 @@ static void test_try_again(void)
     finish(&member, fd);
 }
 
+/* The server has said why it executes nothing. The caller gives up while the member asks again. */
+static void test_given_up_after_try_again(void)
+{
+    const char *down =
+        "no node of the Cluster serves this key now; the server says: CLUSTERDOWN no";
+    struct member member;
+    int fd = open_and_ask(&member, peer_address, NULL);
+
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "the member sends its request");
+    peer_say(fd, "-CLUSTERDOWN no\r\n");
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"), "after CLUSTERDOWN it sends it again");
+    member_abandon(&member, NULL);
+    ok(has_failed(&member, RLOCK_E_SERVER, down),
+       "a request abandoned when it was sent again ends in the fault before that");
+    ok(member_sent_ms(&member) > 0, "the server may execute the request yet");
+    close(fd);
+    ask(&member, "AGAIN");
+    fd = peer_accept();
+    ok(is_sent(&member, fd, "*1\r\n$5\r\nAGAIN\r\n"), "the member sends the next request");
+    member_abandon(&member, NULL);
+    ok(has_failed(&member, RLOCK_E_UNREACHABLE, "no answer in time"),
+       "if the next request is abandoned, there is no fault but the silence");
+    finish(&member, fd);
+}
+
 /* Under UBSan this test ends the program if a sum with an absurd server time overflows. */
 static void test_absurd_clock(void)
 {
@@ -864,6 +889,7 @@ int main(void)
     test_moved_without_end();
     test_ask();
     test_try_again();
+    test_given_up_after_try_again();
     test_absurd_clock();
     test_watch_lost();
     test_first_of_several();
