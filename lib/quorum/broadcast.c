@@ -92,6 +92,11 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static int64_t longer(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static bool has_rule(const struct broadcast *broadcast, enum rule rule)
 {
     return (purposes[broadcast->purpose].rules & rule) != 0;
@@ -407,14 +412,13 @@ static bool is_decided(const struct broadcast_call *call)
 
 /*
  * Has a majority answered, and left the outcome open because the owner has got the lock on some
- * members, and others have it on some? For as long as all of them wait for the other members, none
- * of them can get a majority.
+ * members, and others have it on some?
  */
 static bool may_be_split(const struct broadcast_call *call)
 {
     struct votes votes;
 
-    if (call->broadcast->purpose != BROADCAST_ACQUIRE)
+    if (call->broadcast->purpose != BROADCAST_ACQUIRE || call->broadcast->split_ms == RLOCK_NEVER)
         return false;
     count(call, &votes);
     return votes.granted_by != 0 && votes.n_held > 0 &&
@@ -640,15 +644,16 @@ static bool wait_for_replies(struct broadcast_call *call)
     size_t n_fds;
 
     while ((wake_ms = fill_pollfds(call, &n_fds)) != 0) {
+        int64_t now = rlock_clock_ms();
         bool is_stopped;
         bool is_over;
 
         if (linger_until_ms == RLOCK_NEVER && is_decided(call))
-            linger_until_ms =
-                rlock_clock_ms() + linger_ms(call->broadcast, rlock_clock_ms() - began_ms);
-        else if (split_until_ms == RLOCK_NEVER && may_be_split(call))
-            split_until_ms = rlock_clock_ms() + call->broadcast->split_ms;
-        if (rlock_clock_ms() >= earlier(linger_until_ms, split_until_ms))
+            linger_until_ms = now + linger_ms(call->broadcast, now - began_ms);
+        else if (linger_until_ms == RLOCK_NEVER && split_until_ms == RLOCK_NEVER &&
+                 may_be_split(call))
+            split_until_ms = now + longer(call->broadcast->split_ms, now - began_ms);
+        if (now >= earlier(linger_until_ms, split_until_ms))
             break;
         wake_ms = earlier(earlier(wake_ms, linger_until_ms), split_until_ms);
         wake_ms = earlier(wake_ms, call_hooks(call));

@@ -40,7 +40,8 @@ struct broadcast {
                          command */
     int64_t reply_ms;  /* how long a reply may take, in addition to block_ms */
     int64_t split_ms;  /* for BROADCAST_ACQUIRE: how long slow members may take to answer once a
-                          majority has answered that the owner and others have a part each */
+                          majority has answered that the owner and others have a part each, or as
+                          long as the majority took if that is longer; RLOCK_NEVER: reply_ms */
 };
 
 /* The answers of all members, counted. The pointers are valid until a member is asked again. */

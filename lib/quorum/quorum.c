@@ -55,12 +55,11 @@ static int64_t acquire_reply_ms(const struct rlock_timing *timing)
 }
 
 /*
- * A split lock: of three members one has our token, one has another owner's token, and the third
- * hangs. Both owners have to remove their tokens and to try again at different times: nobody gets a
- * majority before that. So split_ms() is short for the first split in a row: the time for which
- * we wait for the third member, and the longest pause before we try again. It doubles with each
- * further split, as the third member may only be slow, or the other owner may hold the lock by a
- * member that we can't reach.
+ * How long an owner that waits for a split lock gives slow members to answer: of three members one
+ * has our token, one has another owner's token, and the third is silent. If the third hangs, nobody
+ * gets a majority before one of the two owners has removed its token. So this time is short for the
+ * first split in a row. It doubles with each further split, as the third member may only be slow,
+ * or the other owner may hold the lock by a member that we can't reach.
  */
 static int64_t split_ms(const struct quorum *quorum)
 {
@@ -232,15 +231,12 @@ static enum rlock_status wait_for_restarted(struct quorum *quorum, const struct 
 }
 
 /*
- * Called when the lock was found split. The other owner may remove its token from the members at
- * any moment, and that wakes nobody.
+ * How long to block after a split: the other owner may remove its token at any moment, and that
+ * wakes nobody. The time is random, so that the two don't ask at the same time again.
  */
-static void shorten_block(const struct quorum *quorum, int64_t *block_ms)
+static int64_t split_block_ms(const struct quorum *quorum)
 {
-    int64_t pause_ms = random_between(split_ms(quorum) / 4, split_ms(quorum));
-
-    if (pause_ms < *block_ms)
-        *block_ms = pause_ms;
+    return random_between(split_ms(quorum) / 8, split_ms(quorum) / 2);
 }
 
 /* Decides what the members' answers mean if no majority granted. */
@@ -271,9 +267,7 @@ static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
     if (votes->n_held > 0 && votes->n_same_holder + n_unknown >= quorum->members.need) {
         *obstacle = votes->held_by->obstacle;
         obstacle->seen_ms = rlock_clock_ms();
-        *block_ms = votes->held_by->block_ms;
-        if (is_split(votes, quorum))
-            shorten_block(quorum, block_ms);
+        *block_ms = is_split(votes, quorum) ? split_block_ms(quorum) : votes->held_by->block_ms;
         return RLOCK_BUSY;
     }
     if (n_willing >= quorum->members.need)
@@ -365,12 +359,15 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
     enum rlock_status st;
     struct votes votes;
 
+    if (owner->is_single_attempt)
+        broadcast.split_ms = RLOCK_NEVER; /* no attempt follows that a slow member could answer */
     owner_begin_attempt(owner);
     quorum->recently_restarted = false;
     quorum->busy_sent_ms = 0;
     quorum->direct = (struct direct_grant){.fence = 0};
     st = broadcast_run(&quorum->members, &broadcast, deadline, &votes, err);
     warn_of_other_quorum(quorum, votes.other_quorum);
+    quorum->n_splits = is_split(&votes, quorum) ? quorum->n_splits + 1 : 0;
     quorum->in_doubt |= broadcast_unanswered(&quorum->members);
     if (st == RLOCK_E_CONFIG)
         quorum->in_doubt |= answered(&quorum->members);
@@ -385,7 +382,6 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
     }
     broadcast_abandon_pending(&quorum->members, &broadcast);
     st = not_granted(quorum, owner, &votes, obstacle, block_ms, err);
-    quorum->n_splits = is_split(&votes, quorum) ? quorum->n_splits + 1 : 0;
     if (st == RLOCK_BUSY && quorum->members.n == 1)
         quorum->busy_sent_ms = member_sent_ms(&quorum->members.member[0]);
     undo(quorum, owner, votes.granted_by, BROADCAST_UNDO);
