@@ -128,8 +128,8 @@ has_granted() { redis_cli info commandstats | grep -q '^cmdstat_set:'; }
     mkfifo "$DIR/go"
     run_through_line -t "$ttl" --connect-timeout 20 -- \
         sh -c 'read -r status <"$0"; exit "$status"' "$DIR/go"
-    eventually 10 has_clients 2
-    sleep 0.2 # the second connection is there; give rlock the time to send its request
+    # redis-cli and two connections: rlock has sent the first request, waited, and connected again
+    eventually 10 has_clients 3
     line delay 0
     eventually 10 is_taken
     value=$(redis_cli get "$KEY")
