@@ -105,7 +105,9 @@ assert_each_got_one_term() {
     redis_pause
     end=$(($(now_ms) + 6000)) # the lease ends earlier, as no renewal came after the pause
     eventually 15 crowd_has_ended
-    is_sanitized || assert_between "$(now_ms)" 0 "$end" 'the time at which the crowd had ended'
+    # TERM wakes a thousand processes: on a busy machine they, and the guard, run late.
+    is_sanitized || assert_between "$(now_ms)" 0 $((end + $(busy_ms 1000) - 1000)) \
+        'the time at which the crowd had ended'
     redis_continue
     finish crowd
     assert_each_got_one_term
