@@ -186,37 +186,22 @@ static bool is_alike(const struct reply *one, const struct reply *other)
     return true;
 }
 
-/*
- * Weighs an answer by how many members granted the same locks to the same tokens. Between two
- * answers for which this number is equal, the one whose fence more members returned weighs more.
- */
-static size_t weigh_grant(const struct broadcast_call *call, const struct reply *answer)
-{
-    size_t weight = 0;
-    size_t i;
-
-    for (i = 0; i < call->members->n; i++) {
-        const struct reply *other = grant_of(call, i);
-
-        if (other != NULL && is_alike(other, answer))
-            weight += RLOCK_MEMBERS_MAX + 1U + (other->fence == answer->fence ? 1U : 0U);
-    }
-    return weight;
-}
-
-/* Finds the answer that most members gave, among those that granted. */
+/* Finds an answer that most members gave, among those that granted. */
 static void find_grant(const struct broadcast_call *call, struct votes *votes)
 {
     size_t most = 0;
     size_t i;
+    size_t j;
 
     for (i = 0; i < call->members->n; i++) {
         const struct reply *answer = grant_of(call, i);
-        size_t weight = answer != NULL ? weigh_grant(call, answer) : 0;
+        size_t n_alike = 0;
 
-        if (weight <= most)
+        for (j = 0; answer != NULL && j < call->members->n; j++)
+            n_alike += grant_of(call, j) != NULL && is_alike(grant_of(call, j), answer);
+        if (n_alike <= most)
             continue;
-        most = weight;
+        most = n_alike;
         votes->granted = answer;
     }
 }
