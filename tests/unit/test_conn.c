@@ -470,6 +470,7 @@ void __wrap_free(void *block)
 static void test_secrets_are_cleared(void)
 {
     const struct resp_value *reply = NULL;
+    struct member member;
     struct request undo;
     struct conn conn;
     struct url url;
@@ -496,6 +497,16 @@ static void test_secrets_are_cleared(void)
     close_conn(&conn, &url, fd);
     is_int(n_frees_with_secret, 0,
            "the connection frees no memory that still contains the password or the token");
+
+    n_frees_with_secret = 0;
+    if (ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK,
+           "a member is opened")) {
+        member_ask(&member, &undo, NULL,
+                   (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
+                                          .reply_ms = PATIENCE_MS});
+        member_close(&member);
+    }
+    is_int(n_frees_with_secret, 0, "a member frees no memory that still contains the token");
 
     n_frees_with_secret = 0;
     is_int(url_parse(&url, "redis://:" SECRET "%zz@host", NULL), RLOCK_E_CONFIG,

@@ -495,6 +495,7 @@ static void test_vote(size_t row)
     struct rlock_grant grant = {.fence = 0};
     struct rlock_error err = {.text = ""};
     const char *answers[MEMBERS][2][2] = {{{NULL}}};
+    char warning[700] = "";
     int64_t block_ms = 0;
     enum rlock_status st;
     int i;
@@ -510,8 +511,11 @@ static void test_vote(size_t row)
     }
     if (!ok(open_several(&several), "a quorum of three servers is opened"))
         return;
+    several.quorum.members.hooks.on_warning = note_warning;
+    several.quorum.members.hooks.context = warning;
     st = quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle, &block_ms,
                         &err);
+    is_str(warning, "", "no holder uses other servers: no warning");
     okf(st == votes[row].st, "votes[%zu]: the acquire returns status %d, %s", row, (int)st,
         err.text);
     okf(strstr(err.text, votes[row].text) != NULL, "votes[%zu]: the error text contains \"%s\"",
