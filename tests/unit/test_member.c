@@ -479,6 +479,50 @@ static void test_learn_topology(void)
     finish(&member, fd);
 }
 
+/*
+ * A node of a Cluster that hasn't answered in time may be dead, so the next request goes to another
+ * node. A request that is abandoned long before its deadline says nothing about the node.
+ */
+static void test_abandoned_late(void)
+{
+    char other[64];
+    char nodes[100];
+    char answer[200];
+    struct member member;
+    int listener = server_listen(other);
+    int fd = open_and_ask(&member, peer_address, NULL);
+
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "the member sends its first request");
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    member.route.first_ms -= 10000; /* as if the member had been in use for 10 s */
+    snprintf(nodes, sizeof nodes, "a %.50s@1 master - 0 1 2 connected", other + strlen("redis://"));
+    snprintf(answer, sizeof answer, "$%zu\r\n%s\r\n:1\r\n", strlen(nodes), nodes);
+    ask_may_learn(&member, fd, NODES ON, answer);
+    ask(&member, "EARLY");
+    step_until_sent(&member);
+    member.request.limits.reply_ms = 60000;
+    member_abandon(&member, NULL);
+    close(fd);
+    ask(&member, "LATE");
+    fd = accept_from(&member);
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nLATE\r\n"),
+       "after a request that was abandoned early the member asks the same node");
+    while (rlock_clock_ms() < member_deadline_ms(&member))
+        poll(NULL, 0, 10);
+    member_abandon(&member, NULL);
+    close(fd);
+    ask(&member, "NEXT");
+    step_until_readable(&member, listener);
+    fd = poll(&(struct pollfd){.fd = listener, .events = POLLIN}, 1, 0) == 1
+             ? accept(listener, NULL, NULL)
+             : -1;
+    ok(fd >= 0 && is_sent(&member, fd, "*1\r\n$4\r\nNEXT\r\n"),
+       "after a request that had no answer in time the member asks another node");
+    finish(&member, fd);
+    close(listener);
+}
+
 #define INFO "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"
 #define NODES_ALONE "*2\r\n$7\r\nCLUSTER\r\n$5\r\nNODES\r\n"
 #define NO_INFO "$0\r\n\r\n"
@@ -884,6 +928,7 @@ int main(void)
     test_clock();
     test_moved();
     test_learn_topology();
+    test_abandoned_late();
     test_topology_behind_info();
     test_request_behind_topology();
     test_moved_without_end();
