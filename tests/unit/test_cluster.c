@@ -184,6 +184,14 @@ static void test_aliases(const struct url *seed)
            to.alias == NULL,
        "a redirect to the shared host name gets no alias");
     url_fini(&to);
+    cluster_set_nodes(&cluster,
+                      "b 10.0.0.4:1@2 master,fail - 0 1 2 disconnected\n"
+                      "c 10.0.0.4:1@2,four.example master - 0 1 3 connected 1\n",
+                      seed);
+    ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.4:1", seed, &to, NULL) == RLOCK_OK,
+       "a redirect is accepted to a node that has replaced another at the same address");
+    is_str(to.alias, "four.example", "the alias is that of the new node, as the old one had none");
+    url_fini(&to);
     ok(cluster_redirect(&cluster, "MOVED 1 :1", seed, &to, NULL) == RLOCK_OK &&
            cluster.called == CLUSTER_BY_PORT,
        "a redirect without a host sets CLUSTER_BY_PORT");

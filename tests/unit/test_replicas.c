@@ -40,6 +40,7 @@ static void test_row(size_t i)
     struct quorum quorum = {.replicas = 0};
     struct owner owner = {.n_locks = 0};
     struct rlock_grant grant;
+    char wait[40];
     int64_t block_ms;
     struct rlock_config config = {
         .urls = &url,
@@ -64,6 +65,10 @@ static void test_row(size_t i)
     quorum_close(&quorum);
     owner_close(&owner);
     server_stop(&server);
+    snprintf(wait, sizeof wait, "WAIT %d %d ", (int)rows[i].wanted, REPLY_MS);
+    if (rows[i].wanted > 0 && !rows[i].is_new)
+        is_str(server.log[atomic_load(&server.n_log) - 1].text, wait,
+               "the last request is WAIT with the number of replicas and a timeout");
 }
 
 int main(void)

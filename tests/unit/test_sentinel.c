@@ -149,9 +149,34 @@ static void test_row(size_t row)
         server_stop(&server[i]);
 }
 
+static void test_login(void)
+{
+    struct server server = {.answers = {[ASKED_OTHER] = ANSWERS("+OK\r\n", OLD)}};
+    struct url to = {.host = NULL};
+    struct sentinel sentinel;
+    struct url url;
+    char text[100];
+
+    if (!ok(server_start(&server), "a server is started"))
+        return;
+    snprintf(text, sizeof text, "redis+sentinel://%.50s/service", server.url + 8);
+    ok(url_parse(&url, text, NULL) == RLOCK_OK && sentinel_init(&sentinel, &url, NULL) == RLOCK_OK,
+       "the URL of a Sentinel is parsed");
+    sentinel_set_password(&sentinel, "5ec3e7", NULL);
+    sentinel_ask(&sentinel, rlock_clock_ms() + LONG_MS);
+    is_int(locate(&sentinel, &to, NULL), RLOCK_OK, "a Sentinel with a password names the server");
+    sentinel_fini(&sentinel);
+    url_fini(&to);
+    url_fini(&url);
+    server_stop(&server);
+    is_str(server.log[0].text, "AUTH 5ec3e7 ", "the Sentinel gets the password first");
+}
+
 int main(void)
 {
     size_t row;
+
+    test_login();
 
     for (row = 0; row < sizeof rows / sizeof rows[0]; row++)
         test_row(row);
