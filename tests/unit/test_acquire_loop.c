@@ -10,6 +10,7 @@
 /* The reply to a BLPOP: the fence is 7000000000000001; MS has four digits. */
 #define DIRECT(ATTEMPT, MS) \
     "*2\r\n$1\r\nw\r\n$31\r\ngranted 7000000000000001 " ATTEMPT " " MS "\r\n"
+#define NEAR AFTER(20, HELD)
 #define BLOCKS AFTER(150, NOT_WOKEN) /* the BLPOP times out after 150 ms */
 
 static const char *const the_key = "k";
@@ -62,6 +63,9 @@ static void note_warning(void *context, const char *text)
     snprintf(seen->warning, sizeof seen->warning, "%s", text);
 }
 
+/* Where wait_until() looks the server's password up; NULL: the server has none. */
+static const struct rlock_password_source *password_source;
+
 /* Calls rlock_acquire() on `server` with this deadline, and counts the callbacks in `seen`. */
 static enum rlock_status wait_until(struct server *server, struct rlock_deadline deadline,
                                     struct rlock_observer observer, struct seen *seen)
@@ -76,6 +80,7 @@ static enum rlock_status wait_until(struct server *server, struct rlock_deadline
         .timing = {.ttl_ms = 3000, .renew_ms = 1000, .reply_ms = 1000, .kill_margin_ms = 250},
         .connect_ms = 1000,
         .observer = observer,
+        .password_source = password_source,
     };
     struct rlock_hooks hooks = {
         .on_sent = count_sent, .on_unreachable = count_unreachable, .context = seen};
@@ -274,6 +279,54 @@ static void test_in_doubt(void)
     }
 }
 
+/* Starts a lookup that has ended already: `context` is a descriptor that is readable. */
+static int ask_password(void *context, int64_t deadline_ms, struct rlock_error *err)
+{
+    (void)deadline_ms;
+    (void)err;
+    return *(const int *)context;
+}
+
+static enum rlock_status take_password(void *context, char *password, size_t room,
+                                       struct rlock_error *err)
+{
+    (void)context;
+    (void)err;
+    snprintf(password, room, "pw");
+    return RLOCK_OK;
+}
+
+/*
+ * While a waiter waits, the server's password changes, and so the server refuses the one that was
+ * looked up. The waiter warns once, and looks the password up again until the server accepts it.
+ */
+static void test_changed_password(void)
+{
+    static const char refused[] = "-WRONGPASS invalid username-password pair\r\n";
+    struct server server = {
+        .answers = {[ASKED_ACQUIRE] = ANSWERS(HELD, GRANT),
+                    [ASKED_WAKE] = ANSWERS(CLOSE),
+                    [ASKED_OTHER] = ANSWERS("+OK\r\n", refused, refused, "+OK\r\n")}};
+    struct seen seen = {.warning = ""};
+    struct rlock_observer observer = {.on_warning = note_warning, .context = &seen};
+    struct rlock_password_source source = {.ask = ask_password, .take = take_password};
+    int ended[2];
+
+    if (pipe(ended) != 0)
+        return;
+    close(ended[1]); /* makes the other end readable */
+    source.context = &ended[0];
+    password_source = &source;
+    is_int(wait_for(&server, 20000, observer, &seen), RLOCK_OK,
+           "a waiter is granted the lock once the server accepts the password again");
+    okf(strstr(seen.warning, "WRONGPASS") != NULL &&
+            strstr(seen.warning, "; rlock looks the password up again until the wait is over") !=
+                NULL,
+        "a warning tells that the password was refused: %s", seen.warning);
+    password_source = NULL;
+    close(ended[0]);
+}
+
 /*
  * A release may grant the lock directly to a waiter whose server takes 20 ms to reply. The replies
  * to the first two attempts are HELD, and the third attempt is granted the lock. `wake` is the
@@ -301,7 +354,7 @@ static void test_direct(void)
 
     for (i = 0; i < sizeof directs / sizeof directs[0]; i++) {
         struct server server = {
-            .answers = {[ASKED_ACQUIRE] = ANSWERS(AFTER(20, HELD), AFTER(20, HELD), GRANT),
+            .answers = {[ASKED_ACQUIRE] = ANSWERS(NEAR, NEAR, GRANT),
                         [ASKED_WAKE] = ANSWERS(NOT_WOKEN, directs[i].wake, NOT_WOKEN),
                         [ASKED_RENEW] = ANSWERS(RENEWED)}};
         struct rlock_config config = {
@@ -339,9 +392,36 @@ static void test_direct(void)
     }
 }
 
+/* The shortest time that the server took to reply counts, and not that of the first attempt. */
+static void test_direct_behind_slow_reply(void)
+{
+    struct server server = {
+        .answers = {[ASKED_ACQUIRE] = ANSWERS(AFTER(200, HELD), NEAR, NEAR, GRANT),
+                    [ASKED_WAKE] = ANSWERS(NOT_WOKEN, NOT_WOKEN, DIRECT("3", "1000"), NOT_WOKEN)}};
+    struct rlock_config config = {
+        .keys = &the_key,
+        .n_keys = 1,
+        .timing = {.ttl_ms = 30000, .renew_ms = 9000, .reply_ms = 1000, .kill_margin_ms = 300}};
+    struct rlock_grant grant = {.fence = 0};
+    struct rlock *lock = NULL;
+
+    if (!ok(server_open(&server, config, &lock, NULL) == RLOCK_OK, "a handle is opened"))
+        return;
+    rlock_allow_direct(lock);
+    is_int(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &grant, NULL,
+                         NULL),
+           RLOCK_OK, "a waiter whose first reply took long is granted the lock");
+    is_int((int64_t)grant.fence, 7000000000000001,
+           "the wake-up grants it, as the server is near enough");
+    rlock_close(lock);
+    server_stop(&server);
+}
+
 int main(void)
 {
+    test_changed_password();
     test_direct();
+    test_direct_behind_slow_reply();
     test_nobody_observes();
     test_replies();
     test_refreshes();
