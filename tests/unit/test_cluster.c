@@ -246,6 +246,9 @@ static const struct {
     {"a h:1@2 master,fail - 0 1 1 connected 0-5\nb h:2@3 master,fail? - 0 1 1 connected 6-7\n"
      "c h:3@4 slave,fail b 0 1 1 connected\nd h:3@5 slave b 0 1 1 connected",
      2, 1, 0},
+    /* a line that ends behind its flags tells no primary: it isn't that of the line before */
+    {"a h:1@2 master - 0 1 1 connected 0-5\nb h:2@3 slave,fail a 0 1 1 connected\nc h:3@4 slave", 6,
+     1, 1},
     /* slots that two primaries name, a range from high to low, and slots that don't exist */
     {"a h:1@2 master - 0 1 1 connected 0-5 3\nb h:2@3 master - 0 1 1 connected 4-7 9-2 16383-99999",
      9, 2, 2},
