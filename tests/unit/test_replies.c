@@ -397,7 +397,7 @@ static void test_times(void)
     }
 }
 
-/* Parses a reply to BLPOP, whose second element is this text. Returns NULL if there is no memory. */
+/* Parses a reply to BLPOP whose second element is this text. Returns NULL without memory. */
 static const struct resp_value *parse_wake(struct resp_reader **resp, const char *text)
 {
     char reply[200];
