@@ -523,6 +523,46 @@ static void test_abandoned_late(void)
     close(listener);
 }
 
+/*
+ * The member asks the Sentinels again while it is connected to the primary. If they don't answer,
+ * the request goes to that primary long before the deadline for connecting.
+ */
+static void test_silent_sentinel(void)
+{
+    char address[100];
+    char url[100];
+    struct server sentinel = {.answers = {[ASKED_OTHER] = ANSWERS(address, SILENT)}};
+    struct request request;
+    struct member member;
+    int fd;
+
+    snprintf(address, sizeof address, "*2\r\n$9\r\n127.0.0.1\r\n$5\r\n%05d\r\n",
+             atoi(strrchr(peer_address, ':') + 1));
+    if (!ok(server_start(&sentinel), "a Sentinel starts"))
+        return;
+    snprintf(url, sizeof url, "redis+sentinel://%.50s/main", sentinel.url + strlen("redis://"));
+    ok(member_open(&member, url, NULL, NULL, NULL) == RLOCK_OK, "a member is opened");
+    ask(&member, "PING");
+    fd = accept_from(&member);
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nROLE\r\n"),
+       "the member connects to the server that the Sentinel names, and asks for its role");
+    peer_say(fd, "*3\r\n$6\r\nmaster\r\n:9\r\n*0\r\n");
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"), "the member sends the request to a primary");
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    member.route.located_ms -= 100000; /* as if the Sentinel had answered long ago */
+    request_begin(&request, "AGAIN");
+    member_ask(&member, &request, NULL,
+               (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + 100 * PATIENCE_MS,
+                                      .reply_ms = REPLY_MS});
+    ok(member.request.phase == MEMBER_LOCATING, "the member asks the Sentinel again");
+    step_until_readable(&member, fd);
+    ok(peer_hears(fd, "*1\r\n$5\r\nAGAIN\r\n"),
+       "if the Sentinel doesn't answer, the member asks the primary that it knows");
+    finish(&member, fd);
+    server_stop(&sentinel);
+}
+
 #define INFO "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"
 #define NODES_ALONE "*2\r\n$7\r\nCLUSTER\r\n$5\r\nNODES\r\n"
 #define NO_INFO "$0\r\n\r\n"
@@ -929,6 +969,7 @@ int main(void)
     test_moved();
     test_learn_topology();
     test_abandoned_late();
+    test_silent_sentinel();
     test_topology_behind_info();
     test_request_behind_topology();
     test_moved_without_end();
