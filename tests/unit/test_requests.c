@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_requests: the words of each request that an owner sends. */
 #include "lock/requests.h"
+#include "lock/scripts.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -137,6 +138,35 @@ static void test_requests(void)
     ok(strcmp(request[0].word[1], request[1].word[1]) != 0 &&
            strcmp(request[1].word[1], request[2].word[1]) != 0,
        "acquire, renew and release run three different scripts");
+    owner_close(&owner);
+}
+
+/* A lock whose value is the time of its expiry has scripts of its own. */
+static void test_scripts(void)
+{
+    static const struct {
+        requests_build *build;
+        enum script usual, of_timestamps;
+    } rows[] = {{requests_acquire, SCRIPT_ACQUIRE, SCRIPT_TIMESTAMP_LOCK_ACQUIRE},
+                {requests_renew, SCRIPT_RENEW, SCRIPT_TIMESTAMP_LOCK_RENEW},
+                {requests_release, SCRIPT_RELEASE, SCRIPT_TIMESTAMP_LOCK_RELEASE}};
+    struct requests_params when = {.fence = 1};
+    struct owner owner;
+    size_t i;
+
+    if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "an owner is opened"))
+        return;
+    for (i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+        struct request request;
+        struct request wanted;
+
+        owner.is_timestamp = i % 2 == 1;
+        rows[i / 2].build(&owner, &request, &when);
+        script_request(&wanted, i % 2 == 1 ? rows[i / 2].of_timestamps : rows[i / 2].usual, 3);
+        okf(request.script != NULL && strcmp(request.script, wanted.script) == 0,
+            "rows[%zu]: %s has its script", i / 2,
+            i % 2 == 1 ? "a timestamp lock" : "a lock with tokens");
+    }
     owner_close(&owner);
 }
 
@@ -345,6 +375,7 @@ static void test_history(void)
 int main(void)
 {
     test_open();
+    test_scripts();
     test_requests();
     test_waiting();
     test_several();
