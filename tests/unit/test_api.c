@@ -513,6 +513,9 @@ static enum rlock_status take_password(void *context, char *password, size_t roo
  */
 static void test_forget_passwords(void)
 {
+    static const char *const granted[] = {GRANT, NULL};
+    static const char *const released[] = {RELEASED, NULL};
+    static const char *const accepted[] = {"+OK\r\n", NULL};
     static struct server server[MEMBERS];
     const char *const urls[] = {server[0].url, server[1].url, server[2].url};
     int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
@@ -528,9 +531,9 @@ static void test_forget_passwords(void)
     config.connect_ms = 5000;
     config.password_source = &source;
     for (i = 0; i < MEMBERS; i++) {
-        server[i] = (struct server){.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT),
-                                                [ASKED_LEAVE] = ANSWERS(RELEASED),
-                                                [ASKED_OTHER] = ANSWERS("+OK\r\n")}};
+        server[i] = (struct server){
+            .answers = {
+                [ASKED_ACQUIRE] = granted, [ASKED_LEAVE] = released, [ASKED_OTHER] = accepted}};
         if (!ok(server_start(&server[i]), "a member of a quorum is started"))
             return;
     }

@@ -369,6 +369,10 @@ static void test_clocks(void)
 
 static void test_quorum(void)
 {
+    static const char *const answers[] = {NOW,        GOOD_INFO, SETTINGS, ALL_RIGHTS,
+                                          TIMES(NOW), NO_LOCKS,  NULL};
+    static const char *const silent[] = {CLOSE, NULL};
+    static const char *const not_woken[] = {NOT_WOKEN, NULL};
     static struct server server[MEMBERS];
     const char *const urls[] = {server[0].url, server[1].url, server[2].url};
     struct findings findings = {.seen = ""};
@@ -376,10 +380,7 @@ static void test_quorum(void)
 
     for (i = 0; i < MEMBERS; i++) {
         server[i] = (struct server){
-            .answers = {[ASKED_OTHER] = i == 1 ? ANSWERS(CLOSE)
-                                               : ANSWERS(NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS,
-                                                         TIMES(NOW), NO_LOCKS),
-                        [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
+            .answers = {[ASKED_OTHER] = i == 1 ? silent : answers, [ASKED_WAKE] = not_woken}};
         if (!ok(server_start(&server[i]), "a member of a quorum is started"))
             return;
     }
