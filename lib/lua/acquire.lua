@@ -304,7 +304,6 @@ local function take_back_unread(lock)
   if holder and #holder == 32 and holder ~= token and lock.left >= 0 and
     lock.left <= DIRECT_MS - ABSENT_MS and redis.call('EXISTS', lock.wake .. holder) == 1 then
     redis.call('DEL', lock.key, lock.wake .. holder)
-    forget_grant(lock.queue, holder)
     set_value(lock, false)
   end
 end

@@ -19,18 +19,6 @@ local function short(token)
   return string.sub(token, 1, 12)
 end
 
-local function name_of_history(queue)
-  return string.sub(queue, 1, -6) .. 'history' -- `queue` ends with "queue"
-end
-
--- Removes the newest entry if it is a grant of this token, under which no command has run.
-local function forget_grant(queue, token)
-  local last = redis.pcall('LRANGE', name_of_history(queue), -1, -1)[1]
-  if last and string.find(last, 'grant v1 token=' .. short(token) .. ' fence=', 1, true) == 1 then
-    redis.pcall('LTRIM', name_of_history(queue), 0, -2)
-  end
-end
-
 -- Appends an entry. If the list then has more than `most` entries, removes the oldest eighth of
 -- them at once, so that most calls remove nothing and take less time. Does nothing if `most` is nil
 -- or false. is_recent: the grant of this hold has set the list's expiry a short time ago, so this
@@ -44,7 +32,7 @@ local function note(queue, most, entry, is_recent)
   if not most then
     return
   end
-  local history = name_of_history(queue)
+  local history = string.sub(queue, 1, -6) .. 'history' -- `queue` ends with "queue"
   local n = redis.pcall('RPUSH', history, entry)
   if type(n) ~= 'number' then
     return

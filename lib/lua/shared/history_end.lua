@@ -12,7 +12,11 @@ local function note_end(queue, info, at)
   most = most or string.match(ended ~= '' and ended or info or '', 'history=(%d+)')
   local begin = 'v1 token=' .. short(ARGV[1]) .. ' fence=' .. ARGV[2]
   if most and ARGV[2] == '' then
-    forget_grant(queue, ARGV[1])
+    local history = string.sub(queue, 1, -6) .. 'history'
+    local last = redis.pcall('LRANGE', history, -1, -1)[1]
+    if last and string.find(last, 'grant ' .. begin, 1, true) == 1 then
+      redis.pcall('LTRIM', history, 0, -2)
+    end
   elseif most then
     -- If held=MS is less than 10^8 ms (28 hours), the grant has set the list's expiry recently.
     note(queue, most, 'end ' .. begin .. (at and ' at=' .. at or '') ..
