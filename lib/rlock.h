@@ -346,9 +346,8 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
  * already, the call asks once, and takes connect_ms at most. If there is no deadline, the call
  * fails if no server answers within connect_ms; once a server has answered, outages don't end the
  * wait. After a lost reply the call asks again with the same token. If it gives up a request that
- * the server may have executed, it sends an undo. An acquire after a release with the same handle
- * draws a new token, as the server may execute the release late. Blocks until `deadline`, and up to
- * reply_ms longer for the undo (0.5 s if stopped).
+ * the server may have executed, it sends an undo. Blocks until `deadline`, and up to reply_ms
+ * longer for the undo (0.5 s if stopped).
  * Returns RLOCK_OK (`*grant` is filled), or fills `*obstacle`, which may be NULL: RLOCK_BUSY (asked
  * once), RLOCK_TIMEOUT, RLOCK_STOPPED, RLOCK_SUPERSEDED, RLOCK_DONE (the work was done already),
  * RLOCK_GONE (with only_parents), or a fault: RLOCK_E_USAGE if a parent token's lock is shared or

@@ -174,11 +174,6 @@ enum rlock_status keys_init(struct lock_keys *keys, const char *key, const char 
     return RLOCK_OK;
 }
 
-void keys_set_token(struct lock_keys *keys, const char token[RLOCK_TOKEN_BYTES + 1])
-{
-    memcpy(keys->wake + strlen(keys->wake) - RLOCK_TOKEN_BYTES, token, RLOCK_TOKEN_BYTES);
-}
-
 void keys_fini(struct lock_keys *keys)
 {
     int i;

@@ -47,9 +47,6 @@ enum rlock_status keys_init(struct lock_keys *keys, const char *key, const char 
                             struct rlock_error *err);
 void keys_fini(struct lock_keys *keys);
 
-/* keys_set_token: make the list that wakes an owner that of the owner of another token. */
-void keys_set_token(struct lock_keys *keys, const char token[RLOCK_TOKEN_BYTES + 1]);
-
 /*
  * keys_foreign_fence: sets and returns RLOCK_E_REFUSED, because another program uses the key of the
  * fence. A script replies FOREIGN in this case.

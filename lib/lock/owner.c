@@ -3,10 +3,7 @@
  * owner: keeps an owner's token, the names of its locks, its lease and its fences.
  *
  * All attempts have the same token. So if a reply was lost, the next attempt finds that the lock is
- * already ours. But an acquire after a release needs a new token:
- * 1. A release has no reply, and is given up. The network holds it up.
- * 2. The same owner acquires the lock again, by another connection.
- * 3. The release arrives. If the token were the same, the server would release the new lease.
+ * already ours.
  */
 #include "lock/owner.h"
 
@@ -190,31 +187,13 @@ void owner_join_quorum(struct owner *owner, const char *members_hash)
 
 /* ---- changing the owner between two requests ---- */
 
-static enum rlock_status replace_token(struct owner *owner, struct rlock_error *err)
-{
-    enum rlock_status st = random_token(owner->token, err);
-    size_t i;
-
-    for (i = 0; i < owner->n_locks && st == RLOCK_OK; i++)
-        keys_set_token(&owner->lock[i].keys, owner->token);
-    owner->is_given_up = st != RLOCK_OK;
-    return st;
-}
-
-enum rlock_status owner_start_acquire(struct owner *owner, bool is_single_attempt,
-                                      struct rlock_error *err)
+void owner_start_acquire(struct owner *owner, bool is_single_attempt)
 {
     owner->is_single_attempt = is_single_attempt;
     owner->takes_direct = false;
     owner->ticket = 0;
     owner->began_ms = rlock_clock_ms();
     owner->ended[0] = '\0';
-    return owner->is_given_up && !owner->is_adopted ? replace_token(owner, err) : RLOCK_OK;
-}
-
-void owner_give_up(struct owner *owner)
-{
-    owner->is_given_up = true;
 }
 
 void owner_set_direct(struct owner *owner, bool takes_direct)

@@ -23,7 +23,6 @@ struct owner {
     size_t n_locks;
     char token[RLOCK_TOKEN_BYTES + 1];
     bool is_adopted;        /* config gave the token: another process was granted the lease */
-    bool is_given_up;       /* a server may execute a request that releases all of this token */
     bool has_renewer;       /* a renewer renews the locks; if another process releases them,
                                release.lua tells the renewer */
     bool is_in_quorum;      /* there are several members, and a majority of them decides */
@@ -71,18 +70,8 @@ void owner_close(struct owner *owner);
  */
 void owner_join_quorum(struct owner *owner, const char *members_hash);
 
-/*
- * owner_start_acquire: begin a new acquire, of one attempt or of many, without a ticket. Draws a
- * new token if owner_give_up() was called. Returns RLOCK_OK or RLOCK_E_SYSTEM.
- */
-enum rlock_status owner_start_acquire(struct owner *owner, bool is_single_attempt,
-                                      struct rlock_error *err);
-
-/*
- * owner_give_up: note that a server may have executed, or may still execute, a request that
- * releases all that the token holds.
- */
-void owner_give_up(struct owner *owner);
+/* owner_start_acquire: begin a new acquire, of one attempt or of many, without a ticket. */
+void owner_start_acquire(struct owner *owner, bool is_single_attempt);
 
 /* owner_set_direct: tell the server with the next attempts that a release may grant the lock. */
 void owner_set_direct(struct owner *owner, bool takes_direct);

@@ -471,15 +471,10 @@ static void leave(struct acquire_loop *loop, enum rlock_status st, struct rlock_
 {
     struct quorum *quorum = loop->quorum;
     struct rlock_deadline deadline = {RLOCK_NEVER, -1};
-    enum rlock_status left;
-    unsigned released = 0;
 
     if (st == RLOCK_STOPPED || !quorum_has_heard(quorum))
         deadline = deadline_in(deadline, UNDO_SOON_MS);
-    left = quorum_leave(quorum, loop->owner, deadline, &released, NULL);
-    if (released != 0)
-        owner_give_up(loop->owner);
-    if (left < RLOCK_E_USAGE) {
+    if (quorum_leave(quorum, loop->owner, deadline, NULL) < RLOCK_E_USAGE) {
         if (st == RLOCK_E_REPLICAS)
             err_suffix(err, "the lock was released again");
         return;
@@ -511,13 +506,12 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner, b
                                                  .on_wait = on_wait,
                                                  .on_warning = on_warning,
                                                  .context = &loop});
-    err = err != NULL ? err : &own;
-    st = owner_start_acquire(owner, deadline_has_passed(deadline), err);
+    owner_start_acquire(owner, deadline_has_passed(deadline));
     loop.may_be_direct = may_be_direct && can_be_direct(quorum, owner);
     if (owner->is_single_attempt || deadline.at_ms == RLOCK_NEVER)
         loop.deadline.at_ms = rlock_clock_ms() + quorum->members.connect_ms;
-    if (st == RLOCK_OK)
-        st = attempt_until_final(&loop, grant, err);
+    err = err != NULL ? err : &own;
+    st = attempt_until_final(&loop, grant, err);
     show(&loop, NULL);
     quorum_set_hooks(quorum, (struct wait_hooks){.context = NULL});
     if (st != RLOCK_OK && (quorum->in_doubt != 0 || owner->ticket > 0))
@@ -528,7 +522,7 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner, b
 
 /* ---- repeating a release or a renewal ---- */
 
-enum rlock_status release_loop_run(struct quorum *quorum, struct owner *owner,
+enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *owner,
                                    struct rlock_deadline deadline, struct rlock_error *err)
 {
     unsigned released = 0; /* the members that may have executed a release, see quorum_release() */
@@ -540,8 +534,6 @@ enum rlock_status release_loop_run(struct quorum *quorum, struct owner *owner,
     } while ((is_transient(quorum, st) || quorum_may_retry_password(quorum, st)) &&
              clock_sleep(deadline_in(deadline, backoff_ms(++n_failures))) != RLOCK_STOPPED &&
              !deadline_has_passed(deadline));
-    if (released != 0)
-        owner_give_up(owner);
     if (st == RLOCK_OK && quorum->is_passed_on) /* lets the next holder start its command first */
         (void)!clock_sleep(deadline_in(deadline, PASSED_ON_MS));
     return st;

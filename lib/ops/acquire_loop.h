@@ -21,7 +21,7 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner, b
                                    const struct rlock_hooks *hooks, struct rlock_error *err);
 
 /* release_loop_run: implements rlock_release(), after the caller called owner_set_ending(). */
-enum rlock_status release_loop_run(struct quorum *quorum, struct owner *owner,
+enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *owner,
                                    struct rlock_deadline deadline, struct rlock_error *err);
 
 /* renew_loop_run: implements rlock_renew(), after the caller called owner_set_renewal_ttl(). */

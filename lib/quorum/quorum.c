@@ -624,10 +624,10 @@ enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owne
 }
 
 enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
-                               struct rlock_deadline deadline, unsigned *released,
-                               struct rlock_error *err)
+                               struct rlock_deadline deadline, struct rlock_error *err)
 {
-    enum rlock_status st = give_back(quorum, owner, BROADCAST_LEAVE, deadline, released, err);
+    unsigned released = 0;
+    enum rlock_status st = give_back(quorum, owner, BROADCAST_LEAVE, deadline, &released, err);
 
     quorum->in_doubt &= ~answered(&quorum->members);
     return st;

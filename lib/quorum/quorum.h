@@ -142,11 +142,10 @@ enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owne
 
 /*
  * quorum_leave: remove all that the token ever wrote, and leave the queue. Returns what
- * quorum_release() returns, and sets `*released` in the same way.
+ * quorum_release() returns.
  */
 enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
-                               struct rlock_deadline deadline, unsigned *released,
-                               struct rlock_error *err);
+                               struct rlock_deadline deadline, struct rlock_error *err);
 
 /*
  * quorum_is_unanswered: did the last call send a request to a member that has not answered it? The

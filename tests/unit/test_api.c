@@ -250,67 +250,6 @@ static void test_doubt(void)
     close_at(&server, lock);
 }
 
-static void stop_wait(void *context, const struct rlock_obstacle *obstacle)
-{
-    const int *stop = context;
-
-    if (obstacle != NULL)
-        (void)!write(*stop, "", 1);
-}
-
-/*
- * A server may execute a release after it has granted the next acquire of the same handle: the
- * release was given up, and is held up in the network. So the next acquire has another token.
- */
-static void test_next_token(void)
-{
-    static const char *const busy[] = {HELD, HELD, GRANT, NULL};
-    static const char *const granted[] = {GRANT, NULL};
-    struct rlock_grant first = {.token = ""};
-    struct rlock_grant second = {.token = ""};
-    int i;
-    int n;
-
-    for (i = 0; i < 2; i++) {
-        bool is_stopped = i == 1; /* else the first acquire is granted the lock, and releases it */
-        struct server server = {.answers = {[ASKED_ACQUIRE] = is_stopped ? busy : granted,
-                                            [ASKED_WAKE] = ANSWERS(SILENT, WOKEN),
-                                            [ASKED_RELEASE] = ANSWERS(SILENT),
-                                            [ASKED_LEAVE] = ANSWERS(SILENT)}};
-        const char *url = server.url;
-        struct rlock_config config = config_for(&url);
-        struct rlock *lock = NULL;
-        int stop[2];
-
-        if (!ok(pipe(stop) == 0, "a pipe is the stop descriptor"))
-            return;
-        config.observer = (struct rlock_observer){.on_blocked = stop_wait, .context = &stop[1]};
-        if (!ok(server_start(&server) && rlock_open(&lock, &config, NULL) == RLOCK_OK,
-                "a handle is opened"))
-            return;
-        is_int(
-            rlock_acquire(lock, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, &first, NULL, NULL),
-            is_stopped ? RLOCK_STOPPED : RLOCK_OK, "the first acquire ends");
-        if (!is_stopped)
-            is_int(rlock_release(lock, in(300), RLOCK_ENDS_FREE, 0, NULL), RLOCK_E_UNREACHABLE,
-                   "the release has no reply");
-        is_int(rlock_acquire(lock, in(20000), &second, NULL, NULL), RLOCK_OK,
-               "the second acquire is granted the lock");
-        /* a busy machine may give up the leave before it is sent */
-        ok(strlen(second.token) == 32 && (strcmp(server.log[0].first, second.token) != 0 ||
-                                          (is_stopped && server_count(&server, ASKED_LEAVE) == 0)),
-           "the second acquire has another token");
-        for (n = atomic_load(&server.n_log); n > 0; n--)
-            if (server.log[n - 1].what == ASKED_WAKE)
-                break;
-        ok(!is_stopped || (n > 0 && strstr(server.log[n - 1].first, second.token) != NULL),
-           "the second acquire is woken by a key of that token");
-        close_at(&server, lock);
-        close(stop[0]);
-        close(stop[1]);
-    }
-}
-
 static void test_release(void)
 {
     static const struct {
@@ -559,7 +498,6 @@ int main(void)
     test_not_had();
     test_lost_reply();
     test_doubt();
-    test_next_token();
     test_release();
     test_renew();
     test_tokens();
