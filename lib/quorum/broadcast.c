@@ -464,8 +464,7 @@ static enum asked ask_after_earlier(struct broadcast_call *call, struct member *
         purposes[call->broadcast->purpose].build(call->broadcast->owner, &request,
                                                  &(struct requests_params){.block_ms = 0});
         request_use_eval(&request); /* nobody reads a NOSCRIPT: the connection is closed */
-        member_abandon(member, &request);
-        return ASKED_TWICE;
+        return member_abandon(member, &request) ? ASKED_TWICE : ASKED;
     }
     if (!has_rule(call->broadcast, SUPERSEDES_PENDING) &&
         rlock_clock_ms() < member_deadline_ms(member))

@@ -907,7 +907,7 @@ void member_step(struct member *member)
     }
 }
 
-void member_abandon(struct member *member, const struct request *behind)
+bool member_abandon(struct member *member, const struct request *behind)
 {
     struct conn *conn = &member->route.current->conn;
     /* If the caller gives up long before the request's deadline, because its stop descriptor is
@@ -915,16 +915,17 @@ void member_abandon(struct member *member, const struct request *behind)
     bool is_late = rlock_clock_ms() >=
                    member_deadline_ms(member) - member->request.limits.reply_ms / LATE_PART;
     struct request undo;
+    bool is_sent;
 
     switch (member->request.phase) {
     case MEMBER_LOCATING:
         sentinel_stop(&member->route.sentinel);
         member->state = err_set(&member->err, RLOCK_E_UNREACHABLE, 0,
                                 "%s: no Sentinel answered in time", member->url.shown);
-        return;
+        return false;
     case MEMBER_BACKING_OFF: /* member->err is the fault before the back-off */
         member->state = member->err.status;
-        return;
+        return false;
     case MEMBER_EXCHANGING:
         break;
     }
@@ -940,11 +941,12 @@ void member_abandon(struct member *member, const struct request *behind)
     if (behind == NULL && member->request.exchange != NULL &&
         exchange_build_undo(member->request.exchange, &undo))
         behind = &undo;
-    conn_abandon(conn, behind);
+    is_sent = conn_abandon(conn, behind);
     if (member->request.limits.block_ms == 0)
         member->server.knows_clock = false;
     if (is_late)
         kind_of(member)->turn_to_another(member);
+    return is_sent;
 }
 
 void member_set_outcome(struct member *member, enum rlock_status state,

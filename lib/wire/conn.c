@@ -594,13 +594,14 @@ void conn_avoid_address(struct conn *conn)
     connector_avoid(&conn->connector);
 }
 
-void conn_abandon(struct conn *conn, const struct request *behind)
+bool conn_abandon(struct conn *conn, const struct request *behind)
 {
     bool delivered = conn->phase == CONN_READY && conn->sent_bytes == conn->request_bytes;
     enum rlock_status st = RLOCK_OK;
     char *bytes = NULL;
     size_t n = 0;
-    size_t done;
+    size_t done = 0;
+    bool is_sent;
 
     if (behind != NULL && delivered && conn->preamble == CONN_ASKING)
         st = encode_preamble(CONN_ASKING, &bytes, &n, NULL);
@@ -608,6 +609,8 @@ void conn_abandon(struct conn *conn, const struct request *behind)
         st = request_encode(behind, &bytes, &n, NULL);
     if (n > 0 && st == RLOCK_OK)
         (void)conn_send(conn, bytes, n, &done, NULL);
+    is_sent = n > 0 && done == n;
     clear(&bytes, &n);
     conn_reset(conn);
+    return is_sent;
 }

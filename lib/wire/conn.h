@@ -154,8 +154,8 @@ void conn_avoid_address(struct conn *conn);
 /*
  * conn_abandon: give the request up and close the connection with a TCP reset. If the whole request
  * was sent, this first sends `behind` (NULL: none) by the same connection, so that the server
- * executes it after the request.
+ * executes it after the request. Returns whether all of `behind` was sent.
  */
-void conn_abandon(struct conn *conn, const struct request *behind);
+bool conn_abandon(struct conn *conn, const struct request *behind);
 
 #endif

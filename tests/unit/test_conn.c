@@ -390,7 +390,7 @@ static void test_abandon(void)
 
     request_begin(&undo, "UNDO");
     fd = open_and_ping(&conn, &url);
-    conn_abandon(&conn, &undo);
+    ok(conn_abandon(&conn, &undo), "conn_abandon() tells that it has sent the undo");
     ok(peer_hears(fd, "*1\r\n$4\r\nUNDO\r\n") && peer_hears_the_end(fd),
        "an abandoned request that was sent is followed by its undo");
     close_conn(&conn, &url, fd);
@@ -401,7 +401,7 @@ static void test_abandon(void)
     (void)!step(&conn, &reply, A_WHILE_MS);
     ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"),
        "a connection waits for the reply to AUTH");
-    conn_abandon(&conn, &undo);
+    ok(!conn_abandon(&conn, &undo), "conn_abandon() tells that it has sent no undo");
     ok(peer_hears_the_end(fd), "an abandoned request that was not sent has no undo");
     close_conn(&conn, &url, fd);
 
@@ -416,7 +416,7 @@ static void test_abandon(void)
     ok(ask(&conn, big) == RLOCK_PENDING && step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING &&
            conn.sent_bytes < conn.request_bytes,
        "a second request is sent in part");
-    conn_abandon(&conn, &undo);
+    ok(!conn_abandon(&conn, &undo), "conn_abandon() tells that it has sent no undo");
     while ((n = recv(fd, big, 1 << 20, 0)) > 0)
         is_clean = is_clean && memchr(big, 'U', (size_t)n) == NULL;
     ok(is_clean, "an abandoned request that was sent in part has no undo");
