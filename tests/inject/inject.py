@@ -748,10 +748,10 @@ def all_trials(rows):
         errnos = dict(row.rstrip("\n").split("\t") for row in table if not row.startswith("#"))
     missing = sorted({row[2] for row in rows} - set(errnos))
     if missing:
-        report_failure("%s has no row for: %s" % (ERRNOS, " ".join(missing)), "")
-        sys.exit(1)
+        print("# %s has no row for %s: no trial lets it return an error" %
+              (ERRNOS, " ".join(missing)))
     for scenario, role, call, count in rows:
-        faults = ["DELAY", "KILL", "STOP"] + errnos[call].replace("-", "").split()
+        faults = ["DELAY", "KILL", "STOP"] + errnos.get(call, "-").replace("-", "").split()
         for number in range(1, int(count) + 1):
             if (role, call, number) == ("main", "execve", 1):
                 continue  # this call starts rlock itself, and strace never changes it
