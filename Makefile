@@ -255,7 +255,7 @@ $(B)/unit/test_cmd_event_hook: private ALL_LDFLAGS += -Wl,--wrap=rlock_clock_ms
 
 # test_cmd_user replaces the functions by which user_entry() finds the user.
 $(B)/unit/test_cmd_user: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,\
-                                                  open open64 geteuid getpwuid)
+                                                  open open64 read geteuid getpwuid)
 
 # These replace user_entry by one that returns an entry of the test.
 $(patsubst %,$(B)/unit/test_cmd_%,holds private_dir private_server_dir): \

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINE_BYTES 512 /* an entry with a longer line is left to getpwuid(3) */
+#define LINE_BYTES 4096 /* an entry with a longer line is left to getpwuid(3) */
 
 struct reader {
     int fd;
@@ -24,9 +24,11 @@ struct reader {
     char bytes[1024];
 };
 
-/* The next byte of the file; -1: its end, or an error. */
+/* The next byte of the file; -1: its end, or an error, and then each further call returns -1. */
 static int next_byte(struct reader *reader)
 {
+    if (reader->filled < 0)
+        return -1;
     if (reader->at == reader->filled) {
         reader->filled = read(reader->fd, reader->bytes, sizeof reader->bytes);
         reader->at = 0;
@@ -50,8 +52,9 @@ static bool next_line(struct reader *reader, char line[LINE_BYTES])
 }
 
 /*
- * Parses "NAME:PASSWORD:UID:GID:GECOS:HOME:SHELL". The entry points into the line, whose colons
- * become ends of texts. False: the line is not the entry of the user `uid`.
+ * Parses "NAME:PASSWORD:UID:GID:GECOS:HOME:SHELL" behind blanks. The entry points into the line,
+ * whose colons become ends of texts. False: the line is a comment ("#..."), or not the entry of the
+ * user `uid`.
  */
 static bool parse(struct passwd *entry, char *line, uid_t uid)
 {
@@ -61,6 +64,9 @@ static bool parse(struct passwd *entry, char *line, uid_t uid)
     char *end;
     size_t i;
 
+    line += strspn(line, " \t");
+    if (*line == '#')
+        return false;
     for (i = 0; i < FIELDS; i++) {
         field[i] = line;
         line += strcspn(line, ":");

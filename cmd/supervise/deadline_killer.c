@@ -28,10 +28,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HEARD_WITHIN_MS 1000 /* how long report_why() waits for KILLER_END_BOUND */
-#define LOOK_AGAIN_MS 20     /* between TERM and KILL: how often to look for new descendants */
-#define KILL_AT_ONCE_MS 20   /* how long one call of proctree_kill() repeats KILL */
-#define GIVE_UP_MS 2000      /* how long after the deadline for KILL to wait for the last process */
+#define HEARD_WITHIN_MS 1000   /* how long report_why() waits for KILLER_END_BOUND */
+#define LOOK_AGAIN_MS 20       /* between TERM and KILL: how often to look for new descendants */
+#define KILL_AT_ONCE_MS 20     /* how long one call of proctree_kill() repeats KILL */
+#define GIVE_UP_MS 2000        /* how long after the first KILL to wait for the last process */
 #define GIVE_UP_SHORT_MS 60000 /* the same while there is no descriptor to look for processes */
 #define NO_TIMER_MS 100        /* without a timer: how often to look at the clock */
 
@@ -132,9 +132,13 @@ static bool have_all_ended(struct bound_process *bound)
            bound_process_has_ended(bound);
 }
 
-static int64_t give_up_ms(const struct bound_process *bound, int64_t kill_ms)
+/*
+ * Counts from when KILL was sent, not from its deadline: this process may have been stopped, or the
+ * machine suspended, until long after the deadline.
+ */
+static int64_t give_up_ms(const struct bound_process *bound)
 {
-    return kill_ms + (bound->tree.is_short ? GIVE_UP_SHORT_MS : GIVE_UP_MS);
+    return bound->ending.kill_ms + (bound->tree.is_short ? GIVE_UP_SHORT_MS : GIVE_UP_MS);
 }
 
 /* Sends KILL to the bound process. Returns its pid if the kernel refuses that; else 0. */
@@ -164,7 +168,7 @@ pid_t bound_process_end(struct bound_process *bound, int64_t kill_ms, pid_t spar
         signal_process(bound->fd, SIGTERM);
     }
     while (!have_all_ended(bound)) {
-        if (rlock_clock_ms() >= give_up_ms(bound, kill_ms))
+        if (number == SIGKILL && rlock_clock_ms() >= give_up_ms(bound))
             return refused != 0 ? refused : bound->tree.refused;
         if (rlock_clock_ms() >= kill_ms) {
             if (number != SIGKILL)

@@ -297,12 +297,27 @@ static bool asks_for_the_end(int number)
  */
 static bool command_has_it(struct guard *guard, const struct guard_request *request)
 {
-    if (request->terminal_sent_ms == 0 || request->terminal_sent_ms < guard->exec_ms)
+    bool is_early = sigismember(&guard->early, request->signal) > 0;
+
+    if (request->terminal_sent_ms == 0)
         return false;
-    if (sigismember(&guard->early, request->signal) <= 0)
-        return true;
-    sigdelset(&guard->early, request->signal);
-    return false;
+    sigdelset(&guard->early, request->signal); /* the program may get it once more, later */
+    return request->terminal_sent_ms >= guard->exec_ms && !is_early;
+}
+
+/*
+ * Notes the signals for command_has_it(). Leaves out those that may have come long ago, while the
+ * program waited for the lock: it did not end by them, and the guard, which blocks all signals,
+ * can't tell an old SIGWINCH from a new one.
+ */
+static void note_early_signals(struct guard *guard)
+{
+    int number;
+
+    sigpending(&guard->early);
+    for (number = 1; number < SIGRTMIN; number++)
+        if (!asks_for_the_end(number))
+            sigdelset(&guard->early, number);
 }
 
 static void pass_signal(struct guard *guard, const struct guard_request *request)
@@ -523,7 +538,7 @@ static void start(struct guard *guard, struct guard_request *request)
     if (!news.error) {
         environment_add_grant(plan->environment, request->variables);
         command.envp = plan->environment->all;
-        sigpending(&guard->early);
+        note_early_signals(guard);
         spawned = spawn(&command);
         guard->command = spawned.pid;
         guard->exec_ms = spawned.exec_ms;

@@ -315,12 +315,16 @@ static void say_all(struct supervisor *s)
 
 static void handle(struct supervisor *s, enum supervise_event event, struct supervise_input input);
 
-/* A run that is over before needs neither the thread nor the list of our children. */
+/*
+ * A run that is over before needs neither the thread nor the list of our children. The list comes
+ * first: the renewer's connection must not take the last descriptor.
+ */
 static void start_renewer(struct supervisor *s)
 {
-    enum rlock_status st = renewer_client_start(&s->renewer, &s->no_renewer);
+    enum rlock_status st;
 
     guard_client_stand_by(s->guard);
+    st = renewer_client_start(&s->renewer, &s->no_renewer);
     handle(s, st == RLOCK_OK ? SUPERVISE_EVENT_RENEWER_STARTED : SUPERVISE_EVENT_RENEWER_FAILED,
            (struct supervise_input){0});
 }

@@ -123,6 +123,13 @@ static void test_bound_process(void)
 
     pid = start_process(true);
     bound = open_process(pid);
+    is_int(bound_process_end(&bound, rlock_clock_ms() - 60000, 0), 0,
+           "the deadline for KILL was a minute ago, as this process was stopped");
+    is_int(signal_of(pid), SIGKILL, "KILL has ended the process all the same");
+    close_process(&bound);
+
+    pid = start_process(true);
+    bound = open_process(pid);
     bound_process_signal(&bound, SIGTERM);
     bound_process_signal(&bound, SIGINT);
     is_int(signal_of(pid), SIGINT, "a signal is sent to the bound process");

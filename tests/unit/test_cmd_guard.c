@@ -246,29 +246,35 @@ static void test_signals(void)
 
 /*
  * Of two signals that the terminal sends, the first comes before the start of the command, but the
- * program reads it after the start. The guard, which is in the same job, gets each as well.
+ * program reads it after the start. The guard, which is in the same job, gets each as well. It has
+ * also got a SIGWINCH while the program waited for the lock, and the window changes once more.
  */
 static void test_early_signal(void)
 {
-    sigset_t usr1;
+    sigset_t early;
     struct guard_news news;
 
-    sigemptyset(&usr1);
-    sigaddset(&usr1, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &usr1, NULL); /* until the guard has blocked all signals */
-    make_plan("trap 'n=$((n + 1)); echo >&9' USR1; trap 'exit $n' USR2; " WAIT_FOR_EVER);
+    sigemptyset(&early);
+    sigaddset(&early, SIGHUP);
+    sigaddset(&early, SIGWINCH);
+    sigprocmask(SIG_BLOCK, &early, NULL); /* until the guard has blocked all signals */
+    make_plan("trap 'n=$((n + 1)); echo >&9' HUP; trap 'n=$((n + 10))' WINCH; "
+              "trap 'exit $n' USR2; " WAIT_FOR_EVER);
     open_pipe();
     is_int(guard_client_prepare(&guard, &plan), 0, "the guard is forked ahead of its start");
-    kill(guard.pid, SIGUSR1);
+    kill(guard.pid, SIGWINCH);
+    kill(guard.pid, SIGHUP);
     start_with_pipe(start_with(in_ms(LONG_MS, LONG_MS)));
-    sigprocmask(SIG_UNBLOCK, &usr1, NULL);
+    sigprocmask(SIG_UNBLOCK, &early, NULL);
     ok(is_ready(), "the command runs");
-    guard_client_signal(&guard, SIGUSR1, true);
+    guard_client_signal(&guard, SIGWINCH, true);
+    guard_client_signal(&guard, SIGHUP, true);
     ok(is_ready(), "the guard passes on a signal that came before the command");
-    guard_client_signal(&guard, SIGUSR1, true);
+    guard_client_signal(&guard, SIGHUP, true);
     guard_client_signal(&guard, SIGUSR2, false);
     news = hear_done("the command ends by the last signal");
-    is_int(WEXITSTATUS(news.status), 1, "the guard doesn't pass on the second signal");
+    is_int(WEXITSTATUS(news.status), 1,
+           "the guard passes on neither SIGWINCH nor the second SIGHUP");
     stop();
 }
 

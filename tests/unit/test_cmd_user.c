@@ -8,6 +8,7 @@
 #include "process/user.h"
 #include "tap.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,9 +16,10 @@
 #include <unistd.h>
 
 #define UID 1000
-#define LONG_GECOS 600 /* more bytes than user.c has room for in a line */
+#define LONG_GECOS 5000 /* more bytes than user.c has room for in a line */
 
-static const char *file; /* what /etc/passwd has; NULL: it can't be opened */
+static int reads_left = -1; /* after so many reads each one fails; -1: none fails */
+static const char *file;    /* what /etc/passwd has; NULL: it can't be opened */
 static struct passwd of_switch = {.pw_name = (char *)(uintptr_t) "switch",
                                   .pw_uid = UID,
                                   .pw_dir = (char *)(uintptr_t) "/switch"};
@@ -26,6 +28,18 @@ int __wrap_open64(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 uid_t __wrap_geteuid(void);
 struct passwd *__wrap_getpwuid(uid_t uid);
+ssize_t __real_read(int fd, void *bytes, size_t n);
+ssize_t __wrap_read(int fd, void *bytes, size_t n);
+
+ssize_t __wrap_read(int fd, void *bytes, size_t n)
+{
+    if (reads_left == 0) {
+        errno = EIO;
+        return -1;
+    }
+    reads_left -= reads_left > 0;
+    return __real_read(fd, bytes, n);
+}
 
 int __wrap_open64(const char *path, int flags, ...)
 {
@@ -58,8 +72,8 @@ struct passwd *__wrap_getpwuid(uid_t uid)
     return uid == UID ? &of_switch : NULL;
 }
 
-/* Writes "NAME UID HOME" of the entry. In a child, as user_entry() keeps the first result. */
-static void entry_of(const char *content, char text[200])
+/* Writes "NAME UID HOME" of the entry; n_reads: see reads_left. In a child, as user_entry() keeps the first result. */
+static void entry_of(const char *content, int n_reads, char text[200])
 {
     int pair[2];
     ssize_t n;
@@ -71,6 +85,7 @@ static void entry_of(const char *content, char text[200])
         const struct passwd *entry;
 
         file = content;
+        reads_left = n_reads;
         entry = user_entry();
         dprintf(pair[1], "%s %d %s%s", entry->pw_name, (int)entry->pw_uid, entry->pw_dir,
                 user_entry() == entry ? "" : ", and another one later");
@@ -101,20 +116,24 @@ static const struct {
      "switch 1000 /switch", "nor is a line without a number or without a name"},
     {"ann:x:10000:1::/a:/bin/sh\nbob:x:100:1::/b:/bin/sh\ncid:x:4294968296:1::/c:/bin/sh\n",
      "switch 1000 /switch", "the name service switch knows users that the file lacks"},
+    {"#gone:x:1000:1::/a:/bin/sh\n  #old:x:1000:1::/b:/bin/sh\n \tann:x:1000:1::/c:/bin/sh\n",
+     "ann 1000 /c", "a comment is no entry, and blanks are no part of the name"},
     {"", "switch 1000 /switch", "an empty file"},
     {NULL, "switch 1000 /switch", "no file"},
 };
 
 static void test_long_lines(void)
 {
-    char content[3 * LONG_GECOS];
+    static char content[3 * LONG_GECOS];
     char text[200];
 
     snprintf(content, sizeof content,
              "ann:x:1000:1:%0*d:/a:/bin/sh\nbob:x:1:1::/b:/bin/sh\ncid:x:1000:1:%0*d:/c:/bin/sh\n",
              LONG_GECOS, 0, LONG_GECOS / 2, 0);
-    entry_of(content, text);
+    entry_of(content, -1, text);
     is_str(text, "cid 1000 /c", "a line that is too long is skipped");
+    entry_of(content, 1, text);
+    is_str(text, "switch 1000 /switch", "a read fails within a line");
 }
 
 int main(void)
@@ -123,7 +142,7 @@ int main(void)
     size_t i;
 
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        entry_of(cases[i].content, text);
+        entry_of(cases[i].content, -1, text);
         is_str(text, cases[i].wanted, cases[i].name);
     }
     test_long_lines();
