@@ -448,8 +448,8 @@ static void test_late_lookup(void)
     deadline_ms = rlock_clock_ms() + PATIENCE_MS;
     while (count_fds() > before + 1 && rlock_clock_ms() < deadline_ms)
         poll(NULL, 0, 10);
+    /* hanging[0] stays open: TSan sees no order between its close here and the thread's read */
     is_int(count_fds(), before + 1, "a lookup that was abandoned leaves no descriptor open");
-    close(hanging[0]);
 }
 
 static void test_families(void)
