@@ -168,6 +168,31 @@ run_with_injection() {
 }
 has_command() { [[ -n $(children "$(guard_of "$1")") ]]; }
 
+# To end what is left, rlock reads its children in /proc. The renewer's connection must not take the
+# last descriptor for that.
+@test "the guard is killed while few descriptors are free: nothing of the command runs on" {
+    local limit
+    for limit in {10..16}; do
+        start job bash -c 'ulimit -n "$0"; exec "$@"' "$limit" "$RLOCK" -k "$KEY$limit" -- \
+            sh -c 'setsid sleep 60 & echo up; sleep 60; true'
+        eventually 5 has_renewer_or_ended "$pid"
+        ! dead "$pid" || continue
+        kill -KILL "$(guard_of "$pid")"
+        finish job
+        assert_status 71
+        assert_eq "$(marked)" '' "processes that are left, limit $limit"
+    done
+    ((limit == 16 && status == 71)) || fail "rlock never ran: $(cat "$DIR/job.err")"
+}
+has_renewer_or_ended() {
+    dead "$1" || { file_has "$DIR/job.out" '^up$' &&
+        { has_threads "$1" 2 || file_has "$DIR/job.err" 'renewal-failed'; }; }
+}
+has_threads() {
+    local threads=("/proc/$1/task/"*)
+    ((${#threads[@]} >= $2))
+}
+
 # rlock kills the command itself if the guard has not killed it when half of the time between KILL
 # and the end of the lease is over. rlock may wait 200 ms for the reader of its stderr, so it must
 # not write the message before it has killed the command.

@@ -72,7 +72,10 @@ struct passwd *__wrap_getpwuid(uid_t uid)
     return uid == UID ? &of_switch : NULL;
 }
 
-/* Writes "NAME UID HOME" of the entry; n_reads: see reads_left. In a child, as user_entry() keeps the first result. */
+/*
+ * Writes "NAME UID HOME" of the entry; n_reads: see reads_left. In a child, as user_entry() keeps
+ * the first result.
+ */
 static void entry_of(const char *content, int n_reads, char text[200])
 {
     int pair[2];
