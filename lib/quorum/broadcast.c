@@ -12,8 +12,10 @@
  * 3. A member that doesn't answer in that time stays pending.
  * 4. The next broadcast waits for that answer before it asks the member. A release doesn't wait:
  *    the member sends it after the pending request, and the server executes both in this order.
- * So a member that hangs costs LINGER if a majority answers yes or no, split_ms if an acquire finds
- * the lock split between owners, and one time-out if no majority answers.
+ * So a member that hangs costs
+ * - LINGER if a majority of the members agrees on yes or no;
+ * - split_ms if some members have granted the lock to this owner, and some to another one;
+ * - one time-out if no majority answers.
  */
 #include "quorum/broadcast.h"
 
@@ -395,19 +397,22 @@ static bool is_decided(const struct broadcast_call *call)
     return votes.n_yes >= enough || votes.n_no > members->n - members->need;
 }
 
-/*
- * Has a majority answered, and left the outcome open because the owner has got the lock on some
- * members, and others have it on some?
- */
-static bool may_be_split(const struct broadcast_call *call)
+bool broadcast_is_split(const struct members *members, const struct votes *votes)
+{
+    return votes->granted_by != 0 && votes->n_held > 0 && votes->n_granted < members->need &&
+           votes->n_same_holder < members->need;
+}
+
+/* Has a majority answered an acquire, and is the lock split by what they answered? */
+static bool is_split_so_far(const struct broadcast_call *call)
 {
     struct votes votes;
 
     if (call->broadcast->purpose != BROADCAST_ACQUIRE || call->broadcast->split_ms == RLOCK_NEVER)
         return false;
     count(call, &votes);
-    return votes.granted_by != 0 && votes.n_held > 0 &&
-           votes.n_yes + votes.n_no >= call->members->need;
+    return votes.n_yes + votes.n_no >= call->members->need &&
+           broadcast_is_split(call->members, &votes);
 }
 
 /* ---- asking members ---- */
@@ -635,7 +640,7 @@ static bool wait_for_replies(struct broadcast_call *call)
         if (linger_until_ms == RLOCK_NEVER && is_decided(call))
             linger_until_ms = now + linger_ms(call->broadcast, now - began_ms);
         else if (linger_until_ms == RLOCK_NEVER && split_until_ms == RLOCK_NEVER &&
-                 may_be_split(call))
+                 is_split_so_far(call))
             split_until_ms = now + longer(call->broadcast->split_ms, now - began_ms);
         if (now >= earlier(linger_until_ms, split_until_ms))
             break;

@@ -39,9 +39,9 @@ struct broadcast {
     int64_t block_ms;  /* how long the command (BLPOP, WAIT) may block on the server; 0: no such
                          command */
     int64_t reply_ms;  /* how long a reply may take, in addition to block_ms */
-    int64_t split_ms;  /* for BROADCAST_ACQUIRE: how long slow members may take to answer once a
-                          majority has answered that the owner and others have a part each, or as
-                          long as the majority took if that is longer; RLOCK_NEVER: reply_ms */
+    int64_t split_ms;  /* for BROADCAST_ACQUIRE: how long the other members may take to answer once
+                          a majority has answered, and broadcast_is_split(); as long as the majority
+                          took if that is longer. RLOCK_NEVER: reply_ms */
 };
 
 /* The answers of all members, counted. The pointers are valid until a member is asked again. */
@@ -97,6 +97,12 @@ struct votes {
 enum rlock_status broadcast_run(struct members *members, const struct broadcast *broadcast,
                                 struct rlock_deadline deadline, struct votes *votes,
                                 struct rlock_error *err);
+
+/*
+ * broadcast_is_split: have some members granted the lock to the owner, and some to another owner,
+ * so that neither surely has a majority?
+ */
+bool broadcast_is_split(const struct members *members, const struct votes *votes);
 
 /*
  * broadcast_abandon_pending: close the connections to members that are still pending. If the

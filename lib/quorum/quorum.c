@@ -42,24 +42,18 @@ static bool is_granted(const struct votes *votes, const struct quorum *quorum)
     return votes->n_granted >= quorum->members.need;
 }
 
-/* Have we got the lock on some members, and other owners on some, but nobody surely on most? */
-static bool is_split(const struct votes *votes, const struct quorum *quorum)
-{
-    return votes->granted_by != 0 && votes->n_held > 0 && !is_granted(votes, quorum) &&
-           votes->n_same_holder < quorum->members.need;
-}
-
 static int64_t acquire_reply_ms(const struct rlock_timing *timing)
 {
     return timing->renew_ms < ACQUIRE_REPLY_MAX_MS ? timing->renew_ms : ACQUIRE_REPLY_MAX_MS;
 }
 
 /*
- * How long an owner that waits for a split lock gives slow members to answer: of three members one
- * has our token, one has another owner's token, and the third is silent. If the third hangs, nobody
- * gets a majority before one of the two owners has removed its token. So this time is short for the
- * first split in a row. It doubles with each further split, as the third member may only be slow,
- * or the other owner may hold the lock by a member that we can't reach.
+ * How long a waiter gives slow members to answer when the lock is split: of three members one has
+ * our token, one has another owner's token, and the third is silent. If the third hangs, nobody
+ * gets a majority before one of the two owners has removed its token. So the first attempt that
+ * finds the lock split gives the third member a short time only. The time doubles with each further
+ * attempt in a row, as the third member may only be slow, or the other owner may hold the lock by
+ * a member that we can't reach.
  */
 static int64_t split_ms(const struct quorum *quorum)
 {
@@ -267,7 +261,8 @@ static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
     if (votes->n_held > 0 && votes->n_same_holder + n_unknown >= quorum->members.need) {
         *obstacle = votes->held_by->obstacle;
         obstacle->seen_ms = rlock_clock_ms();
-        *block_ms = is_split(votes, quorum) ? split_block_ms(quorum) : votes->held_by->block_ms;
+        *block_ms = broadcast_is_split(&quorum->members, votes) ? split_block_ms(quorum)
+                                                                : votes->held_by->block_ms;
         return RLOCK_BUSY;
     }
     if (n_willing >= quorum->members.need)
@@ -352,22 +347,22 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
                                  struct rlock_obstacle *obstacle, int64_t *block_ms,
                                  struct rlock_error *err)
 {
-    struct broadcast broadcast = {.purpose = BROADCAST_ACQUIRE,
-                                  .owner = owner,
-                                  .reply_ms = acquire_reply_ms(&quorum->timing),
-                                  .split_ms = split_ms(quorum)};
+    struct broadcast broadcast = {
+        .purpose = BROADCAST_ACQUIRE,
+        .owner = owner,
+        .reply_ms = acquire_reply_ms(&quorum->timing),
+        /* no attempt follows a single one, so it waits for slow members */
+        .split_ms = owner->is_single_attempt ? RLOCK_NEVER : split_ms(quorum)};
     enum rlock_status st;
     struct votes votes;
 
-    if (owner->is_single_attempt)
-        broadcast.split_ms = RLOCK_NEVER; /* no attempt follows that a slow member could answer */
     owner_begin_attempt(owner);
     quorum->recently_restarted = false;
     quorum->busy_sent_ms = 0;
     quorum->direct = (struct direct_grant){.fence = 0};
     st = broadcast_run(&quorum->members, &broadcast, deadline, &votes, err);
     warn_of_other_quorum(quorum, votes.other_quorum);
-    quorum->n_splits = is_split(&votes, quorum) ? quorum->n_splits + 1 : 0;
+    quorum->n_splits = broadcast_is_split(&quorum->members, &votes) ? quorum->n_splits + 1 : 0;
     quorum->in_doubt |= broadcast_unanswered(&quorum->members);
     if (st == RLOCK_E_CONFIG)
         quorum->in_doubt |= answered(&quorum->members);
