@@ -348,6 +348,11 @@ static const struct {
     {"a caller that doesn't allow direct grants asks", DIRECT("2", "1000"), false, false},
 };
 
+static const struct rlock_config direct_config = {
+    .keys = &the_key,
+    .n_keys = 1,
+    .timing = {.ttl_ms = 30000, .renew_ms = 9000, .reply_ms = 1000, .kill_margin_ms = 300}};
+
 static void test_direct(void)
 {
     size_t i;
@@ -357,13 +362,9 @@ static void test_direct(void)
             .answers = {[ASKED_ACQUIRE] = ANSWERS(NEAR, NEAR, GRANT),
                         [ASKED_WAKE] = ANSWERS(NOT_WOKEN, directs[i].wake, NOT_WOKEN),
                         [ASKED_RENEW] = ANSWERS(RENEWED)}};
-        struct rlock_config config = {
-            .keys = &the_key,
-            .n_keys = 1,
-            .timing = {.ttl_ms = 30000, .renew_ms = 9000, .reply_ms = 1000, .kill_margin_ms = 300}};
         struct rlock_grant grant = {.fence = 0};
         struct rlock *lock = NULL;
-        enum rlock_status st = server_open(&server, config, &lock, NULL);
+        enum rlock_status st = server_open(&server, direct_config, &lock, NULL);
         int64_t asked_ms;
         int events = -1;
 
@@ -398,14 +399,10 @@ static void test_direct_behind_slow_reply(void)
     struct server server = {
         .answers = {[ASKED_ACQUIRE] = ANSWERS(AFTER(200, HELD), NEAR, NEAR, GRANT),
                     [ASKED_WAKE] = ANSWERS(NOT_WOKEN, NOT_WOKEN, DIRECT("3", "1000"), NOT_WOKEN)}};
-    struct rlock_config config = {
-        .keys = &the_key,
-        .n_keys = 1,
-        .timing = {.ttl_ms = 30000, .renew_ms = 9000, .reply_ms = 1000, .kill_margin_ms = 300}};
     struct rlock_grant grant = {.fence = 0};
     struct rlock *lock = NULL;
 
-    if (!ok(server_open(&server, config, &lock, NULL) == RLOCK_OK, "a handle is opened"))
+    if (!ok(server_open(&server, direct_config, &lock, NULL) == RLOCK_OK, "a handle is opened"))
         return;
     rlock_allow_direct(lock);
     is_int(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &grant, NULL,

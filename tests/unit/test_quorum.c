@@ -322,6 +322,7 @@ static void test_stop_learning(void)
 
 struct several {
     struct server server[MEMBERS];
+    const char *only[MEMBERS][2]; /* see open_answering() */
     struct quorum quorum;
     struct owner owner;
 };
@@ -348,6 +349,20 @@ static bool open_several(struct several *several)
            quorum_open(&several->quorum, &config, NULL) == RLOCK_OK;
     owner_join_quorum(&several->owner, several->quorum.members.hash);
     return good;
+}
+
+/* Opens a quorum whose servers have only one answer each, to requests of the kind `what`. */
+static bool open_answering(struct several *several, enum asked_for what,
+                           const char *const answers[MEMBERS])
+{
+    int i;
+
+    *several = (struct several){.owner = {.n_locks = 0}};
+    for (i = 0; i < MEMBERS; i++) {
+        several->only[i][0] = answers[i];
+        several->server[i].answers[what] = several->only[i];
+    }
+    return ok(open_several(several), "a quorum of three servers is opened");
 }
 
 static void close_several(struct several *several)
@@ -703,20 +718,13 @@ static void test_releases(void)
 {
     static struct several several;
     size_t row;
-    int i;
 
     for (row = 0; row < sizeof releases / sizeof releases[0]; row++) {
-        const char *answers[MEMBERS][2] = {{NULL}};
         struct rlock_error err = {.text = ""};
         unsigned released = 0;
         enum rlock_status st;
 
-        several = (struct several){.owner = {.n_locks = 0}};
-        for (i = 0; i < MEMBERS; i++) {
-            answers[i][0] = releases[row].release[i];
-            several.server[i].answers[ASKED_RELEASE] = answers[i];
-        }
-        if (!ok(open_several(&several), "a quorum of three servers is opened"))
+        if (!open_answering(&several, ASKED_RELEASE, releases[row].release))
             return;
         st = quorum_release(&several.quorum, &several.owner, in(60000), &released, &err);
         okf(st == releases[row].st, "releases[%zu]: the release returns status %d, %s", row,
@@ -810,21 +818,14 @@ static void test_renewals(void)
 {
     static struct several several;
     size_t row;
-    int i;
 
     for (row = 0; row < sizeof renewals / sizeof renewals[0]; row++) {
-        const char *answers[MEMBERS][2] = {{NULL}};
         struct rlock_error err = {.text = ""};
         int64_t expires_ms = 0;
         bool is_restored = false;
         enum rlock_status st;
 
-        several = (struct several){.owner = {.n_locks = 0}};
-        for (i = 0; i < MEMBERS; i++) {
-            answers[i][0] = renewals[row].renew[i];
-            several.server[i].answers[ASKED_RENEW] = answers[i];
-        }
-        if (!ok(open_several(&several), "a quorum of three servers is opened"))
+        if (!open_answering(&several, ASKED_RENEW, renewals[row].renew))
             return;
         st = quorum_renew(&several.quorum, &several.owner, in(60000), &expires_ms, &is_restored,
                           &err);
