@@ -387,7 +387,7 @@ static bool answers(int dir)
     return fd >= 0 || errno == EAGAIN;
 }
 
-/* The server's parent has ended, and so the server has ended: say why. */
+/* The server's parent has ended, and the server with it. Sets `err` to the reason. */
 static enum rlock_status explain_end(int alive, int log, struct rlock_error *err)
 {
     struct start_failure failure;
@@ -419,8 +419,8 @@ static enum rlock_status explain_end(int alive, int log, struct rlock_error *err
 }
 
 /*
- * Wait until the server accepts a connection. The pipe `alive` has no writer any more when the
- * server's parent has ended, and so the server has ended: poll(2) tells this by POLLHUP.
+ * Wait until the server accepts a connection. The server's parent has the writing end of the pipe
+ * `alive`. When the parent has ended, poll(2) reports POLLHUP, and the server has ended, too.
  */
 static enum rlock_status await_start(int dir, int alive, int log, struct rlock_deadline deadline,
                                      struct rlock_error *err)

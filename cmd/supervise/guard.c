@@ -67,7 +67,7 @@ struct guard {
     struct proctree *tree;
     pid_t command;     /* 0: the guard has not started the command yet, or has reaped it */
     int64_t exec_ms;   /* just before the exec of the command */
-    sigset_t early;    /* signals that the terminal sent before the command's process was there */
+    sigset_t early;    /* signals that the guard had got before it started the command */
     int64_t term_ms;   /* when the guard began to send TERM to the tree; 0: not yet */
     int status;        /* of the command, as wait(2) gives it; valid after the command's end */
     bool has_unreaped; /* reap() stopped at REAPED_AT_ONCE; more children may have ended */
@@ -287,28 +287,31 @@ static bool asks_for_the_end(int number)
 }
 
 /*
- * Has the terminal sent this signal to the command as well, which is in the same job? Yes, if the
- * program read the signal after the exec. If the program read it late, the terminal may have sent
- * it before there was a command: then the guard, which is in the job and blocks all signals, had
- * got it as well when it started the command.
+ * The terminal sends a signal to each process of the job: to the program, to the guard and, if the
+ * command runs already, to the command. Has the command got this signal of the terminal?
+ * - Not if the program read the signal before the exec of the command.
+ * - Not if the guard, which blocks all signals, had got the signal before it started the command:
+ *   then the program read the signal late.
  *
- * Why not compare with the time at which spawn() has returned: on a busy machine the guard may run
- * long after the exec, and would pass on a signal that the command already has.
+ * The time of the exec counts, and not the time at which spawn() has returned: on a busy machine
+ * spawn() may return long after the exec. The guard would then pass on a signal that the terminal
+ * has sent to the command in between.
  */
 static bool command_has_it(struct guard *guard, const struct guard_request *request)
 {
     bool is_early = sigismember(&guard->early, request->signal) > 0;
 
-    if (request->terminal_sent_ms == 0)
+    if (request->terminal_read_ms == 0)
         return false;
-    sigdelset(&guard->early, request->signal); /* the program may get it once more, later */
-    return request->terminal_sent_ms >= guard->exec_ms && !is_early;
+    sigdelset(&guard->early, request->signal); /* the command itself gets the next such signal */
+    return request->terminal_read_ms >= guard->exec_ms && !is_early;
 }
 
 /*
- * Notes the signals for command_has_it(). Leaves out those that may have come long ago, while the
- * program waited for the lock: it did not end by them, and the guard, which blocks all signals,
- * can't tell an old SIGWINCH from a new one.
+ * Notes for command_has_it() which signals the guard has got. The guard leaves out signals that the
+ * program may have read long ago, while it waited for the lock, such as SIGWINCH: as the guard
+ * blocks all signals, an old SIGWINCH is still pending. A signal that asks for the end can't be
+ * that old, as the program would have ended.
  */
 static void note_early_signals(struct guard *guard)
 {

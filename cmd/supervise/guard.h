@@ -40,7 +40,7 @@ enum guard_request_kind {
 struct guard_request {
     enum guard_request_kind kind;
     int signal;               /* SIGNAL: the signal for the command */
-    int64_t terminal_sent_ms; /* SIGNAL: when the program read the terminal's signal; or 0 */
+    int64_t terminal_read_ms; /* SIGNAL: when the program read it; 0: not the terminal's */
     struct deadlines lease;   /* START, EXTEND: the lease's deadlines; END: only kill_ms is set */
     int64_t not_after_ms;     /* START: from this time on the command must not be started */
     int64_t grace_ms;         /* START: from TERM to KILL */

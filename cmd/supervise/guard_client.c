@@ -187,7 +187,7 @@ void guard_client_signal(const struct guard_client *guard, int number, bool from
     send_request(guard,
                  (struct guard_request){.kind = GUARD_REQUEST_SIGNAL,
                                         .signal = number,
-                                        .terminal_sent_ms = from_terminal ? rlock_clock_ms() : 0});
+                                        .terminal_read_ms = from_terminal ? rlock_clock_ms() : 0});
 }
 
 void guard_client_end(const struct guard_client *guard, int64_t kill_ms)

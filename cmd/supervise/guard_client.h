@@ -43,8 +43,8 @@ void guard_client_fate(const struct guard_client *guard, char *text, size_t room
 
 /*
  * guard_client_stand_by: open the list of the program's children, which guard_client_replace()
- * needs: later there may be no descriptor free. Call this some time after the start: it takes as
- * long as a dozen system calls, and a guard seldom fails.
+ * needs: later there may be no descriptor free. Call this some time after the start: opening the
+ * list takes as long as a dozen system calls, and guard_client_replace() is seldom needed.
  */
 void guard_client_stand_by(struct guard_client *guard);
 

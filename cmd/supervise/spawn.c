@@ -4,8 +4,8 @@
  *
  * spawn() uses vfork(2), because most of the time of a fork(2) goes into a copy of the page tables,
  * which the exec throws away. Until its exec the child runs in the parent's memory, so the child
- * writes to its own variables only. By a pipe, which a successful exec closes, the child tells the
- * time of the exec, or the errno of a failure.
+ * writes to its own variables only. The child writes the time of the exec, and the errno of a
+ * failure, to a pipe, which a successful exec closes.
  */
 #include "supervise/spawn.h"
 
@@ -27,9 +27,7 @@ struct note {
 
 static void write_note(int fd, struct note note)
 {
-    ssize_t written = write(fd, &note, sizeof note);
-
-    (void)written;
+    (void)!write(fd, &note, sizeof note);
 }
 
 /*
