@@ -36,9 +36,7 @@ local held = #KEYS == 3 and is_whole_token and ARGV[2] ~= '0' and ARGV[2] ~= '' 
 local is_usual = held and not held.err and string.find(held, ARGV[1], 1, true) == 1 and
   string.byte(held, 41) ~= 48 and (not ARGV[3] or string.find(ARGV[3], ' held=', 1, true))
 
--- The functions of the history, which this script needs in two places. They are here only once,
--- because an undo, which is sent with the whole text of this script, has to fit into the packets
--- that TCP sends before the server has acknowledged one: the way back from the server may be cut.
+-- The functions of the history, which this script needs in two places.
 local function history_functions()
   -- with shared/history.lua
   -- with shared/history_end.lua
@@ -181,8 +179,10 @@ for _, lock in ipairs(locks) do
   lock.has_queue = not check_queue(lock)
   local was_ours = is_ours(lock)
   -- Is this an undo in a quorum? An undo in a quorum wakes no waiter: another owner most likely has
-  -- the majority, so the waiter could not get the lock.
-  local is_lost_vote = was_ours and not is_whole_token and is_in_quorum(info_of(lock, token))
+  -- the majority, so the waiter could not get the lock. Nor does an undo that finds nothing: rlock
+  -- may send an undo twice (by EVALSHA, then by EVAL), and the second one must change nothing.
+  local is_lost_vote = not is_whole_token and
+    (not was_ours or is_in_quorum(info_of(lock, token)))
   local info = was_ours and info_of(lock, token)
   if was_ours then
     local left = has_renewer(info) and left_ms(lock, token)
