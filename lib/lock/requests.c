@@ -144,10 +144,6 @@ static void add_value_start(struct request *request, const struct owner *owner, 
 /*
  * If the owner knows only the token, the request has the owner's holder info, so that the history
  * can tell who has released the lock.
- *
- * In a quorum the request is EVAL, not EVALSHA: rlock waits for a majority only, and nobody reads
- * the NOSCRIPT of a member that answers later. That member would keep its part of the lock until
- * the TTL ends.
  */
 void requests_release(const struct owner *owner, struct request *request,
                       const struct requests_params *params)
@@ -172,20 +168,16 @@ void requests_release(const struct owner *owner, struct request *request,
         add_int(request, owner->stay_ms);
         request_add(request, owner->holder_info);
     }
-    if (owner->is_in_quorum)
-        request_use_eval(request);
 }
 
 /*
  * Begins a call of release.lua that takes back what the owner may have been granted: in its last
  * attempt, or in all attempts, see `by`. The empty FENCE tells the script that this is an undo, and
- * not the end of a hold, so the script doesn't raise the fence. The request is EVAL, not EVALSHA:
- * rlock may close the connection before a NOSCRIPT could arrive.
+ * not the end of a hold, so the script doesn't raise the fence.
  */
 static void begin_undo(const struct owner *owner, struct request *request, enum written_by by)
 {
     begin(owner, request, SCRIPT_RELEASE, ALL_LOCKS);
-    request_use_eval(request);
     add_value_start(request, owner, by);
     request_add(request, "");
 }

@@ -56,8 +56,8 @@ static const struct {
                            NEEDS_MEMORY | CALLS_ON_SENT, requests_undo},
     [BROADCAST_CONFIRM] = {requests_confirm, EXCHANGE_NONE, reply_parse_confirm, MAJORITY,
                            NEEDS_MEMORY | NO_LINGER, NULL},
-    [BROADCAST_UNDO] = {requests_undo, EXCHANGE_UNDO, NULL, ONE, 0, NULL},
-    [BROADCAST_REQUEUE] = {requests_requeue, EXCHANGE_NONE, NULL, ONE, 0, NULL},
+    [BROADCAST_UNDO] = {requests_undo, EXCHANGE_UNDO, NULL, ONE, 0, requests_undo},
+    [BROADCAST_REQUEUE] = {requests_requeue, EXCHANGE_NONE, NULL, ONE, 0, requests_requeue},
     [BROADCAST_WAIT] = {requests_wait, EXCHANGE_NONE, NULL, ONE, 0, NULL},
     [BROADCAST_RENEW] = {requests_renew, EXCHANGE_RENEW, reply_parse_renew, MAJORITY, 0, NULL},
     [BROADCAST_REPAIR] = {requests_acquire, EXCHANGE_NONE, reply_parse_acquire, ONE, 0,
@@ -65,7 +65,7 @@ static const struct {
     [BROADCAST_RELEASE] = {requests_release, EXCHANGE_RELEASE, reply_parse_release, MAJORITY,
                            SUPERSEDES_PENDING, requests_release},
     [BROADCAST_LEAVE] = {requests_leave, EXCHANGE_RELEASE, reply_parse_release, MAJORITY,
-                         SUPERSEDES_PENDING, NULL},
+                         SUPERSEDES_PENDING, requests_leave},
     [BROADCAST_REQUEST] = {NULL, EXCHANGE_NONE, NULL, MAJORITY, 0, NULL},
     [BROADCAST_SLOW_REQUEST] = {NULL, EXCHANGE_NONE, NULL, ALL, 0, NULL},
     [BROADCAST_TOPOLOGY] = {NULL, EXCHANGE_NONE, NULL, ALL, GOES_ON_STOPPED, NULL},
@@ -110,6 +110,17 @@ static enum exchange_task exchange_of(const struct broadcast *broadcast)
     return broadcast->owner != NULL && broadcast->owner->without_scripts
                ? purposes[broadcast->purpose].exchange
                : EXCHANGE_NONE;
+}
+
+/*
+ * Does the request release, undo or leave? The server must execute such a request even if rlock
+ * doesn't wait for its reply any more. So abandon() sends it again, with the text of the script.
+ */
+static bool gives_back(const struct broadcast *broadcast)
+{
+    requests_build *build = purposes[broadcast->purpose].build;
+
+    return build != NULL && build == purposes[broadcast->purpose].build_behind;
 }
 
 static bool is_skipped(const struct broadcast *broadcast, size_t i)
@@ -437,6 +448,10 @@ static void ask(struct broadcast_call *call, size_t i)
         member, deadline_in(call->deadline, connect_ms + broadcast->reply_ms).at_ms);
     if (build != NULL)
         build(broadcast->owner, &request, &params);
+    /* In a quorum rlock waits for a majority only. Nobody reads the NOSCRIPT of a member that
+     * answers later, and that member would keep its part of the lock until the TTL ends. */
+    if (gives_back(broadcast) && broadcast->owner->is_in_quorum)
+        request_use_eval(&request);
     if (broadcast->purpose == BROADCAST_TOPOLOGY)
         member_ask_topology(member, limits);
     else if (exchange_of(broadcast) != EXCHANGE_NONE)
@@ -468,7 +483,6 @@ static enum asked ask_after_earlier(struct broadcast_call *call, struct member *
         exchange_of(call->broadcast) == EXCHANGE_NONE) {
         purposes[call->broadcast->purpose].build(call->broadcast->owner, &request,
                                                  &(struct requests_params){.block_ms = 0});
-        request_use_eval(&request); /* nobody reads a NOSCRIPT: the connection is closed */
         return member_abandon(member, &request) ? ASKED_TWICE : ASKED;
     }
     if (!has_rule(call->broadcast, SUPERSEDES_PENDING) &&
@@ -495,8 +509,9 @@ static void ask_all(struct broadcast_call *call)
 
 /*
  * Closes the connection to a member that hasn't answered. Behind an acquire, which the server may
- * still execute, this sends an undo. Behind a release, which was EVALSHA, this sends the release as
- * EVAL: nobody will read a NOSCRIPT. If the server executes both, the second one changes nothing.
+ * still execute, this sends an undo. Behind a request that gives back, which was EVALSHA, this
+ * sends the same request as EVAL: nobody will read a NOSCRIPT. If the server executes both, the
+ * second one changes nothing.
  */
 static void abandon(const struct broadcast *broadcast, struct member *member)
 {
@@ -506,7 +521,8 @@ static void abandon(const struct broadcast *broadcast, struct member *member)
 
     if (build != NULL) {
         build(broadcast->owner, &behind, NULL);
-        request_use_eval(&behind);
+        if (gives_back(broadcast))
+            request_use_eval(&behind);
     }
     member_abandon(member, build != NULL ? &behind : NULL);
 }

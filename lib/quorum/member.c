@@ -907,7 +907,7 @@ void member_step(struct member *member)
     }
 }
 
-bool member_abandon(struct member *member, const struct request *behind)
+bool member_abandon(struct member *member, struct request *behind)
 {
     struct conn *conn = &member->route.current->conn;
     /* If the caller gives up long before the request's deadline, because its stop descriptor is

@@ -215,10 +215,10 @@ void member_step(struct member *member);
 /*
  * member_abandon: end a pending request with a fault. If the server may have received the request,
  * send `behind` after it on the same connection; with NULL for `behind`, send an undo if the
- * request is an exchange that acquires, else nothing. Then close the connection. Returns whether
- * `behind`, or the undo, was sent.
+ * request is an exchange that acquires, else nothing. Then close the connection. An EVALSHA is sent
+ * as EVAL, too, see conn_abandon(). Returns whether `behind`, or the undo, was sent.
  */
-bool member_abandon(struct member *member, const struct request *behind);
+bool member_abandon(struct member *member, struct request *behind);
 
 /*
  * member_set_outcome: set `state` and, if it is a fault, `err`. For a caller that sent several

@@ -594,23 +594,56 @@ void conn_avoid_address(struct conn *conn)
     connector_avoid(&conn->connector);
 }
 
-bool conn_abandon(struct conn *conn, const struct request *behind)
+static enum rlock_status encode_behind(const struct conn *conn, const struct request *behind,
+                                       char **bytes, size_t *n)
 {
-    bool delivered = conn->phase == CONN_READY && conn->sent_bytes == conn->request_bytes;
     enum rlock_status st = RLOCK_OK;
+
+    if (conn->preamble == CONN_ASKING)
+        st = encode_preamble(CONN_ASKING, bytes, n, NULL);
+    return st == RLOCK_OK ? request_encode(behind, bytes, n, NULL) : st;
+}
+
+/*
+ * Nobody reads the replies, and so nobody would send the text after a NOSCRIPT. So an EVAL with the
+ * text follows an EVALSHA at once. EVALSHA goes first, because it alone may arrive: if all that the
+ * server sends is lost, TCP sends ten packets at most, and the reset then drops what is left. The
+ * EVALSHA is in the first packet; the text takes ten.
+ *
+ * Without TLS both go by one write: of two, the server might read the EVALSHA alone, and close the
+ * connection when its reply meets our reset. With TLS each has a record of its own, because the
+ * server can't read a part of a record.
+ */
+static bool send_behind(struct conn *conn, struct request *behind)
+{
+    enum rlock_status st;
     char *bytes = NULL;
     size_t n = 0;
+    size_t n_first;
     size_t done = 0;
+    size_t more;
     bool is_sent;
 
-    if (behind != NULL && delivered && conn->preamble == CONN_ASKING)
-        st = encode_preamble(CONN_ASKING, &bytes, &n, NULL);
-    if (behind != NULL && delivered && st == RLOCK_OK)
-        st = request_encode(behind, &bytes, &n, NULL);
-    if (n > 0 && st == RLOCK_OK)
-        (void)conn_send(conn, bytes, n, &done, NULL);
-    is_sent = n > 0 && done == n;
+    st = encode_behind(conn, behind, &bytes, &n);
+    n_first = n;
+    if (st == RLOCK_OK && behind->script != NULL) {
+        request_use_eval(behind);
+        st = encode_behind(conn, behind, &bytes, &n);
+    }
+    if (st == RLOCK_OK)
+        (void)conn_send(conn, bytes, conn->tls_connection != NULL ? n_first : n, &done, NULL);
+    is_sent = st == RLOCK_OK && done >= n_first;
+    if (is_sent && done == n_first && n > done)
+        (void)conn_send(conn, bytes + n_first, n - n_first, &more, NULL);
     clear(&bytes, &n);
+    return is_sent;
+}
+
+bool conn_abandon(struct conn *conn, struct request *behind)
+{
+    bool delivered = conn->phase == CONN_READY && conn->sent_bytes == conn->request_bytes;
+    bool is_sent = behind != NULL && delivered && send_behind(conn, behind);
+
     conn_reset(conn);
     return is_sent;
 }

@@ -154,8 +154,9 @@ void conn_avoid_address(struct conn *conn);
 /*
  * conn_abandon: give the request up and close the connection with a TCP reset. If the whole request
  * was sent, this first sends `behind` (NULL: none) by the same connection, so that the server
- * executes it after the request. Returns whether all of `behind` was sent.
+ * executes it after the request. An EVALSHA is sent, and once more as EVAL, which it then is:
+ * executing it twice must do no harm. Returns whether all of `behind`, as it was given, was sent.
  */
-bool conn_abandon(struct conn *conn, const struct request *behind);
+bool conn_abandon(struct conn *conn, struct request *behind);
 
 #endif

@@ -76,7 +76,7 @@ n_asked() {
 }
 
 cut_after_grant() {
-    local token began
+    local token began KEY=$KEY$LONG
     # The server must know the scripts: its answer NOSCRIPT would be lost, and the text never sent.
     "$RLOCK" -u "$URL" -k "$KEY" -- true
     redis_pause
@@ -111,7 +111,12 @@ cut_after_grant() {
     eventually 10 only_fences_here
 }
 @test "a cut before an acquire's reply: rlock gets the lock if it still waits, else none is left" {
-    each_kind cut_after_grant out both down
+    LONG='' each_kind cut_after_grant out both down
+}
+# Before the server has acknowledged the first packet, TCP sends no more than ten. The text of the
+# script that undoes the grant doesn't fit into them beside so long a key.
+@test "a cut before an acquire's reply, and a key of 200 bytes: none is left" {
+    LONG=$(printf '%0200d' 0) each_kind cut_after_grant out
 }
 
 is_blocked() { [[ $(redis_cli client list) == *' cmd=blpop '* ]]; }

@@ -43,6 +43,8 @@ netns_link_up() { # NUMBER
         ip address add "$(netns_address "$1" 1)/30" dev "$ours" && ip link set "$ours" up &&
         in_netns "$1" address add "$(netns_address "$1" 2)/30" dev "$its" &&
         in_netns "$1" link set "$its" up &&
+        # TCP as on most machines, whatever this one is set to: ten packets before the first reply.
+        ip route add "$(netns_address "$1" 2)/31" dev "$ours" initcwnd 10 congctl reno &&
         # Rule 0 delivers packets to local sockets. Move it to preference 1: the cut `in` adds a
         # rule 0 that drops packets before they are delivered.
         in_netns "$1" rule add pref 1 lookup local && in_netns "$1" rule del pref 0

@@ -380,6 +380,7 @@ static void test_abandon(void)
 {
     const struct resp_value *reply = NULL;
     struct request undo;
+    struct request script;
     char *big;
     struct conn conn;
     struct url url;
@@ -393,6 +394,34 @@ static void test_abandon(void)
     ok(conn_abandon(&conn, &undo), "conn_abandon() tells that it has sent the undo");
     ok(peer_hears(fd, "*1\r\n$4\r\nUNDO\r\n") && peer_hears_the_end(fd),
        "an abandoned request that was sent is followed by its undo");
+    close_conn(&conn, &url, fd);
+
+    request_begin(&script, "EVALSHA");
+    request_add(&script, "5d41402abc4b2a76b9719d911017c592c5d41402");
+    request_add(&script, "0");
+    script.script = "return 1";
+    fd = open_and_ping(&conn, &url);
+    ok(conn_abandon(&conn, &script), "conn_abandon() tells that it has sent the undo's EVALSHA");
+    ok(peer_hears(fd, "*3\r\n$7\r\nEVALSHA\r\n$40\r\n"
+                      "5d41402abc4b2a76b9719d911017c592c5d41402\r\n$1\r\n0\r\n"
+                      "*3\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n$1\r\n0\r\n") &&
+           peer_hears_the_end(fd),
+       "an undo by EVALSHA is followed by an EVAL, for a server that doesn't know the script");
+    close_conn(&conn, &url, fd);
+
+    request_begin(&script, "EVALSHA");
+    request_add(&script, "5d41");
+    script.script = "return 1";
+    open_conn(&conn, &url, peer_address, NULL);
+    (void)!conn_start_request(&conn, CONN_ASKING, "*1\r\n$4\r\nPING\r\n", 14,
+                              rlock_clock_ms() + PATIENCE_MS, NULL);
+    fd = peer_accept();
+    (void)!step(&conn, &reply, A_WHILE_MS);
+    ok(conn_abandon(&conn, &script) &&
+           peer_hears(fd, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nPING\r\n"
+                          "*1\r\n$6\r\nASKING\r\n*2\r\n$7\r\nEVALSHA\r\n$4\r\n5d41\r\n"
+                          "*1\r\n$6\r\nASKING\r\n*2\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n"),
+       "if the request followed ASKING, ASKING precedes both EVALSHA and EVAL");
     close_conn(&conn, &url, fd);
 
     open_conn(&conn, &url, peer_address, "pw");
