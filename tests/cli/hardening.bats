@@ -20,6 +20,14 @@ has() { readelf -W "$1" "$RLOCK" | grep -E -- "$2"; }
     run ! has -d TEXTREL
 }
 
+# cmd/order.ld inserts sections between those of the linker: a wrong place loses these protections.
+@test "no memory of the static program is writable and executable; its constants are read-only" {
+    RLOCK=$ROOT/build/static/rlock
+    [[ -x $RLOCK ]] || skip_or_fail 'the static program (make static)'
+    run ! has -l 'LOAD .* RWE '
+    (($(has -l GNU_RELRO | awk '{ print $6 }') > 0x40000)) # OpenSSL's constants take 0.4 MB
+}
+
 @test "the program has stack protectors and bounded copies" {
     # Look at the program's own objects, as a library that is linked in may use these symbols.
     needs __stack_chk_fail

@@ -33,7 +33,14 @@ MEMBER = re.compile(r'(\w+\.a)\((\S+)\.o\)$')
 HIDDEN = {('libc.a', name) for name in
           ('dl-lookup', 'dl-object', 'dl-setup_hash', 'memchr-evex-rtm', 'strstr-avx512')}
 FORK = {('libc.a', name) for name in ('_Fork', 'alloca_cutoff', 'errno-loc', 'execve', 'execvpe',
-                                      'fork', 'getenv', 'register-atfork')}
+                                      'fork', 'getenv', 'register-atfork', 'write')}
+# for FORK, too: functions of which the C library has forms for several processors
+FORK |= {('libc.a', f'{name}{form}') for name, forms in
+         (('memmove', ('-avx-unaligned-erms', '-evex-unaligned-erms', '-avx512-unaligned-erms')),
+          ('strchr', ('-avx2', '-evex')), ('strchrnul', ('-avx2', '-evex')),
+          ('strlen', ('-avx2', '-evex')), ('strncmp', ('-avx2', '-evex')),
+          ('strnlen', ('-avx2', '-evex')))
+         for form in forms}
 
 
 def sections(map_file):
