@@ -242,11 +242,13 @@ local function note_newest(lock)
 end
 
 -- Keeps only one of the waiters with POLICY "newest" in the queue: the waiter with the greatest
--- ticket. If this owner isn't that waiter, returns false and the waiter's info.
+-- ticket. If this owner isn't that waiter, returns false and the waiter's info. The greatest ticket
+-- may be the owner's own: if its first attempt arrives after the second, each of the two draws a
+-- ticket, and the owner goes on with that of the second.
 local function supersede(lock)
   local newest = redis.call('HGET', lock.waiters, 'newest') or ''
   local its_ticket, whose = string.match(newest, '^(%d+) (%x+)')
-  if its_ticket and tonumber(its_ticket) > ticket then
+  if its_ticket and tonumber(its_ticket) > ticket and whose ~= token then
     leave_queue(lock, token)
     return false, string.match(get_waiter(lock, whose), '^%d+ (.*)') or info_of(lock, whose)
   end
