@@ -38,7 +38,10 @@ static int next_byte(struct reader *reader)
     return (unsigned char)reader->bytes[reader->at++];
 }
 
-/* Reads a line without its newline. A line that is too long becomes "". False: no line is left. */
+/*
+ * Reads a line without its newline. A line that is too long becomes "". False: no line is left, or
+ * a read failed within the line.
+ */
 static bool next_line(struct reader *reader, char line[LINE_BYTES])
 {
     size_t length = 0;
@@ -48,42 +51,52 @@ static bool next_line(struct reader *reader, char line[LINE_BYTES])
         if (length++ < LINE_BYTES - 1)
             line[length - 1] = (char)byte;
     line[length < LINE_BYTES ? length : 0] = '\0';
-    return byte >= 0 || length > 0;
+    return byte >= 0 || (length > 0 && reader->filled == 0);
+}
+
+/* False: the text is no number. */
+static bool parse_id(unsigned long *id, const char *text)
+{
+    char *end;
+
+    *id = strtoul(text, &end, 10);
+    return end != text && *end == '\0';
 }
 
 /*
  * Parses "NAME:PASSWORD:UID:GID:GECOS:HOME:SHELL" behind blanks. The entry points into the line,
- * whose colons become ends of texts. False: the line is a comment ("#..."), or not the entry of the
- * user `uid`.
+ * whose colons become ends of texts. As in fgetpwent(3), GECOS, HOME and SHELL may be missing, and
+ * are "" then, and SHELL may have colons. False: the line is a comment ("#..."), is meant for NIS
+ * ("+..." and "-..."), or is not the entry of the user `uid`.
  */
 static bool parse(struct passwd *entry, char *line, uid_t uid)
 {
     enum { NAME, PASSWORD, UID, GID, GECOS, HOME, SHELL, FIELDS };
     char *field[FIELDS];
     unsigned long number;
-    char *end;
+    unsigned long group;
     size_t i;
 
     line += strspn(line, " \t");
-    if (*line == '#')
+    if (*line == '#' || *line == '+' || *line == '-')
         return false;
     for (i = 0; i < FIELDS; i++) {
         field[i] = line;
         line += strcspn(line, ":");
-        if ((*line == ':') != (i < SHELL))
-            return false;
-        *line = '\0';
-        line += i < SHELL;
+        if (*line == ':' && i < SHELL)
+            *line++ = '\0';
     }
-    number = strtoul(field[UID], &end, 10);
+    if (*field[NAME] == '\0' || !parse_id(&number, field[UID]) || number != uid ||
+        !parse_id(&group, field[GID]))
+        return false;
     *entry = (struct passwd){.pw_name = field[NAME],
                              .pw_passwd = field[PASSWORD],
                              .pw_uid = uid,
-                             .pw_gid = (gid_t)strtoul(field[GID], NULL, 10),
+                             .pw_gid = (gid_t)group,
                              .pw_gecos = field[GECOS],
                              .pw_dir = field[HOME],
                              .pw_shell = field[SHELL]};
-    return number == uid && *end == '\0' && end != field[UID] && *field[NAME] != '\0';
+    return true;
 }
 
 /* Looks for the user in /etc/passwd. */
