@@ -179,6 +179,20 @@ static const char *copy_and_mask(struct parser *parser, const char *url)
 }
 
 /*
+ * Was this text, which is no URL, meant as the URLs of several servers, with commas between them? A
+ * comma in front of an @ may belong to a password, and redis+sentinel:// has commas of its own.
+ */
+static bool means_several_urls(const char *text)
+{
+    const char *comma = strpbrk(text, ",;");
+
+    if (comma == NULL)
+        return false;
+    return strstr(comma, "://") != NULL ||
+           (strchr(comma, '@') == NULL && strcasestr(text, "+sentinel://") == NULL);
+}
+
+/*
  * Check a URL as soon as the parser reads it. The message about a bad URL names the line or the
  * variable that the URL comes from, and the parser doesn't keep that place for each URL.
  */
@@ -198,7 +212,12 @@ static bool check_url(struct parser *parser, const char *text)
     snprintf(parser->why, sizeof parser->why, "%s%.240s",
              parser->source == FROM_COMMAND_LINE ? "--url: " : "", err.text);
     parser->failed = err.status;
-    if (url_suggest(text, meant))
+    if (means_several_urls(text))
+        snprintf(hint, sizeof parser->options->hint, "%s",
+                 parser->source == FROM_COMMAND_LINE
+                     ? "give each of several servers a -u of its own"
+                     : "separate the URLs of several servers by spaces");
+    else if (url_suggest(text, meant))
         snprintf(hint, sizeof parser->options->hint, "did you mean %s?", meant);
     return false;
 }

@@ -136,6 +136,8 @@ static enum rlock_status parse_host(struct url *url, const char *text, const cha
     const char *colon;
     enum rlock_status st;
 
+    if (memchr(text, ',', (size_t)(end - text)) != NULL)
+        return bad(err, "one URL names one server, so its host has no comma");
     if (text < end && *text == '[') {
         host_end = memchr(text, ']', (size_t)(end - text));
         if (host_end == NULL)

@@ -428,6 +428,51 @@ static void test_verbs(void)
     options_fini(&options);
 }
 
+static const struct {
+    const char *urls;
+    bool are_several;
+} url_lists[] = {
+    {"redis://a:1,redis://b:2,redis://c:3", true},
+    {"redis://a,redis://b,redis://c", true},
+    {"redis://u:p@a:1,redis://u:p@b:1", true},
+    {"redis://a/0,redis://b/0", true},
+    {"redis://a;redis://b", true},
+    {"redis://a:1,b:2,c:3", true},
+    {"redis://a,b", true},
+    {"a,b,c", true},
+    {"redis+sentinel://a,b/x,redis+sentinel://c/x", true},
+    {"redis+sentinel://a,b", false}, /* several Sentinels: the service is missing */
+    {"redis://u:p,w@h:x", false},    /* the password has a comma, and the port is wrong */
+    {"h:1", false},
+};
+
+/* The message about URLs with commas between them says how to name several servers. */
+static void test_several_urls(void)
+{
+    const char *in_variable = "separate the URLs of several servers by spaces";
+    const char *in_line = "give each of several servers a -u of its own";
+    struct options options;
+    struct rlock_error err;
+    char line[200];
+    bool is_told;
+    size_t i;
+
+    for (i = 0; i < sizeof url_lists / sizeof url_lists[0]; i++) {
+        setenv("RLOCK_URL", url_lists[i].urls, 1);
+        is_told = read_line(&options, "-k K x", &err) == RLOCK_E_CONFIG &&
+                  strcmp(options.hint, in_variable) == 0;
+        okf(is_told == url_lists[i].are_several, "RLOCK_URL=%s: hint: %s", url_lists[i].urls,
+            options.hint);
+        options_fini(&options);
+        snprintf(line, sizeof line, "-k K -u %s x", url_lists[i].urls);
+        is_told =
+            read_line(&options, line, &err) == RLOCK_E_CONFIG && strcmp(options.hint, in_line) == 0;
+        okf(is_told == url_lists[i].are_several, "-u %s: hint: %s", url_lists[i].urls,
+            options.hint);
+        options_fini(&options);
+    }
+}
+
 /* The message about a bad URL names the URL, its source and a URL that the user may have meant. */
 static void test_urls(void)
 {
@@ -448,6 +493,7 @@ static void test_urls(void)
     ok(read_line(&options, "-k K -u redis://h x", &err) == RLOCK_OK,
        "a bad URL in RLOCK_URL is ignored if -u is given");
     options_fini(&options);
+    test_several_urls();
     unsetenv("RLOCK_URL");
     ok(read_line(&options, "-k K -u Local: x", &err) == RLOCK_OK &&
            strcmp(options.urls[0], "local:") == 0,

@@ -236,6 +236,7 @@ static const struct {
     {"localhost:6379", "localhost:6379"},
     {"redis:/h", "redis:/h"},
     {"redis://h:x", "redis://h:*"},
+    {"redis://h,i", "redis://h,i"}, /* the Sentinels of one URL are several, servers never */
     {"redis://u:" SECRET, "redis://u:******"}, /* the host and the @ were forgotten */
     {"redis://u:" SECRET "/1@h", "redis://u:********@h"},
     {"redis://" SECRET "@h:x", "redis://******@h:*"},
