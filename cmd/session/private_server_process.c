@@ -411,11 +411,14 @@ static enum rlock_status explain_end(int alive, int log, struct rlock_error *err
     case NO_PROGRAM:
         break;
     }
-    return failure.failed == ENOENT
-               ? err_set(err, RLOCK_E_UNREACHABLE, 0,
-                         "local: neither valkey-server nor redis-server can be run; install one")
-               : err_set(err, RLOCK_E_UNREACHABLE, failure.failed,
-                         "local: neither valkey-server nor redis-server can be run");
+    if (failure.failed == ENOENT)
+        return err_set(err, RLOCK_E_UNREACHABLE, 0,
+                       "local: neither valkey-server nor redis-server can be run; install one");
+    /* EACCES need not mean that a program is installed: a folder of PATH can't be searched. */
+    return err_set(err, RLOCK_E_UNREACHABLE, 0,
+                   "local: neither valkey-server nor redis-server can be run: %s; install one that "
+                   "this user may execute",
+                   strerror(failure.failed));
 }
 
 /*

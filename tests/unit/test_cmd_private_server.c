@@ -452,9 +452,19 @@ static void test_no_start(void)
     close(open(in(top, "valkey-server"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     is_int(private_server_process_start(dir, in_ms(PATIENCE_MS), &err), RLOCK_E_UNREACHABLE,
            "a server program that may not be executed is an error");
-    snprintf(wanted, sizeof wanted, "local: neither valkey-server nor redis-server can be run: %s",
+    snprintf(wanted, sizeof wanted,
+             "local: neither valkey-server nor redis-server can be run: %s; install one that this "
+             "user may execute",
              strerror(EACCES));
-    is_str(err.text, wanted, "the error has the reason, and doesn't say what to install");
+    is_str(err.text, wanted, "the error has the reason, and says what to install");
+    setenv("PATH", in(top, "valkey-server"), 1);
+    is_int(private_server_process_start(dir, in_ms(PATIENCE_MS), &err), RLOCK_E_UNREACHABLE,
+           "without a server program, and with a file in PATH, no server starts");
+    snprintf(wanted, sizeof wanted,
+             "local: neither valkey-server nor redis-server can be run: %s; install one that this "
+             "user may execute",
+             strerror(ENOTDIR));
+    is_str(err.text, wanted, "the error also says what to install if a folder can't be searched");
     unlink(in(top, "valkey-server"));
     setenv("PATH", bin_path, 1);
     set_mode("fail");
