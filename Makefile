@@ -253,6 +253,9 @@ $(B)/unit/test_cmd_private_server: private ALL_LDFLAGS += -Wl,--wrap=flock
 # test_cmd_event_hook moves the clock of the process that runs the command.
 $(B)/unit/test_cmd_event_hook: private ALL_LDFLAGS += -Wl,--wrap=rlock_clock_ms
 
+# test_cmd_outfile fills a pipe after poll has reported room.
+$(B)/unit/test_cmd_outfile: private ALL_LDFLAGS += -Wl,--wrap=poll
+
 # test_cmd_user replaces the functions by which user_entry() finds the user.
 $(B)/unit/test_cmd_user: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,\
                                                   open open64 read geteuid getpwuid)

@@ -24,15 +24,21 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #define ROOM_WITHIN_MS 1000 /* how long to wait for a pipe or terminal that accepts no bytes */
+#define RETRY_MS 1          /* the pause after another process has filled the pipe */
 #define LINKS_MAX 40        /* how many symbolic links to follow; the kernel's limit */
 #define NAMES_TRIED 16      /* how many random names to try for the temporary file */
 #define AT_END_MAX 16       /* how many descriptors append_shared() moves to the end of the file */
 #define FDS_LOOKED_AT 1024  /* how many descriptors to try if /proc is not mounted */
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 8 /* Linux 4.14 */
+#endif
 #define APPENDING (O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 /* ---- writing to a descriptor ---- */
@@ -54,10 +60,55 @@ static bool write_all(int fd, const char *bytes, size_t n)
 }
 
 /*
- * Block SIGXFSZ, and SIGPIPE if `without_pipe`, during the write. If the write raised one of them,
- * remove the pending signal, so that unblocking doesn't deliver it.
+ * Write once, and don't block. poll(2) has reported room, but another process, such as the command,
+ * may have filled the pipe since. RWF_NOWAIT does for one write what O_NONBLOCK, a flag of the open
+ * file, does for the writes of all processes that share it. Where the flag is refused (terminals,
+ * pipes of older kernels, a filter of system calls) only poll(2) keeps the write from blocking.
  */
-static bool write_without_signals(int fd, const char *bytes, size_t n, bool without_pipe)
+static ssize_t write_at_once(int fd, const char *bytes, size_t n)
+{
+    struct iovec part = {.iov_base = (char *)(uintptr_t)bytes, .iov_len = n};
+    ssize_t done = syscall(SYS_pwritev2, fd, &part, 1L, -1L, -1L, RWF_NOWAIT);
+
+    if (done < 0 && errno != EAGAIN && errno != EINTR && errno != EPIPE)
+        done = write(fd, bytes, n);
+    return done;
+}
+
+/* Fails with EAGAIN if the descriptor does not accept all bytes within `within_ms`. */
+static bool write_in_time(int fd, const char *bytes, size_t n, int within_ms)
+{
+    struct pollfd room = {.fd = fd, .events = POLLOUT};
+    int64_t end_ms = rlock_clock_ms() + within_ms;
+    ssize_t done;
+
+    errno = EAGAIN;
+    while (poll(&room, 1, within_ms) > 0) {
+        done = write_at_once(fd, bytes, n);
+        if (done == (ssize_t)n)
+            return true;
+        if (done < 0 && errno != EAGAIN && errno != EINTR)
+            return false;
+        if (done > 0) {
+            bytes += done;
+            n -= (size_t)done;
+        } else {
+            poll(NULL, 0, RETRY_MS);
+        }
+        within_ms = (int)(end_ms - rlock_clock_ms());
+        errno = EAGAIN;
+        if (within_ms <= 0)
+            return false;
+    }
+    return false;
+}
+
+/*
+ * Block SIGXFSZ, and SIGPIPE if `without_pipe`, during the write. If the write raised one of them,
+ * remove the pending signal, so that unblocking doesn't deliver it. within_ms < 0: may block.
+ */
+static bool write_without_signals(int fd, const char *bytes, size_t n, bool without_pipe,
+                                  int within_ms)
 {
     struct timespec now = {0, 0};
     sigset_t blocked;
@@ -70,7 +121,7 @@ static bool write_without_signals(int fd, const char *bytes, size_t n, bool with
     if (without_pipe)
         sigaddset(&blocked, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &blocked, &before);
-    good = write_all(fd, bytes, n);
+    good = within_ms < 0 ? write_all(fd, bytes, n) : write_in_time(fd, bytes, n, within_ms);
     failed = errno;
     if (!good && (failed == EPIPE || failed == EFBIG))
         sigtimedwait(&blocked, NULL, &now);
@@ -81,12 +132,20 @@ static bool write_without_signals(int fd, const char *bytes, size_t n, bool with
 
 bool outfile_write(int fd, const char *bytes, size_t n)
 {
-    return write_without_signals(fd, bytes, n, true);
+    return write_without_signals(fd, bytes, n, true, -1);
 }
 
 bool outfile_print(int fd, const char *bytes, size_t n)
 {
-    return write_without_signals(fd, bytes, n, false);
+    return write_without_signals(fd, bytes, n, false, -1);
+}
+
+bool outfile_offer(int fd, const char *bytes, size_t n, int within_ms)
+{
+    struct stat file;
+    bool is_regular = fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
+
+    return write_without_signals(fd, bytes, n, true, is_regular ? -1 : within_ms);
 }
 
 /*
@@ -95,14 +154,11 @@ bool outfile_print(int fd, const char *bytes, size_t n)
  */
 static int write_patiently(int fd, const char *bytes, size_t n)
 {
-    struct pollfd room = {.fd = fd, .events = POLLOUT};
     size_t part;
 
     for (; n > 0; bytes += part, n -= part) {
         part = n < PIPE_BUF ? n : PIPE_BUF;
-        if (poll(&room, 1, ROOM_WITHIN_MS) <= 0)
-            return EAGAIN;
-        if (!outfile_write(fd, bytes, part))
+        if (!outfile_offer(fd, bytes, part, ROOM_WITHIN_MS))
             return errno;
     }
     return 0;

@@ -25,6 +25,12 @@ bool outfile_write(int fd, const char *bytes, size_t n);
 bool outfile_print(int fd, const char *bytes, size_t n);
 
 /*
+ * outfile_offer: write as outfile_write() does, at most PIPE_BUF bytes; but fail with EAGAIN if a
+ * pipe, socket or terminal doesn't accept them within `within_ms`.
+ */
+bool outfile_offer(int fd, const char *bytes, size_t n, int within_ms);
+
+/*
  * outfile_replace: make these bytes the content of the file `path`. What happens to the file:
  *
  *   regular, or absent   replaced by rename(2), with its owner and mode; or created

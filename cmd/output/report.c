@@ -4,8 +4,7 @@
  *
  * How a full pipe is kept from blocking rlock: O_NONBLOCK is a flag of the open file, not of the
  * descriptor, and the command has the same open file as its stderr; so rlock doesn't set the flag.
- * rlock asks poll(2) first whether stderr has room for a line. outfile.c blocks SIGPIPE during the
- * write.
+ * outfile_offer() asks poll(2) first whether stderr has room for a line, and blocks SIGPIPE.
  */
 #include "output/report.h"
 
@@ -17,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,10 +32,7 @@
 
 static void write_line(const char *line, size_t n)
 {
-    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
-
-    if (poll(&room, 1, ROOM_WITHIN_MS) > 0)
-        outfile_write(STDERR_FILENO, line, n);
+    outfile_offer(STDERR_FILENO, line, n, ROOM_WITHIN_MS);
 }
 
 /*

@@ -6,8 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define NOBODY 65534
@@ -188,6 +191,55 @@ static void test_descriptors(void)
     close(ends[1]);
 }
 
+/*
+ * A process fills the pipe after poll(2) has reported room, as a command may do that has the pipe
+ * as its stderr. __wrap_poll() is that process. A child writes, as a write that blocks never ends.
+ */
+static int filled = -1; /* the pipe to fill; -1: none */
+
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+    int ready = __real_poll(fds, n, timeout_ms);
+    int flags = fcntl(filled, F_GETFL);
+    char page[PIPE_BUF] = "";
+
+    if (filled < 0 || n == 0)
+        return ready;
+    fcntl(filled, F_SETFL, flags | O_NONBLOCK);
+    while (write(filled, page, sizeof page) > 0)
+        continue;
+    fcntl(filled, F_SETFL, flags);
+    return ready;
+}
+
+static void test_filled_pipe(void)
+{
+    int waited_ms = 0;
+    int status = -1;
+    int ends[2];
+    pid_t child;
+
+    if (pipe2(ends, O_CLOEXEC) != 0 || (child = fork()) < 0)
+        abort();
+    if (child == 0) {
+        filled = ends[1];
+        _exit(outfile_offer(ends[1], "x", 1, 20) ? 1 : errno);
+    }
+    while (waitpid(child, &status, WNOHANG) == 0 && waited_ms++ < 5000)
+        poll(NULL, 0, 1);
+    if (waited_ms >= 5000) {
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+    }
+    ok(WIFEXITED(status) && WEXITSTATUS(status) == EAGAIN,
+       "a pipe that another process fills after poll(2) doesn't block the write");
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(void)
 {
     char command[PATH_MAX];
@@ -200,6 +252,7 @@ int main(void)
     test_inherited();
     test_not_permitted();
     test_descriptors();
+    test_filled_pipe();
     snprintf(command, sizeof command, "rm -rf %s", top);
     (void)!system(command);
     return done_testing();
