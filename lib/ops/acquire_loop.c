@@ -534,6 +534,8 @@ enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *ow
     } while ((is_transient(quorum, st) || quorum_may_retry_password(quorum, st)) &&
              clock_sleep(deadline_in(deadline, backoff_ms(++n_failures))) != RLOCK_STOPPED &&
              !deadline_has_passed(deadline));
+    if (st >= RLOCK_E_USAGE && quorum_has_lost(quorum)) /* a renewal that was stopped has said so */
+        return RLOCK_GONE;
     if (st == RLOCK_OK && quorum->is_passed_on) /* lets the next holder start its command first */
         (void)!clock_sleep(deadline_in(deadline, PASSED_ON_MS));
     return st;

@@ -128,6 +128,11 @@ static bool is_skipped(const struct broadcast *broadcast, size_t i)
     return (broadcast->skipped >> i & 1) != 0;
 }
 
+static bool was_lost(const struct broadcast *broadcast, size_t i)
+{
+    return (broadcast->lost >> i & 1) != 0;
+}
+
 static bool is_pending(const struct broadcast_call *call, size_t i)
 {
     return call->asked[i] != SKIPPED && call->members->member[i].state == RLOCK_PENDING;
@@ -152,13 +157,14 @@ static const struct reply *answer_of(const struct broadcast_call *call, size_t i
 /*
  * Returns the member's reply code. If the member may have executed an earlier copy of the release,
  * any answer counts as REPLY_OK: if the last copy found nothing to release, most likely the earlier
- * one has released the lock.
+ * one has released the lock. That isn't so if the member had lost the lock before the first copy.
  */
 static enum reply_code code_of(const struct broadcast_call *call, size_t i)
 {
     bool is_repeated = call->asked[i] == ASKED_TWICE || (call->broadcast->released >> i & 1) != 0;
 
-    return is_repeated ? REPLY_OK : call->members->member[i].answer.code;
+    return is_repeated && !was_lost(call->broadcast, i) ? REPLY_OK
+                                                        : call->members->member[i].answer.code;
 }
 
 /* Returns the answer of a member that granted, renewed or released; NULL: it did not. */
@@ -321,12 +327,16 @@ static void add_vote(const struct broadcast_call *call, size_t i, struct votes *
 
     if (call->asked[i] == ASKED_TWICE)
         votes->sent_twice |= 1U << i;
-    if (answer == NULL)
+    if (answer == NULL) {
+        votes->n_lost_before += was_lost(call->broadcast, i);
         return;
+    }
     if (is_of_other_quorum(call, answer))
         votes->other_quorum = answer;
     if (code_of(call, i) == REPLY_GONE || code_of(call, i) == REPLY_BROKEN)
         votes->gone_from |= 1U << i;
+    if (code_of(call, i) == REPLY_HELD)
+        votes->held_from |= 1U << i;
     if (grant_of(call, i) == NULL) {
         add_answer(votes, member, answer, code_of(call, i));
         return;

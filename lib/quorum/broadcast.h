@@ -36,6 +36,8 @@ struct broadcast {
     uint64_t drawn[RLOCK_MEMBERS_MAX];
     unsigned released; /* for BROADCAST_RELEASE: bit i is set: member i may have executed an earlier
                           attempt, so any answer counts as REPLY_OK */
+    unsigned lost;     /* for BROADCAST_RENEW and BROADCAST_RELEASE: bit i is set: member i has said
+                          that it lacks the lock, and has not confirmed the lock since */
     int64_t block_ms;  /* how long the command (BLPOP, WAIT) may block on the server; 0: no such
                          command */
     int64_t reply_ms;  /* how long a reply may take, in addition to block_ms */
@@ -65,6 +67,8 @@ struct votes {
     unsigned inconsistent; /* bit i is set: member i granted, but the owner's parents hold other
                               locks there than on most members, so the grant doesn't count */
     unsigned gone_from;    /* bit i is set: nobody holds the lock on member i */
+    unsigned held_from;    /* bit i is set: another owner holds the lock on member i */
+    size_t n_lost_before;  /* members in broadcast.lost that have not answered */
     unsigned sent_twice;   /* bit i is set: member i was sent the release on two connections */
     int64_t sent_ms;       /* when the first of the requests that were granted was sent */
     uint64_t fence;        /* the greatest fence in replies of grants and in REPLY_LATE */

@@ -357,6 +357,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
     struct votes votes;
 
     owner_begin_attempt(owner);
+    quorum->lost = 0;
     quorum->recently_restarted = false;
     quorum->busy_sent_ms = 0;
     quorum->direct = (struct direct_grant){.fence = 0};
@@ -472,6 +473,33 @@ bool quorum_take_direct(struct quorum *quorum, struct owner *owner, int64_t leas
     return true;
 }
 
+/* ---- which members have lost the lock ---- */
+
+/*
+ * Notes which members lack the lock by their answers to a renewal or a release, because a member
+ * may give that answer only once:
+ * 1. The first of three members says that another owner holds the lock. The others renew.
+ * 2. The first member hangs, and the second loses the lock.
+ * 3. We release the lock. Only the third member still has it: the majority was lost.
+ * A member that says "released" has not lost the lock.
+ */
+static void note_lost(struct quorum *quorum, const struct votes *votes)
+{
+    quorum->lost &= ~votes->granted_by;
+    quorum->lost |= votes->held_from | votes->gone_from;
+}
+
+/*
+ * Returns how many members lack the lock: by the answers to this broadcast, or, if a member has not
+ * answered, by what it said before. If no member says so now, returns 0: the caller asks again.
+ */
+static size_t count_lost(const struct votes *votes)
+{
+    size_t n_now = votes->n_held + votes->n_gone + votes->n_released;
+
+    return n_now > 0 ? n_now + votes->n_lost_before : 0;
+}
+
 /* ---- renewing a lease ---- */
 
 /*
@@ -489,6 +517,7 @@ static void repair(struct quorum *quorum, const struct owner *owner, unsigned go
                                   .owner = &again,
                                   .skipped = ~gone_from,
                                   .reply_ms = quorum->timing.reply_ms};
+    struct votes votes;
     size_t i;
 
     if (gone_from == 0 || owner->is_adopted || owner_has_parent_lock(owner))
@@ -497,7 +526,9 @@ static void repair(struct quorum *quorum, const struct owner *owner, unsigned go
         if (member_server_ms(&quorum->members.member[i], rlock_clock_ms()) == 0)
             broadcast.skipped |= 1U << i;
     (void)!broadcast_run(&quorum->members, &broadcast,
-                         deadline_in(deadline, quorum->timing.ttl_ms / REPAIR_PART), NULL, NULL);
+                         deadline_in(deadline, quorum->timing.ttl_ms / REPAIR_PART), &votes, NULL);
+    quorum->lost &= broadcast.skipped; /* a member that doesn't answer may have the lock again */
+    note_lost(quorum, &votes);
     broadcast_abandon_pending(&quorum->members, &broadcast);
 }
 
@@ -528,7 +559,7 @@ static enum rlock_status not_renewed(struct quorum *quorum, const struct votes *
     /* if more members than this lack the lock, no majority has it */
     size_t most = quorum->members.n - quorum->members.need;
 
-    if (votes->n_held + votes->n_gone + votes->n_released <= most)
+    if (count_lost(votes) <= most)
         return votes->n_late > 0 ? RLOCK_PENDING : members_fault(&quorum->members, err);
     /*
      * If one member says "released", the lock was released, and not lost:
@@ -547,12 +578,15 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,
                                struct rlock_error *err)
 {
-    struct broadcast broadcast = {
-        .purpose = BROADCAST_RENEW, .owner = owner, .reply_ms = quorum->timing.reply_ms};
+    struct broadcast broadcast = {.purpose = BROADCAST_RENEW,
+                                  .owner = owner,
+                                  .lost = quorum->lost,
+                                  .reply_ms = quorum->timing.reply_ms};
     struct votes votes;
     enum rlock_status st = broadcast_run(
         &quorum->members, &broadcast, deadline_in(deadline, quorum->timing.reply_ms), &votes, err);
 
+    note_lost(quorum, &votes);
     if (is_granted(&votes, quorum)) {
         bool is_told = owner->is_adopted && votes.left_ms > 0;
 
@@ -592,12 +626,14 @@ static enum rlock_status give_back(struct quorum *quorum, const struct owner *ow
     struct broadcast broadcast = {.purpose = purpose,
                                   .owner = owner,
                                   .released = *released,
+                                  .lost = quorum->lost,
                                   .reply_ms = quorum->timing.reply_ms};
     struct votes votes;
     enum rlock_status st = broadcast_run(
         &quorum->members, &broadcast, deadline_in(deadline, quorum->timing.reply_ms), &votes, err);
-    size_t n_without = votes.n_held + votes.n_gone;
+    size_t n_without = count_lost(&votes);
 
+    note_lost(quorum, &votes);
     *released |= votes.granted_by | votes.sent_twice | broadcast_unanswered(&quorum->members);
     quorum->is_passed_on = votes.granted != NULL && votes.granted->is_passed_on;
     if (is_granted(&votes, quorum))
@@ -626,6 +662,11 @@ enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
 
     quorum->in_doubt &= ~answered(&quorum->members);
     return st;
+}
+
+bool quorum_has_lost(const struct quorum *quorum)
+{
+    return (size_t)__builtin_popcount(quorum->lost) > quorum->members.n - quorum->members.need;
 }
 
 bool quorum_is_unanswered(const struct quorum *quorum)

@@ -21,6 +21,8 @@ struct quorum {
     int64_t replicas;        /* how many replicas of each member must have a grant; 0: none */
     unsigned in_doubt;       /* bit i is set: member i may have granted the lock, though
                                 quorum_acquire() failed */
+    unsigned lost;           /* bit i is set: member i has said since the last acquire that it
+                                lacks the lock, and has not confirmed the lock since */
     bool recently_restarted; /* a majority would grant the lock, but some of these members were
                                 restarted, and may have forgotten who holds it */
     bool is_passed_on;       /* at the last release a member has woken a waiter to get the lock */
@@ -146,6 +148,12 @@ enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owne
  */
 enum rlock_status quorum_leave(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_error *err);
+
+/*
+ * quorum_has_lost: have so many members said since the last acquire that they lack the lock, and
+ * not confirmed it since, that no majority has it?
+ */
+bool quorum_has_lost(const struct quorum *quorum);
 
 /*
  * quorum_is_unanswered: did the last call send a request to a member that has not answered it? The

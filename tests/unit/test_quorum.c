@@ -739,31 +739,82 @@ static void test_releases(void)
 
 /*
  * A release that fails is tried again. A member that doesn't hold the lock when it is asked again
- * counts as one that has lost the lock only if it can't have executed an earlier release.
+ * counts as one that has lost the lock only if it can't have executed an earlier release. A member
+ * that has said that it lost the lock counts so, too, if it doesn't answer any more.
  */
 static const struct {
     const char *what;
-    const char *renew[MEMBERS]; /* NULL: no renewal precedes the release */
+    const char *renew[MEMBERS][3]; /* {NULL}: no renewal precedes the release */
+    const char *repair;            /* the first member's answer; NULL: it closes the connection */
     const char *release[MEMBERS][4];
     enum rlock_status st;
 } retries[] = {
     {"a member has released the lock, and another one has lost it",
-     {NULL},
+     {{NULL}},
+     NULL,
      {{RELEASED, NOT_THERE}, {LOADING, NOT_THERE}, {LOADING, RELEASED}},
      RLOCK_OK},
     {"a member may have released the lock, and another one has lost it",
-     {NULL},
+     {{NULL}},
+     NULL,
      {{CLOSE, NOT_OURS}, {LOADING, NOT_THERE}, {LOADING, RELEASED}},
      RLOCK_OK},
     {"a member may have released the lock, and the two others have lost it",
-     {NULL},
+     {{NULL}},
+     NULL,
      {{CLOSE, NOT_THERE}, {LOADING, NOT_THERE}, {LOADING, NOT_OURS}},
      RLOCK_LOST},
     /* member 3 reads the first release behind the renewal, and may execute it */
     {"a member was sent the release behind a pending renewal, and another one has lost the lock",
-     {RENEWED, RENEWED, SILENT},
+     {{RENEWED}, {RENEWED}, {SILENT}},
+     NULL,
      {{LOADING, NOT_THERE}, {LOADING, RELEASED}, {RELEASED, LOADING, NOT_THERE}},
      RLOCK_OK},
+    {"two members have lost the lock, and the first of them answers only one release",
+     {{NULL}},
+     NULL,
+     {{NOT_OURS, CLOSE, NOT_THERE}, {LOADING, NOT_THERE}, {LOADING, CLOSE, RELEASED}},
+     RLOCK_GONE},
+    {"two members have lost the lock, and the first of them leaves out a release",
+     {{NULL}},
+     NULL,
+     {{NOT_OURS, CLOSE, NOT_OURS}, {LOADING, LOADING, RELEASED}, {LOADING, LOADING, NOT_THERE}},
+     RLOCK_LOST},
+    {"two members have lost the lock, and the first of them answers only the renewal",
+     {{LOST_TO}, {RENEWED}, {RENEWED}},
+     NULL,
+     {{CLOSE}, {NOT_OURS}, {RELEASED}},
+     RLOCK_LOST},
+    {"two members have lost the lock, and one was sent the release behind a pending renewal",
+     {{LOST_TO, SILENT}, {RENEWED}, {RENEWED}},
+     NULL,
+     {{RELEASED, NOT_OURS}, {NOT_THERE}, {RELEASED}},
+     RLOCK_LOST},
+    {"a member has lost the lock, and the others release it",
+     {{LOST_TO}, {RENEWED}, {RENEWED}},
+     NULL,
+     {{CLOSE}, {RELEASED}, {RELEASED}},
+     RLOCK_OK},
+    {"a member has lost the lock and confirms it again, then another one loses it",
+     {{LOST_TO, RENEWED}, {RENEWED}, {RENEWED}},
+     NULL,
+     {{CLOSE}, {NOT_OURS}, {RELEASED}},
+     RLOCK_OK},
+    {"a member has lost the lock and gets it again, then another one loses it",
+     {{GONE}, {RENEWED}, {RENEWED}},
+     GRANT,
+     {{CLOSE}, {NOT_OURS}, {RELEASED}},
+     RLOCK_OK},
+    {"a member has lost the lock and may have got it again, then another one loses it",
+     {{GONE}, {RENEWED}, {RENEWED}},
+     NULL,
+     {{CLOSE}, {NOT_OURS}, {RELEASED}},
+     RLOCK_OK},
+    {"a member has lost the lock to another owner, then another one loses it",
+     {{GONE}, {RENEWED}, {RENEWED}},
+     HELD,
+     {{CLOSE}, {NOT_OURS}, {RELEASED}},
+     RLOCK_LOST},
 };
 
 static void test_release_retries(void)
@@ -773,7 +824,7 @@ static void test_release_retries(void)
     int i;
 
     for (row = 0; row < sizeof retries / sizeof retries[0]; row++) {
-        const char *renew[MEMBERS][2] = {{NULL}};
+        const char *const repair[] = {retries[row].repair, NULL};
         struct rlock_error err = {.text = ""};
         int64_t expires_ms = 0;
         bool is_restored = false;
@@ -781,13 +832,14 @@ static void test_release_retries(void)
 
         several = (struct several){.owner = {.n_locks = 0}};
         for (i = 0; i < MEMBERS; i++) {
-            renew[i][0] = retries[row].renew[i];
-            several.server[i].answers[ASKED_RENEW] = renew[i];
+            several.server[i].answers[ASKED_RENEW] = retries[row].renew[i];
             several.server[i].answers[ASKED_RELEASE] = retries[row].release[i];
         }
+        if (retries[row].repair != NULL)
+            several.server[0].answers[ASKED_ACQUIRE] = repair;
         if (!ok(open_several(&several), "a quorum of three servers is opened"))
             return;
-        if (retries[row].renew[0] != NULL)
+        for (i = 0; retries[row].renew[0][i] != NULL; i++)
             is_int(quorum_renew(&several.quorum, &several.owner, in(60000), &expires_ms,
                                 &is_restored, &err),
                    RLOCK_OK, "two of three members renew the lock");
@@ -837,6 +889,120 @@ static void test_renewals(void)
             "renewals[%zu]: the renewal returns status %d, %s", row, (int)st, err.text);
         close_several(&several);
     }
+}
+
+/*
+ * The answers of three members to two renewals, and the wanted result of the second one. A member
+ * that has lost the lock and doesn't answer the second renewal has lost the lock all the same.
+ */
+static const struct {
+    const char *renew[MEMBERS][3];
+    enum rlock_status st;
+    enum rlock_status release; /* of a release that no member answers */
+} second_renewals[] = {
+    {{{LOST_TO, CLOSE}, {LOADING, GONE}, {LOADING, RENEWED}}, RLOCK_GONE, RLOCK_GONE},
+    {{{GONE, CLOSE}, {LOADING, LOST_TO}, {LOADING, CLOSE}}, RLOCK_LOST, RLOCK_GONE},
+    {{{LOST_TO, CLOSE}, {LOADING, FREED}, {LOADING, CLOSE}}, RLOCK_RELEASED, RLOCK_E_UNREACHABLE},
+    {{{LOST_TO, CLOSE}, {LOADING, CLOSE}, {LOADING, RENEWED}},
+     RLOCK_E_UNREACHABLE,
+     RLOCK_E_UNREACHABLE},
+    {{{LOST_TO, CLOSE}, {LOADING, CLOSE}, {LOADING, CLOSE}},
+     RLOCK_E_UNREACHABLE,
+     RLOCK_E_UNREACHABLE},
+    {{{LOST_TO, CLOSE}, {RENEWED, RENEWED}, {RENEWED, RENEWED}}, RLOCK_OK, RLOCK_E_UNREACHABLE},
+};
+
+static void test_second_renewals(void)
+{
+    static struct several several;
+    size_t row;
+    int i;
+
+    for (row = 0; row < sizeof second_renewals / sizeof second_renewals[0]; row++) {
+        struct rlock_error err = {.text = ""};
+        int64_t expires_ms = 0;
+        bool is_restored = false;
+        enum rlock_status st;
+
+        several = (struct several){.owner = {.n_locks = 0}};
+        for (i = 0; i < MEMBERS; i++)
+            several.server[i].answers[ASKED_RENEW] = second_renewals[row].renew[i];
+        if (!ok(open_several(&several), "a quorum of three servers is opened"))
+            return;
+        (void)!quorum_renew(&several.quorum, &several.owner, in(60000), &expires_ms, &is_restored,
+                            NULL);
+        st = quorum_renew(&several.quorum, &several.owner, in(60000), &expires_ms, &is_restored,
+                          &err);
+        okf(st == second_renewals[row].st,
+            "second_renewals[%zu]: the second renewal returns status %d, %s", row, (int)st,
+            err.text);
+        st = release_loop_run(&several.quorum, &several.owner, in(100), NULL);
+        is_int(st, second_renewals[row].release,
+               "a release that no member answers tells of the loss, too");
+        close_several(&several);
+    }
+}
+
+/* A release that no member answers is repeated, also if the lock is known to be lost. */
+static void test_release_after_loss(void)
+{
+    static const char *const renew[MEMBERS] = {LOST_TO, LOST_TO, RENEWED};
+    static const char *const release[MEMBERS][3] = {{CLOSE}, {CLOSE, NOT_OURS}, {CLOSE, RELEASED}};
+    static struct several several;
+    int64_t expires_ms = 0;
+    bool is_restored;
+    int i;
+
+    if (!open_answering(&several, ASKED_RENEW, renew))
+        return;
+    for (i = 0; i < MEMBERS; i++)
+        several.server[i].answers[ASKED_RELEASE] = release[i];
+    is_int(
+        quorum_renew(&several.quorum, &several.owner, in(60000), &expires_ms, &is_restored, NULL),
+        RLOCK_LOST, "a renewal finds the lock lost");
+    is_int(release_loop_run(&several.quorum, &several.owner, in(60000), NULL), RLOCK_LOST,
+           "so does the release");
+    close_several(&several);
+    is_int(server_count(&several.server[2], ASKED_RELEASE), 2,
+           "the member that still has the lock is asked again to release it");
+}
+
+/* What a member has said of a lost lock doesn't count for the next grant of the same handle. */
+static void test_loss_before_acquire(void)
+{
+    static const char *const acquire[MEMBERS] = {LOADING, GRANT, GRANT};
+    static const char *const renew[MEMBERS] = {LOST_TO, LOST_TO, RENEWED};
+    static const char *const release[MEMBERS] = {CLOSE, RELEASED, NOT_THERE};
+    static const char *const confirm[] = {CONFIRMED, NULL};
+    static struct several several;
+    struct rlock_obstacle obstacle = {.left_ms = 0};
+    struct rlock_grant grant = {.fence = 0};
+    const char *renewed[MEMBERS][2] = {{NULL}};
+    const char *ended[MEMBERS][2] = {{NULL}};
+    int64_t block_ms = 0;
+    bool is_restored;
+    int i;
+
+    several = (struct several){.owner = {.n_locks = 0}};
+    for (i = 0; i < MEMBERS; i++) {
+        several.only[i][0] = acquire[i];
+        renewed[i][0] = renew[i];
+        several.server[i].answers[ASKED_ACQUIRE] = several.only[i];
+        several.server[i].answers[ASKED_CONFIRM] = confirm;
+        several.server[i].answers[ASKED_RENEW] = renewed[i];
+        ended[i][0] = release[i];
+        several.server[i].answers[ASKED_RELEASE] = ended[i];
+    }
+    if (!ok(open_several(&several), "a quorum of three servers is opened"))
+        return;
+    is_int(quorum_renew(&several.quorum, &several.owner, in(60000), &block_ms, &is_restored, NULL),
+           RLOCK_LOST, "a renewal finds the lock lost");
+    is_int(quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle, &block_ms,
+                          NULL),
+           RLOCK_OK, "the lock is granted again");
+    is_int(release_loop_run(&several.quorum, &several.owner, in(60000), NULL), RLOCK_OK,
+           "a release doesn't count a loss before the grant");
+    close_several(&several);
 }
 
 static void test_alone(void)
@@ -919,6 +1085,9 @@ int main(void)
     test_releases();
     test_release_retries();
     test_renewals();
+    test_second_renewals();
+    test_release_after_loss();
+    test_loss_before_acquire();
     test_alone();
     test_members_hash();
     test_open();
