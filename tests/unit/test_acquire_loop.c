@@ -414,8 +414,70 @@ static void test_direct_behind_slow_reply(void)
     server_stop(&server);
 }
 
+/*
+ * Too few replicas have the first grant. A caller that waits gives the lock back, and returns to
+ * its place in the queue: the ticket is the fence of that grant.
+ */
+static void test_waits_for_replicas(enum rlock_queue queue, const char *ticket)
+{
+    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT),
+                                        [ASKED_UNDO] = ANSWERS(RELEASED),
+                                        /* WAIT, the return to the queue if there is one, WAIT */
+                                        [ASKED_OTHER] = ANSWERS(":0\r\n", ":1\r\n")}};
+    struct rlock_config config = direct_config;
+    struct rlock_grant grant = {.fence = 0};
+    struct rlock *lock = NULL;
+    int i;
+
+    config.replicas = 1;
+    config.queue = queue;
+    if (!ok(server_open(&server, config, &lock, NULL) == RLOCK_OK, "a handle is opened"))
+        return;
+    is_int(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &grant, NULL,
+                         NULL),
+           RLOCK_OK, "a waiter is granted the lock once a replica has the grant");
+    rlock_close(lock);
+    server_stop(&server);
+    is_int(server_count(&server, ASKED_OTHER), queue == RLOCK_QUEUE_NONE ? 2 : 3,
+           "a waiter in the queue gives the grant back and returns to the queue in one request");
+    is_int(server_count(&server, ASKED_UNDO), queue == RLOCK_QUEUE_NONE,
+           "a waiter that is not in the queue undoes the grant");
+    is_int(server_count(&server, ASKED_ACQUIRE), 2, "the waiter has made two attempts");
+    is_int(server_count(&server, ASKED_LEAVE), 0, "a waiter that has the lock leaves nothing");
+    for (i = atomic_load(&server.n_log) - 1; i > 0 && server.log[i].what != ASKED_ACQUIRE; i--)
+        continue;
+    okf(strstr(server.log[i].text, ticket) != NULL, "the second attempt has the words \"%s\": %s",
+        ticket, server.log[i].text);
+}
+
+/* A caller that doesn't wait releases the lock again. */
+static void test_lacks_replicas(void)
+{
+    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT),
+                                        [ASKED_OTHER] = ANSWERS(":0\r\n"),
+                                        [ASKED_LEAVE] = ANSWERS(RELEASED)}};
+    struct rlock_config config = direct_config;
+    struct rlock_grant grant = {.fence = 0};
+    struct rlock_error err = {.text = ""};
+    struct rlock *lock = NULL;
+
+    config.replicas = 1;
+    if (!ok(server_open(&server, config, &lock, NULL) == RLOCK_OK, "a handle is opened"))
+        return;
+    is_int(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms(), -1}, &grant, NULL, &err),
+           RLOCK_E_REPLICAS, "a caller that doesn't wait is told that replicas lack the grant");
+    okf(strstr(err.text, "the lock was released again") != NULL, "the lock is free: %s", err.text);
+    rlock_close(lock);
+    server_stop(&server);
+    is_int(server_count(&server, ASKED_LEAVE), 1, "the grant was taken back");
+    is_int(server_count(&server, ASKED_OTHER), 1, "the caller doesn't join the queue again");
+}
+
 int main(void)
 {
+    test_waits_for_replicas(RLOCK_QUEUE_FIFO, " 1700000000000000 x ");
+    test_waits_for_replicas(RLOCK_QUEUE_NONE, "  x ");
+    test_lacks_replicas();
     test_changed_password();
     test_direct();
     test_direct_behind_slow_reply();
