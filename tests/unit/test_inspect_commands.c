@@ -15,6 +15,7 @@
 
 /* The replies to GETRANGE, STRLEN, PTTL, TIME and GET of the fence. */
 #define READING(value) value, ":71\r\n", ":29000\r\n", TIME, "$2\r\n77\r\n"
+#define FOREIGN(value, fence) value, ":7\r\n", ":29000\r\n", TIME, fence
 /* The replies to the second GETRANGE, and to ZCARD and ZRANGEBYSCORE for an empty queue. */
 #define NOBODY_WAITS(value) value, ":0\r\n", EMPTY
 /* The replies to PTTL, MULTI, EXEC and WATCH, by which a break begins. */
@@ -342,6 +343,31 @@ static void test_list(void)
            RLOCK_E_PROTOCOL, "a reply with a wrong length is malformed");
 }
 
+/* A lock that another program holds is found by its fence, or by its queue if it has no fence. */
+static void test_list_foreign(void)
+{
+    const char *value = bulk("foreign");
+    const char *fence = bulk("{f}:rlock:fence");
+    const char *queue = bulk("{f}:rlock:queue");
+    const char *both = ARRAY(bulk("0"), ARRAY(fence, queue));
+    struct seen seen;
+
+    is_int(run(LIST,
+               ANSWERS(both, TIME, FOREIGN(value, bulk("77")), NOBODY_WAITS(value), TIME,
+                       FOREIGN(value, bulk("77")), NOBODY_WAITS(value)),
+               NULL, &seen),
+           RLOCK_OK, "a lock with a fence and a queue is found twice");
+    is_str(seen.text, "f  ", "it is listed once");
+    is_int(
+        run(LIST,
+            ANSWERS(ARRAY(bulk("0"), ARRAY(queue)), TIME, FOREIGN(value, NIL), NOBODY_WAITS(value)),
+            NULL, &seen),
+        RLOCK_OK, "a lock without a fence is found by its queue");
+    is_str(seen.text, "f  ", "it is listed");
+    is_int(run(LIST, ANSWERS(both), "g", &seen), RLOCK_OK, "the locks of a pattern are listed");
+    is_int(seen.n_requests, 1, "no lock of another key is read");
+}
+
 static const char *const malformed[] = {
     ":1\r\n",
     "*0\r\n",
@@ -380,6 +406,7 @@ int main(void)
     test_pages();
     test_break();
     test_list();
+    test_list_foreign();
     test_malformed_replies();
     return done_testing();
 }
