@@ -71,7 +71,7 @@ tested() {
     sed 1q example | sh
     run --separate-stderr rlock -k deploy -n -- true
     assert_status 75
-    assert_match "$stderr" 'incident 42: ask ann\), until [0-9]+:'
+    assert_match "$stderr" 'incident 42: ask ann\), until ([0-9-]+ )?[0-9]+:'
     sed 1d example | sh
     run -0 rlock -k deploy -n -- true
 }
