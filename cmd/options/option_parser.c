@@ -180,16 +180,20 @@ static const char *copy_and_mask(struct parser *parser, const char *url)
 
 /*
  * Was this text, which is no URL, meant as the URLs of several servers, with commas between them? A
- * comma in front of an @ may belong to a password, and redis+sentinel:// has commas of its own.
+ * comma in front of an @ may belong to a password, one behind the host to a path, and the URL of a
+ * Sentinel has commas of its own.
  */
 static bool means_several_urls(const char *text)
 {
     const char *comma = strpbrk(text, ",;");
+    const char *scheme_end = strstr(text, "://");
+    const char *host = scheme_end != NULL ? scheme_end + strlen("://") : text;
 
     if (comma == NULL)
         return false;
     return strstr(comma, "://") != NULL ||
-           (strchr(comma, '@') == NULL && strcasestr(text, "+sentinel://") == NULL);
+           (strchr(comma, '@') == NULL && strcasestr(text, "sentinel") == NULL &&
+            comma < host + strcspn(host, "/?"));
 }
 
 /*

@@ -443,6 +443,11 @@ static const struct {
     {"redis+sentinel://a,b/x,redis+sentinel://c/x", true},
     {"redis+sentinel://a,b", false}, /* several Sentinels: the service is missing */
     {"redis://u:p,w@h:x", false},    /* the password has a comma, and the port is wrong */
+    {"unix:/tmp/a,b", false},        /* a path may have commas */
+    {"sentinel://a,b/x", false},     /* the scheme is mistyped */
+    {"redis+sentinel:/a,b/x", false},
+    {"redis://h/0;", false},
+    {"redis://h/0,1", false},
     {"h:1", false},
 };
 
