@@ -30,6 +30,7 @@
 
 #define WALKS_FAILED_MAX 100 /* freeze_release() ends after so many walks that were not complete */
 #define WALK_PAUSE_MS 2      /* the pause after such a walk */
+#define EMPTY_WALKS 3        /* the last walks before freeze_release() leaves a thread traced */
 
 /* What one walk over all threads of the tree has found. */
 struct pass {
@@ -205,11 +206,16 @@ bool freeze_release_one(pid_t thread, int64_t not_after_ms)
  *
  * A walk may lack a descriptor or memory for a moment. The threads that the walk misses would stay
  * frozen for as long as the lease is renewed. So the last walk also has to be complete.
+ *
+ * A call that fails in a walk may make a stopped thread look like one that has ended. So this
+ * function asks the kernel whether a thread is left, and then walks again. It doesn't walk until
+ * none is left: a thread that has yet to stop can't be released. The guard does that later.
  */
 bool freeze_release(struct proctree *tree, int64_t not_after_ms)
 {
     struct release release;
     int n_failed = 0;
+    int n_empty = 0;
     bool is_whole;
 
     do {
@@ -218,7 +224,8 @@ bool freeze_release(struct proctree *tree, int64_t not_after_ms)
         if (!is_whole && ++n_failed < WALKS_FAILED_MAX)
             poll(NULL, 0, WALK_PAUSE_MS);
     } while (rlock_clock_ms() < not_after_ms &&
-             (release.n > 0 || (!is_whole && n_failed < WALKS_FAILED_MAX)));
+             (release.n > 0 || (!is_whole && n_failed < WALKS_FAILED_MAX) ||
+              (is_whole && freeze_has_thread() && ++n_empty < EMPTY_WALKS)));
     return is_whole && release.n == 0 && !release.is_late;
 }
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <rlock.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -502,6 +503,53 @@ static void test_no_descriptors(void)
     end_all();
 }
 
+/* ---- a release that fails ---- */
+
+long __real_ptrace(int request, pid_t pid, void *address, void *data);
+long __wrap_ptrace(int request, ...);
+
+static int failing; /* the errno of the next PTRACE_DETACH; 0: it succeeds */
+
+long __wrap_ptrace(int request, ...)
+{
+    va_list words;
+    pid_t pid;
+    void *address;
+    void *data;
+
+    va_start(words, request);
+    pid = va_arg(words, pid_t);
+    address = va_arg(words, void *);
+    data = va_arg(words, void *);
+    va_end(words);
+    if (request == PTRACE_DETACH && failing != 0) {
+        errno = failing;
+        failing = 0;
+        return -1;
+    }
+    return __real_ptrace(request, pid, address, data);
+}
+
+static void test_release_fails(void)
+{
+    const int errnos[] = {ESRCH, EBUSY};
+    size_t i;
+
+    if (fork() == 0)
+        run_threads(0, 1);
+    await_started(1);
+    for (i = 0; i < sizeof errnos / sizeof errnos[0]; i++) {
+        ok(freeze_all(), "freeze_tree() freezes the thread");
+        while (waitpid(-1, NULL, WNOHANG | __WALL) > 0)
+            continue; /* as the guard does: so nothing tells it of this stop any more */
+        failing = errnos[i];
+        ok(freeze_release(&tree, RLOCK_NEVER) && failing == 0 && !freeze_has_thread(),
+           "freeze_release() tries again if a thread that it could not release is left");
+        failing = 0;
+    }
+    end_all();
+}
+
 int main(void)
 {
     void *memory =
@@ -524,5 +572,6 @@ int main(void)
     test_tracer_dies();
     test_has_thread();
     test_no_descriptors();
+    test_release_fails();
     return done_testing();
 }
