@@ -242,9 +242,9 @@ local function note_newest(lock)
 end
 
 -- Keeps only one of the waiters with POLICY "newest" in the queue: the waiter with the greatest
--- ticket. If this owner isn't that waiter, returns false and the waiter's info. The greatest ticket
--- may be the owner's own: if its first attempt arrives after the second, each of the two draws a
--- ticket, and the owner goes on with that of the second.
+-- ticket. If this owner isn't that waiter, returns false and the waiter's info. A greater
+-- ticket that this owner itself has drawn doesn't count: if the owner's first attempt arrives after
+-- its second, each of the two draws a ticket, and the owner goes on with that of the second.
 local function supersede(lock)
   local newest = redis.call('HGET', lock.waiters, 'newest') or ''
   local its_ticket, whose = string.match(newest, '^(%d+) (%x+)')

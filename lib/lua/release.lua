@@ -178,10 +178,11 @@ for _, lock in ipairs(locks) do
   end
   lock.has_queue = not check_queue(lock)
   local was_ours = is_ours(lock)
-  -- Is this an undo in a quorum? An undo in a quorum wakes no waiter: another owner most likely has
-  -- the majority, so the waiter could not get the lock. Nor does an undo that finds nothing: rlock
-  -- may send an undo twice (by EVALSHA, then by EVAL), and the second one must change nothing.
-  local is_lost_vote = not is_whole_token and
+  -- Two undos wake no waiter:
+  -- - one in a quorum: another owner most likely has the majority, so no waiter could get the lock;
+  -- - one that finds nothing: rlock may send an undo twice (by EVALSHA, then by EVAL), and the
+  --   second one must change nothing.
+  local wakes_nobody = not is_whole_token and
     (not was_ours or is_in_quorum(info_of(lock, token)))
   local info = was_ours and info_of(lock, token)
   if was_ours then
@@ -213,7 +214,7 @@ for _, lock in ipairs(locks) do
   end
   -- Passes on the lock even if nothing was released: the lock may have been reserved for the waiter
   -- that leaves.
-  if not is_lost_vote and lock.has_queue then
+  if not wakes_nobody and lock.has_queue then
     is_passed_on = pass_on(lock) or is_passed_on
   end
 end

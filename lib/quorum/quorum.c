@@ -490,8 +490,9 @@ static void note_lost(struct quorum *quorum, const struct votes *votes)
 }
 
 /*
- * Returns how many members lack the lock: by the answers to this broadcast, or, if a member has not
- * answered, by what it said before. If no member says so now, returns 0: the caller asks again.
+ * Returns how many members lack the lock. A member that has not answered this broadcast counts by
+ * its earlier answers. But if no answer to this broadcast shows a loss, the function returns 0, so
+ * that the caller asks again.
  */
 static size_t count_lost(const struct votes *votes)
 {

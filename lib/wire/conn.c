@@ -610,9 +610,10 @@ static enum rlock_status encode_behind(const struct conn *conn, const struct req
  * server sends is lost, TCP sends ten packets at most, and the reset then drops what is left. The
  * EVALSHA is in the first packet; the text takes ten.
  *
- * Without TLS both go by one write: of two, the server might read the EVALSHA alone, and close the
- * connection when its reply meets our reset. With TLS each has a record of its own, because the
- * server can't read a part of a record.
+ * Without TLS both go by one write, so that the server most likely reads them together: if it read
+ * the EVALSHA alone, its NOSCRIPT would meet our reset, and it would drop the EVAL unread. With TLS
+ * there are two writes, and so two records: a server executes nothing of a record before all of the
+ * record has arrived, so a common record would hold the EVALSHA back.
  */
 static bool send_behind(struct conn *conn, struct request *behind)
 {

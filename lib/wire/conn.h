@@ -154,8 +154,9 @@ void conn_avoid_address(struct conn *conn);
 /*
  * conn_abandon: give the request up and close the connection with a TCP reset. If the whole request
  * was sent, this first sends `behind` (NULL: none) by the same connection, so that the server
- * executes it after the request. An EVALSHA is sent, and once more as EVAL, which it then is:
- * executing it twice must do no harm. Returns whether all of `behind`, as it was given, was sent.
+ * executes it after the request. If `behind` is an EVALSHA, the same request follows as EVAL, and
+ * `behind` is an EVAL afterwards: so the server may execute the request twice, which must do no
+ * harm. Returns whether all of `behind` was sent; the EVAL that follows an EVALSHA doesn't count.
  */
 bool conn_abandon(struct conn *conn, struct request *behind);
 
