@@ -137,7 +137,7 @@ static enum rlock_status parse_host(struct url *url, const char *text, const cha
     enum rlock_status st;
 
     if (memchr(text, ',', (size_t)(end - text)) != NULL)
-        return bad(err, "one URL names one server, so its host has no comma");
+        return bad(err, "a comma in the host: each server needs a URL of its own");
     if (text < end && *text == '[') {
         host_end = memchr(text, ']', (size_t)(end - text));
         if (host_end == NULL)

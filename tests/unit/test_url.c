@@ -299,6 +299,10 @@ static void test_refused(void)
         okf(strncmp(err.text, quoted, strlen(quoted)) == 0, "%s is shown as %s: %s",
             refused[i].text, refused[i].shown, err.text);
     }
+    url_parse(&url, "redis://h,i", &err);
+    is_str(err.text,
+           "bad URL: \"redis://h,i\": a comma in the host: each server needs a URL of its own",
+           "a comma in the host is called so");
     for (i = 0; i < sizeof suggestions / sizeof suggestions[0]; i++) {
         bool is_like = url_suggest(suggestions[i].text, shown);
 
