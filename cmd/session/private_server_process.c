@@ -411,14 +411,20 @@ static enum rlock_status explain_end(int alive, int log, struct rlock_error *err
     case NO_PROGRAM:
         break;
     }
-    if (failure.failed == ENOENT)
+    switch (failure.failed) {
+    case ENOENT:
         return err_set(err, RLOCK_E_UNREACHABLE, 0,
                        "local: neither valkey-server nor redis-server can be run; install one");
-    /* EACCES need not mean that a program is installed: a folder of PATH can't be searched. */
-    return err_set(err, RLOCK_E_UNREACHABLE, 0,
-                   "local: neither valkey-server nor redis-server can be run: %s; install one that "
-                   "this user may execute",
-                   strerror(failure.failed));
+    case EACCES: /* perhaps no program is installed, and a folder of PATH can't be searched */
+    case ENOTDIR:
+        return err_set(err, RLOCK_E_UNREACHABLE, 0,
+                       "local: neither valkey-server nor redis-server can be run: %s; install one "
+                       "that this user may execute",
+                       strerror(failure.failed));
+    default:
+        return err_set(err, RLOCK_E_SYSTEM, failure.failed,
+                       "local: neither valkey-server nor redis-server can be run");
+    }
 }
 
 /*

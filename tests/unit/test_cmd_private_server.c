@@ -437,6 +437,42 @@ static void test_waiting_process(void)
     ok(all_ended(), "no process is left");
 }
 
+/* The errno of execvpe(3); 0: it does its usual work. */
+static int execvpe_fails;
+
+int __real_execvpe(const char *file, char *const argv[], char *const envp[]);
+int __wrap_execvpe(const char *file, char *const argv[], char *const envp[]);
+
+int __wrap_execvpe(const char *file, char *const argv[], char *const envp[])
+{
+    if (execvpe_fails == 0)
+        return __real_execvpe(file, argv, envp);
+    errno = execvpe_fails;
+    return -1;
+}
+
+/* A program that is installed, and that the kernel can't execute. */
+static void test_no_exec(void)
+{
+    static const int failures[] = {ENOMEM, ENOEXEC, E2BIG};
+    int users = use();
+    char wanted[200];
+    size_t i;
+
+    for (i = 0; i < sizeof failures / sizeof failures[0]; i++) {
+        execvpe_fails = failures[i];
+        is_int(private_server_process_start(dir, in_ms(PATIENCE_MS), &err), RLOCK_E_SYSTEM,
+               "a server that the kernel can't execute is an error of the system");
+        snprintf(wanted, sizeof wanted,
+                 "local: neither valkey-server nor redis-server can be run: %s",
+                 strerror(failures[i]));
+        is_str(err.text, wanted, "the error doesn't advise to install a program");
+    }
+    execvpe_fails = 0;
+    close(users);
+    ok(all_ended(), "no process is left");
+}
+
 static void test_no_start(void)
 {
     int users = use();
@@ -810,6 +846,7 @@ int main(int argc, char **argv, char **envp)
     test_parent_or_server_killed();
     test_waiting_process();
     test_no_start();
+    test_no_exec();
     test_users_unusable();
     test_connect();
     test_open();
