@@ -737,6 +737,15 @@ static void test_releases(void)
     }
 }
 
+static enum rlock_status renew_several(struct several *several, struct rlock_error *err)
+{
+    int64_t expires_ms;
+    bool is_restored;
+
+    return quorum_renew(&several->quorum, &several->owner, in(60000), &expires_ms, &is_restored,
+                        err);
+}
+
 /*
  * A release that fails is tried again. A member that doesn't hold the lock when it is asked again
  * counts as one that has lost the lock only if it can't have executed an earlier release. A member
@@ -826,8 +835,6 @@ static void test_release_retries(void)
     for (row = 0; row < sizeof retries / sizeof retries[0]; row++) {
         const char *const repair[] = {retries[row].repair, NULL};
         struct rlock_error err = {.text = ""};
-        int64_t expires_ms = 0;
-        bool is_restored = false;
         enum rlock_status st;
 
         several = (struct several){.owner = {.n_locks = 0}};
@@ -840,9 +847,7 @@ static void test_release_retries(void)
         if (!ok(open_several(&several), "a quorum of three servers is opened"))
             return;
         for (i = 0; retries[row].renew[0][i] != NULL; i++)
-            is_int(quorum_renew(&several.quorum, &several.owner, in(60000), &expires_ms,
-                                &is_restored, &err),
-                   RLOCK_OK, "two of three members renew the lock");
+            is_int(renew_several(&several, &err), RLOCK_OK, "two of three members renew the lock");
         st = release_loop_run(&several.quorum, &several.owner, in(60000), &err);
         okf(st == retries[row].st, "%s: the release returns status %d, %s", retries[row].what,
             (int)st, err.text);
@@ -877,14 +882,11 @@ static void test_renewals(void)
 
     for (row = 0; row < sizeof renewals / sizeof renewals[0]; row++) {
         struct rlock_error err = {.text = ""};
-        int64_t expires_ms = 0;
-        bool is_restored = false;
         enum rlock_status st;
 
         if (!open_answering(&several, ASKED_RENEW, renewals[row].renew))
             return;
-        st = quorum_renew(&several.quorum, &several.owner, in(60000), &expires_ms, &is_restored,
-                          &err);
+        st = renew_several(&several, &err);
         okf(st == renewals[row].st && strstr(err.text, renewals[row].text) != NULL,
             "renewals[%zu]: the renewal returns status %d, %s", row, (int)st, err.text);
         close_several(&several);
@@ -920,8 +922,6 @@ static void test_second_renewals(void)
 
     for (row = 0; row < sizeof second_renewals / sizeof second_renewals[0]; row++) {
         struct rlock_error err = {.text = ""};
-        int64_t expires_ms = 0;
-        bool is_restored = false;
         enum rlock_status st;
 
         several = (struct several){.owner = {.n_locks = 0}};
@@ -929,10 +929,8 @@ static void test_second_renewals(void)
             several.server[i].answers[ASKED_RENEW] = second_renewals[row].renew[i];
         if (!ok(open_several(&several), "a quorum of three servers is opened"))
             return;
-        (void)!quorum_renew(&several.quorum, &several.owner, in(60000), &expires_ms, &is_restored,
-                            NULL);
-        st = quorum_renew(&several.quorum, &several.owner, in(60000), &expires_ms, &is_restored,
-                          &err);
+        (void)!renew_several(&several, NULL);
+        st = renew_several(&several, &err);
         okf(st == second_renewals[row].st,
             "second_renewals[%zu]: the second renewal returns status %d, %s", row, (int)st,
             err.text);
@@ -949,17 +947,13 @@ static void test_release_after_loss(void)
     static const char *const renew[MEMBERS] = {LOST_TO, LOST_TO, RENEWED};
     static const char *const release[MEMBERS][3] = {{CLOSE}, {CLOSE, NOT_OURS}, {CLOSE, RELEASED}};
     static struct several several;
-    int64_t expires_ms = 0;
-    bool is_restored;
     int i;
 
     if (!open_answering(&several, ASKED_RENEW, renew))
         return;
     for (i = 0; i < MEMBERS; i++)
         several.server[i].answers[ASKED_RELEASE] = release[i];
-    is_int(
-        quorum_renew(&several.quorum, &several.owner, in(60000), &expires_ms, &is_restored, NULL),
-        RLOCK_LOST, "a renewal finds the lock lost");
+    is_int(renew_several(&several, NULL), RLOCK_LOST, "a renewal finds the lock lost");
     is_int(release_loop_run(&several.quorum, &several.owner, in(60000), NULL), RLOCK_LOST,
            "so does the release");
     close_several(&several);
@@ -980,7 +974,6 @@ static void test_loss_before_acquire(void)
     const char *renewed[MEMBERS][2] = {{NULL}};
     const char *ended[MEMBERS][2] = {{NULL}};
     int64_t block_ms = 0;
-    bool is_restored;
     int i;
 
     several = (struct several){.owner = {.n_locks = 0}};
@@ -995,8 +988,7 @@ static void test_loss_before_acquire(void)
     }
     if (!ok(open_several(&several), "a quorum of three servers is opened"))
         return;
-    is_int(quorum_renew(&several.quorum, &several.owner, in(60000), &block_ms, &is_restored, NULL),
-           RLOCK_LOST, "a renewal finds the lock lost");
+    is_int(renew_several(&several, NULL), RLOCK_LOST, "a renewal finds the lock lost");
     is_int(quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle, &block_ms,
                           NULL),
            RLOCK_OK, "the lock is granted again");
