@@ -247,8 +247,7 @@ $(B)/unit/test_api: private ALL_LDFLAGS += -Wl,--wrap=send
 # test_conn replaces free by one that looks for secrets in each block of memory before it is freed.
 $(B)/unit/test_conn: private ALL_LDFLAGS += -Wl,--wrap=free
 
-# test_cmd_private_server replaces flock by one that can fail as beside other processes, and execvpe
-# by one that the kernel refuses.
+# test_cmd_private_server replaces flock and execvpe by functions that fail when the test says so.
 $(B)/unit/test_cmd_private_server: private ALL_LDFLAGS += -Wl,--wrap=flock,--wrap=execvpe
 
 # test_cmd_event_hook moves the clock of the process that runs the command.

@@ -387,6 +387,8 @@ static bool answers(int dir)
     return fd >= 0 || errno == EAGAIN;
 }
 
+#define CANT_RUN_SERVER "local: neither valkey-server nor redis-server can be run"
+
 /* The server's parent has ended, and the server with it. Sets `err` to the reason. */
 static enum rlock_status explain_end(int alive, int log, struct rlock_error *err)
 {
@@ -413,17 +415,16 @@ static enum rlock_status explain_end(int alive, int log, struct rlock_error *err
     }
     switch (failure.failed) {
     case ENOENT:
-        return err_set(err, RLOCK_E_UNREACHABLE, 0,
-                       "local: neither valkey-server nor redis-server can be run; install one");
-    case EACCES: /* perhaps no program is installed, and a folder of PATH can't be searched */
+        return err_set(err, RLOCK_E_UNREACHABLE, 0, CANT_RUN_SERVER "; install one");
+    /* execvpe(3) sets these two also if no program is installed, and PATH names a folder that this
+     * user can't search, or a file. */
+    case EACCES:
     case ENOTDIR:
         return err_set(err, RLOCK_E_UNREACHABLE, 0,
-                       "local: neither valkey-server nor redis-server can be run: %s; install one "
-                       "that this user may execute",
+                       CANT_RUN_SERVER ": %s; install one that this user may execute",
                        strerror(failure.failed));
     default:
-        return err_set(err, RLOCK_E_SYSTEM, failure.failed,
-                       "local: neither valkey-server nor redis-server can be run");
+        return err_set(err, RLOCK_E_SYSTEM, failure.failed, CANT_RUN_SERVER);
     }
 }
 

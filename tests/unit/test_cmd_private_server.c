@@ -437,38 +437,48 @@ static void test_waiting_process(void)
     ok(all_ended(), "no process is left");
 }
 
-/* The errno of execvpe(3); 0: it does its usual work. */
-static int execvpe_fails;
+/* The errno with which execvpe(3) fails in the server's process; 0: it does its usual work. */
+static int execvpe_errno;
 
 int __real_execvpe(const char *file, char *const argv[], char *const envp[]);
 int __wrap_execvpe(const char *file, char *const argv[], char *const envp[]);
 
 int __wrap_execvpe(const char *file, char *const argv[], char *const envp[])
 {
-    if (execvpe_fails == 0)
+    if (execvpe_errno == 0)
         return __real_execvpe(file, argv, envp);
-    errno = execvpe_fails;
+    errno = execvpe_errno;
     return -1;
 }
 
-/* A program that is installed, and that the kernel can't execute. */
-static void test_no_exec(void)
+/*
+ * Checks that no server starts as execvpe(3) fails with the errno `failed`: with the status `st`,
+ * and with an error that ends in `advice` behind the reason.
+ */
+static void check_failed_exec(int failed, enum rlock_status st, const char *advice)
+{
+    char wanted[200];
+
+    snprintf(wanted, sizeof wanted,
+             "local: neither valkey-server nor redis-server can be run: %s%s", strerror(failed),
+             advice);
+    is_int(private_server_process_start(dir, in_ms(PATIENCE_MS), &err), st,
+           "no server starts if its program can't be executed");
+    is_str(err.text, wanted, "the error has the reason and the right advice");
+}
+
+/* The kernel refuses to execute a server's program although it is installed. */
+static void test_refused_exec(void)
 {
     static const int failures[] = {ENOMEM, ENOEXEC, E2BIG};
     int users = use();
-    char wanted[200];
     size_t i;
 
     for (i = 0; i < sizeof failures / sizeof failures[0]; i++) {
-        execvpe_fails = failures[i];
-        is_int(private_server_process_start(dir, in_ms(PATIENCE_MS), &err), RLOCK_E_SYSTEM,
-               "a server that the kernel can't execute is an error of the system");
-        snprintf(wanted, sizeof wanted,
-                 "local: neither valkey-server nor redis-server can be run: %s",
-                 strerror(failures[i]));
-        is_str(err.text, wanted, "the error doesn't advise to install a program");
+        execvpe_errno = failures[i];
+        check_failed_exec(failures[i], RLOCK_E_SYSTEM, "");
     }
-    execvpe_fails = 0;
+    execvpe_errno = 0;
     close(users);
     ok(all_ended(), "no process is left");
 }
@@ -476,7 +486,6 @@ static void test_no_exec(void)
 static void test_no_start(void)
 {
     int users = use();
-    char wanted[200];
     int ends[2];
 
     err = (struct rlock_error){.status = RLOCK_OK};
@@ -486,21 +495,9 @@ static void test_no_start(void)
     is_str(err.text, "local: neither valkey-server nor redis-server can be run; install one",
            "the error says what to install");
     close(open(in(top, "valkey-server"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    is_int(private_server_process_start(dir, in_ms(PATIENCE_MS), &err), RLOCK_E_UNREACHABLE,
-           "a server program that may not be executed is an error");
-    snprintf(wanted, sizeof wanted,
-             "local: neither valkey-server nor redis-server can be run: %s; install one that this "
-             "user may execute",
-             strerror(EACCES));
-    is_str(err.text, wanted, "the error has the reason, and says what to install");
-    setenv("PATH", in(top, "valkey-server"), 1);
-    is_int(private_server_process_start(dir, in_ms(PATIENCE_MS), &err), RLOCK_E_UNREACHABLE,
-           "without a server program, and with a file in PATH, no server starts");
-    snprintf(wanted, sizeof wanted,
-             "local: neither valkey-server nor redis-server can be run: %s; install one that this "
-             "user may execute",
-             strerror(ENOTDIR));
-    is_str(err.text, wanted, "the error also says what to install if a folder can't be searched");
+    check_failed_exec(EACCES, RLOCK_E_UNREACHABLE, "; install one that this user may execute");
+    setenv("PATH", in(top, "valkey-server"), 1); /* a file in PATH, which can't be searched */
+    check_failed_exec(ENOTDIR, RLOCK_E_UNREACHABLE, "; install one that this user may execute");
     unlink(in(top, "valkey-server"));
     setenv("PATH", bin_path, 1);
     set_mode("fail");
@@ -846,7 +843,7 @@ int main(int argc, char **argv, char **envp)
     test_parent_or_server_killed();
     test_waiting_process();
     test_no_start();
-    test_no_exec();
+    test_refused_exec();
     test_users_unusable();
     test_connect();
     test_open();

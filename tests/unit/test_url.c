@@ -302,7 +302,7 @@ static void test_refused(void)
     url_parse(&url, "redis://h,i", &err);
     is_str(err.text,
            "bad URL: \"redis://h,i\": a comma in the host: each server needs a URL of its own",
-           "a comma in the host is called so");
+           "the error says that the host has a comma");
     for (i = 0; i < sizeof suggestions / sizeof suggestions[0]; i++) {
         bool is_like = url_suggest(suggestions[i].text, shown);
 
