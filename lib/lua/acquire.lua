@@ -336,6 +336,9 @@ for _, lock in ipairs(ours) do
   end
 end
 
+-- A waiter reads its wake-up within this time unless it is dead, or very far from the server.
+local UNREAD_MS = 150
+
 -- Returns in how many ms a waiter must ask again if nobody wakes it.
 -- - The first waiter asks when the lease expires, and every 250 ms: another program may free the
 --   lock by DEL, which wakes nobody.
@@ -367,9 +370,13 @@ local function block_ms(lock, place, left)
   local block = is_brief and left + 2 or 2
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, place - 2)) do
     -- If the waiter's wake-up is still in its list, either the waiter is dead, or it reads the
-    -- wake-up in a moment.
-    local absent = redis.call('EXISTS', lock.wake .. waiter) == 1
-    if absent and ahead == 1 then
+    -- wake-up in a moment. Then a waiter that was told to ask soon (alert_near) needs more than
+    -- ABSENT_MS until it asks. So such a waiter counts as dead only if it has left its wake-up
+    -- unread for UNREAD_MS. A waiter that has at most CLAIM_MS to live was told to ask at once.
+    local wake_left = redis.call('PTTL', lock.wake .. waiter)
+    local absent = wake_left ~= -2
+    local asks_later = life_left(lock, waiter) > CLAIM_MS and wake_left > WAKE_MS - UNREAD_MS
+    if absent and ahead == 1 and not asks_later then
       set_life_left(lock, waiter, math.min(ABSENT_MS, life_left(lock, waiter)))
     end
     if ahead == 1 and lock.turn then

@@ -14,6 +14,7 @@
 
 local LIFE_MS, CLAIM_MS, ABSENT_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 300, 1500, 6
 local RECENT_MS = 150
+local WAKE_MS = LIFE_MS / 2 -- how long a wake-up stays in the waiter's list
 
 -- How long the lock lasts that a release grants to the first waiter (shared/direct.lua). The first
 -- renewal makes it last for the TTL. The waiter refuses a wake-up that tells more than 1,000 ms.
@@ -76,7 +77,7 @@ end
 -- type: then nothing wakes the waiter, and the waiter asks when its BLPOP times out.
 local function wake(lock, token, word)
   redis.pcall('RPUSH', lock.wake .. token, word)
-  redis.call('PEXPIRE', lock.wake .. token, LIFE_MS / 2)
+  redis.call('PEXPIRE', lock.wake .. token, WAKE_MS)
 end
 
 -- Returns whether the waiter or holder with this info uses a quorum. The scripts reserve no lock
