@@ -6,9 +6,10 @@
  * asks for the lock, and the server grants it: two round trips between two commands. The direct
  * grant, which is modelled here, saves one of them: the script of the release also draws the
  * waiter's fence, and the wake-up carries this fence. The waiter starts its command when it reads
- * the wake-up, and sends a renewal in the same moment. Until the renewal arrives, the server keeps
- * the lock for the waiter for CLAIM ticks only, so that a dead waiter doesn't keep it for long.
- * rlock does this for waiters far from the server (lib/lua/shared/direct.lua).
+ * the wake-up, and sends a renewal then or later. Until the renewal arrives, the server keeps the
+ * lock for the waiter for CLAIM ticks only, so that a dead waiter doesn't keep it for long. rlock
+ * does this for waiters far from the server, and for others if the holds are brief
+ * (lib/lua/shared/direct.lua).
  *
  * The model answers one question. A wake-up may take any time. So how does the waiter know that the
  * CLAIM ticks, which began with the release, are not over when it reads the wake-up?
@@ -444,9 +445,7 @@ inline read_wake_up(w) {
     :: IN_TIME && IS_TRUSTED(w) ->
         fence[w] = wake_fence[w];
         start(w);
-        check_direct(w);
-        renewal[w] = SENT;
-        renewal_sent[w] = now
+        check_direct(w)
     :: else ->
         note_late(w)
     fi;
@@ -485,6 +484,8 @@ inline be_over(w) {
                 sent[LOOK(w, n_looks[w])] = now; on_way[LOOK(w, n_looks[w])] = true } \
     :: d_step { state[w] == WAITING && granting[w] > 0 -> read_granted(w) } \
     :: d_step { state[w] == WAITING && IS_READABLE(w) -> read_wake_up(w) } \
+    :: d_step { state[w] == RUNNING && renewal[w] == NONE -> \
+                renewal[w] = SENT; renewal_sent[w] = now } \
     :: d_step { state[w] == RUNNING && renewal[w] == DONE -> \
                 ends[w] = RENEWED_END(w); renewal[w] = READ; \
                 renewal_sent[w] = 0; check_whole(w) } \
