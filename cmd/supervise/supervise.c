@@ -7,10 +7,10 @@
  * of the private server, messages of the guard, and a timer for the next deadline.
  *
  * A fork copies only the thread that forks. So we fork the guard before we start the renewer's
- * thread, which we start only when the command runs for long enough to need a renewal, or at once
- * if the lease is one that a release has granted directly. We release the lock when the guard has
- * reported that no process of the command runs any more, or when we have killed the command
- * ourselves.
+ * thread, which we start only when the command runs for long enough to need a renewal; if the lease
+ * is one that a release has granted directly, that is soon, or at once. We release the lock when
+ * the guard has reported that no process of the command runs any more, or when we have killed the
+ * command ourselves.
  */
 #include "supervise/supervise.h"
 
@@ -444,7 +444,7 @@ static bool confirm_direct(struct supervisor *s)
 
 /*
  * Called when the guard has found that it was too late to start the command. A lease that a release
- * has granted directly leaves 0.2 to 0.6 s for the start, and a busy machine may need longer: then
+ * has granted directly leaves 0.1 to 0.6 s for the start, and a busy machine may need longer: then
  * this function renews the lease, and starts the command. Returns false if the command is not to be
  * started: also if rlock has reported a loss meanwhile, or has passed on a signal such as TERM.
  */
@@ -652,7 +652,7 @@ static void ask_to_start(struct supervisor *s)
     if (failed == 0) {
         handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
         if (is_direct(s))
-            take_deadlines(s); /* the first of them starts the renewer */
+            take_deadlines(s); /* starts the renewer if it is due at once */
     }
     /* START and the first renewal are sent first, because a write to the terminal may block. */
     if (!s->has_said_granted)

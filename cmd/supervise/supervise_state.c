@@ -566,16 +566,12 @@ unsigned supervise_state_handle(struct supervision *run, enum supervise_event ev
     return run->actions;
 }
 
-/*
- * A lease that a release has granted directly lasts for less than 1 s. It needs its renewal at
- * once, and gets TERM and KILL at the times of the shortest TTL.
- */
-static void begin_direct(struct supervision *run, int64_t granted_ms)
+/* A lease that a release has granted directly lasts for less than 1 s, and has times of its own. */
+static void begin_direct(struct supervision *run, int64_t sent_ms, int64_t granted_ms)
 {
-    if (rlock_timing_fit(RLOCK_TTL_MIN_MS, -1, &run->timing, NULL) != RLOCK_OK)
-        return;
-    run->renewer_at_ms = granted_ms;
-    run->renewer_needed_ms = granted_ms;
+    run->timing = timing_of_direct(run->expires_ms - sent_ms);
+    run->renewer_at_ms = granted_ms + run->timing.renew_ms;
+    run->renewer_needed_ms = run->renewer_at_ms;
 }
 
 void supervise_state_init(struct supervision *run, const struct rlock_grant *grant,
@@ -594,6 +590,6 @@ void supervise_state_init(struct supervision *run, const struct rlock_grant *gra
         .answer_by_ms = RLOCK_NEVER};
     run->renewer_at_ms = earlier(granted_ms + RENEWER_AFTER_MS, run->renewer_needed_ms);
     if (timing_is_direct(grant->timing.ttl_ms, grant->sent_ms, grant->expires_ms))
-        begin_direct(run, granted_ms);
+        begin_direct(run, grant->sent_ms, granted_ms);
     run->agreed = supervise_state_deadlines(run);
 }

@@ -20,6 +20,14 @@
 #define REPLY_MAX_MS 2000
 #define GRACE_MAX_MS 5000
 #define KILL_MARGIN_MIN_MS 250
+/*
+ * A direct lease that is shorter than DIRECT_NEAR_MS belongs to a waiter near the server. Its
+ * renewal takes little time, so it can wait for NEAR_RENEW_MS: a command that ends earlier needs
+ * none, nor a thread for it.
+ */
+#define DIRECT_NEAR_MS 500
+#define NEAR_RENEW_MS 20
+#define DIRECT_PART 10 /* the grace, and the time until a thread is tried again: lease / 10 */
 
 static int64_t at_least(int64_t value, int64_t bound)
 {
@@ -46,6 +54,15 @@ int64_t timing_expires_ms(int64_t ttl_ms, int64_t sent_ms)
 bool timing_is_direct(int64_t ttl_ms, int64_t sent_ms, int64_t expires_ms)
 {
     return ttl_ms >= TIMING_DIRECT_TTL_MS && expires_ms - sent_ms < RLOCK_TTL_MIN_MS;
+}
+
+struct rlock_timing timing_of_direct(int64_t lasts_ms)
+{
+    return (struct rlock_timing){.ttl_ms = lasts_ms,
+                                 .renew_ms = lasts_ms < DIRECT_NEAR_MS ? NEAR_RENEW_MS : 0,
+                                 .reply_ms = lasts_ms / DIRECT_PART,
+                                 .kill_margin_ms = KILL_MARGIN_MIN_MS,
+                                 .grace_ms = lasts_ms / DIRECT_PART};
 }
 
 enum rlock_status rlock_timing_fit(int64_t ttl_ms, int64_t kill_after_ms,

@@ -19,11 +19,22 @@ int64_t timing_expires_ms(int64_t ttl_ms, int64_t sent_ms);
 
 /*
  * timing_is_direct: was the lease, which ends at `expires_ms`, granted by a release, for much less
- * than `ttl_ms`? Such a lease must be renewed at once.
+ * than `ttl_ms`? Such a lease has the times of timing_of_direct().
  *
  *   sent_ms  the time just before the request was sent from which the lease counts
  */
 bool timing_is_direct(int64_t ttl_ms, int64_t sent_ms, int64_t expires_ms);
+
+/*
+ * timing_of_direct: the times of a lease that a release has granted, until its first renewal.
+ *
+ *   lasts_ms  how long the lease surely lasts, counted from before the request was sent
+ *
+ * Returns  renew_ms: how long after the grant to renew the lease for the first time; kill_margin_ms
+ *          and grace_ms as for other leases; reply_ms: when to try again if the renewer's thread
+ *          can't be started
+ */
+struct rlock_timing timing_of_direct(int64_t lasts_ms);
 
 /*
  * timing_shorten: compute all times anew for `ttl_ms`, if that is shorter than timing->ttl_ms. The

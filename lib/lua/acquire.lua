@@ -8,11 +8,12 @@
 --         TOKEN: the owner's. ATTEMPT: the number of this attempt; the owner's next attempt has a
 --         greater one. INFO: who the owner is (holder info)
 --       2 TTL of the lease in ms
---       3 POLICY: "fifo": wait in the queue; "direct": as "fifo", and a release may grant the lock
---         to this waiter, see shared/direct.lua; "newest": wait in the queue, from which this owner
---         removes older waiters; "none": ignore the queue, and take a lock that is free although
---         others wait for it; "try": take a lock only if nobody waits for it, and don't join the
---         queue; "parents": grant the locks only if PARENT tokens hold them already
+--       3 POLICY: "fifo": wait in the queue; "direct" and "near": as "fifo", and a release may
+--         grant the lock to this waiter, which is far from the server or near it, see
+--         shared/direct.lua; "newest": wait in the queue, from which this owner removes older
+--         waiters; "none": ignore the queue, and take a lock that is free although others wait for
+--         it; "try": take a lock only if nobody waits for it, and don't join the queue; "parents":
+--         grant the locks only if PARENT tokens hold them already
 --       4 HISTORY: the history of the lock keeps at most this many entries; "": this script notes
 --         nothing in the history
 --       5 NOT_AFTER: the latest server time, in ms, at which this script may act; 0: any time
@@ -55,6 +56,9 @@ local unit, length = 'PX', ARGV[2]
 if string.sub(length, -3) == '000' then
   unit, length = 'EX', string.sub(length, 1, -4)
 end
+
+-- May a release grant the lock to this owner?
+local may_be_direct = policy == 'direct' or policy == 'near'
 
 -- Is this the case that the two usual grants below serve: one lock, and a policy "fifo", "none" or
 -- "try"?
@@ -127,10 +131,20 @@ local function set_fence(key, fence)
   redis.call('SET', key, fence, 'PX', fence_life(ttl))
 end
 
+-- The first waiter asks so often: another program may free the lock by DEL, which wakes nobody.
+local FIRST_ASKS_MS = 250
+
+-- What the hash of the waiters tells about this owner, see shared/keys.lua.
+local function waiter_entry()
+  local direct = may_be_direct and
+    policy .. '=' .. attempt .. ':' .. ARGV[2] .. ':' .. now_ms .. ' ' or ''
+  return now_ms .. ' ' .. mode .. ' ' .. direct .. info
+end
+
 -- The usual grant to a waiter: the one lock is exclusive, and reserved for this waiter. Or (policy
--- "direct") this waiter was granted the lock already, by a release or by an attempt whose reply was
--- lost, and could not start its command: then it gets the same fence, for the whole TTL. This grant
--- stands here because it needs none of the files that are included below.
+-- "direct" or "near") this waiter was granted the lock already, by a release or by an attempt whose
+-- reply was lost, and could not start its command: then it gets the same fence, for the whole TTL.
+-- This grant stands here because it needs none of the files that are included below.
 --
 -- `tried` is the number behind "TOKEN v1 try=", from byte 41 of the value on: with which attempt
 -- this waiter got the lock; 0: the lock is only reserved for it (see TURN). nil or false: the value
@@ -140,7 +154,7 @@ if is_plain and no_parents and mode == 'x' and attempt > 1 then
   local held = redis.pcall('GET', lock.key)
   local tried = type(held) == 'string' and string.find(held, token .. ' v1 try=', 1, true) == 1 and
     tonumber(string.match(held, '^%d+', 41))
-  if tried == 0 or tried and tried < attempt and policy == 'direct' then
+  if tried == 0 or tried and tried < attempt and may_be_direct then
     local last, err = last_fence(lock.fence)
     if err then
       return err
@@ -155,13 +169,30 @@ if is_plain and no_parents and mode == 'x' and attempt > 1 then
     end
     return {REPLY_OK, now_ms, fence}
   end
+
+  -- The usual request of the first waiter while another owner holds the lock. A waiter that a
+  -- release may grant the lock sends it for each grant. If the lease is as short as a direct one,
+  -- and its holder hasn't read the wake-up, the code further below deals with this.
+  local holder = may_be_direct and type(held) == 'string' and
+    string.match(held, '^(%x+) v1 try=[1-9]')
+  local front = holder and not tried and redis.pcall('ZRANGE', lock.queue, 0, 0, 'WITHSCORES')
+  if front and front[1] == token and front[2] == ARGV[6] then
+    local left = redis.call('PTTL', lock.key)
+    if (left > DIRECT_MS or left >= 0 and redis.call('EXISTS', lock.wake .. holder) == 0) and
+      type(redis.pcall('HSET', lock.waiters, token, waiter_entry())) == 'number' then
+      redis.call('PEXPIRE', lock.waiters, QUEUE_MS)
+      redis.call('PEXPIRE', lock.queue, QUEUE_MS)
+      return {REPLY_HELD, now_ms, left, string.sub(held, 1, 500), math.min(FIRST_ASKS_MS, left + 2),
+        ARGV[6], 1, 1}
+    end
+  end
 end
 
 -- with shared/check.lua
 -- with shared/queue.lua
 -- with shared/lock.lua
 
-local is_queueing = policy == 'fifo' or policy == 'direct' or policy == 'newest'
+local is_queueing = policy == 'fifo' or policy == 'newest' or may_be_direct
 local keeps_turns = not is_in_quorum(' ' .. info)
 
 -- The script makes all checks before its first write, so that an error leaves the keys unchanged.
@@ -238,7 +269,7 @@ end
 -- command on another key that failed between the two would end the script, and the key would stay.
 local function note_newest(lock)
   redis.call('HSET', lock.waiters, 'newest', digits(ticket) .. ' ' .. token)
-  redis.call('PEXPIRE', lock.waiters, LIFE_MS * 2)
+  redis.call('PEXPIRE', lock.waiters, QUEUE_MS)
 end
 
 -- Keeps only one of the waiters with POLICY "newest" in the queue: the waiter with the greatest
@@ -277,12 +308,10 @@ local function join_queue()
         return false, newer
       end
     end
-    local direct = policy == 'direct' and
-      'direct=' .. attempt .. ':' .. ARGV[2] .. ':' .. now_ms .. ' ' or ''
-    set_waiter(lock, token, now_ms .. ' ' .. mode .. ' ' .. direct .. info)
-    redis.call('PEXPIRE', lock.waiters, LIFE_MS * 2)
+    set_waiter(lock, token, waiter_entry())
+    redis.call('PEXPIRE', lock.waiters, QUEUE_MS)
     redis.call('ZADD', lock.queue, digits(ticket), token)
-    redis.call('PEXPIRE', lock.queue, LIFE_MS * 2)
+    redis.call('PEXPIRE', lock.queue, QUEUE_MS)
   end
   return true
 end
@@ -299,14 +328,21 @@ end
 -- waiter's list after ABSENT_MS: most likely the waiter is dead. The waiter hasn't read the
 -- wake-up, which is removed together with the lock, so the waiter doesn't start its command by the
 -- wake-up. A holder that was granted the lock in another way has no such list, because that grant
--- has removed it (leave_queue). Sets lock.left to the ms until the key expires.
+-- has removed it (leave_queue). Sets lock.left to the ms until the key expires, and
+-- lock.absent_in to the ms after which the lock may be taken back; nil: the wake-up was read.
 local function take_back_unread(lock)
   local holder = string.match(lock.held or '', '^(%x+) v1 try=[1-9]')
   lock.left = redis.call('PTTL', lock.key)
-  if holder and #holder == 32 and holder ~= token and lock.left >= 0 and
-    lock.left <= DIRECT_MS - ABSENT_MS and redis.call('EXISTS', lock.wake .. holder) == 1 then
+  if not holder or #holder ~= 32 or holder == token or lock.left < 0 or lock.left > DIRECT_MS then
+    return
+  end
+  local wake_left = redis.call('PTTL', lock.wake .. holder)
+  local absent_in = wake_left - (WAKE_MS - ABSENT_MS)
+  if wake_left >= 0 and absent_in <= 0 then
     redis.call('DEL', lock.key, lock.wake .. holder)
     set_value(lock, false)
+  elseif wake_left >= 0 then
+    lock.absent_in = absent_in
   end
 end
 
@@ -340,8 +376,7 @@ end
 local UNREAD_MS = 150
 
 -- Returns in how many ms a waiter must ask again if nobody wakes it.
--- - The first waiter asks when the lease expires, and every 250 ms: another program may free the
---   lock by DEL, which wakes nobody.
+-- - The first waiter asks when the lease expires, and every FIRST_ASKS_MS.
 -- - The waiters at the next places ask when those ahead of them may have missed their turns.
 -- - All others ask seldom: only so that the server knows that they are alive.
 local function block_ms(lock, place, left)
@@ -352,7 +387,8 @@ local function block_ms(lock, place, left)
   end
   if place == 1 then
     -- A server that has nothing else to do ends a BLPOP up to 100 ms late.
-    return left >= 0 and math.min(250, left + 2) or 250
+    return math.min(FIRST_ASKS_MS, left >= 0 and left + 2 or FIRST_ASKS_MS,
+      (lock.absent_in or FIRST_ASKS_MS) + 2)
   end
   -- How long a waiter blocks that is not near the front. If all waiters ahead of it are dead, the
   -- turn of each lasts CLAIM_MS until the next one gets it. It blocks for at least 2250 ms, so that

@@ -84,7 +84,10 @@ if is_usual then
   if not is_its_turn then
     return REPLY_OK
   end
-  if takes_direct(lock, first) then
+  local since = string.match(held, ' since=(%d+)$')
+  lock.held_ms = since and now_ms - since
+  local policy = direct_policy(lock, first)
+  if policy == 'direct' or policy == 'near' and was_brief(lock) then
     -- with shared/history_grant.lua
     -- with shared/next_fence.lua
     -- with shared/direct.lua
@@ -208,9 +211,9 @@ for _, lock in ipairs(locks) do
   -- The owner joins the queue again before pass_on(), as the owner may be the first waiter itself.
   if was_ours and ARGV[8] and lock.has_queue then
     set_waiter(lock, token, now_ms .. ' ' .. ARGV[9] .. ' ' .. ARGV[7])
-    redis.call('PEXPIRE', lock.waiters, LIFE_MS * 2)
+    redis.call('PEXPIRE', lock.waiters, QUEUE_MS)
     redis.call('ZADD', lock.queue, ARGV[8], token)
-    redis.call('PEXPIRE', lock.queue, LIFE_MS * 2)
+    redis.call('PEXPIRE', lock.queue, QUEUE_MS)
   end
   -- Passes on the lock even if nothing was released: the lock may have been reserved for the waiter
   -- that leaves.

@@ -14,9 +14,10 @@
  * So a wake-up is only a hint: the reply to the next attempt decides. The scripts alone decide how
  * long a waiter blocks, and how long its turn and its heartbeat are valid.
  *
- * If the server is so far away that a round trip counts, a release may grant the lock to the waiter
- * itself, and the wake-up says so (shared/direct.lua). Then step 4 is not needed if the waiter can
- * prove that enough is left of the lease, which is short: take_direct().
+ * If a round trip counts, because the server is far away or because the holds are brief, a release
+ * may grant the lock to the waiter itself, and the wake-up says so (shared/direct.lua). Then step 4
+ * is not needed if the waiter can prove that enough is left of the lease, which is short:
+ * take_direct().
  */
 #include "ops/acquire_loop.h"
 
@@ -44,18 +45,20 @@
 #define NEXT_IN_TURN_MS 2 /* pause while the waiter ahead, now the holder, starts its command */
 #define PASSED_ON_MS 1    /* pause after a release, while the next holder starts its command */
 /*
- * A waiter takes direct grants if its round trip has such a length. A nearer waiter would save less
- * than what the first renewal and its thread cost at the command's start. A farther one would
- * seldom have enough left of the lease, see DIRECT_LEAST_TRIPS.
+ * The shortest round trip of a waiter that counts as far from the server. Its direct lease lasts
+ * longer than that of a near waiter, and it renews that lease at once. From DIRECT_TRIP_MAX_MS on
+ * seldom enough would be left of the lease, see DIRECT_LEAST_TRIPS: such a waiter takes none.
  */
-#define DIRECT_TRIP_MS 5
+#define DIRECT_FAR_TRIP_MS 5
 #define DIRECT_TRIP_MAX_MS 60
 /*
- * TERM of a direct grant has to be so many ms and so many round trips away when the command starts:
- * TCP sends a lost renewal again after 200 ms and a round trip, and its reply takes another one.
- * The other two round trips are in reserve, as round trips vary.
+ * TERM of a direct grant has to be so many ms and so many round trips away when the command starts.
+ * Far: TCP sends a lost renewal again after 200 ms and a round trip, and its reply takes another
+ * one. The other two round trips are in reserve, as round trips vary. Near: most of the time is for
+ * a server or a machine that is busy.
  */
-#define DIRECT_LEAST_MS 200
+#define DIRECT_LEAST_FAR_MS 200
+#define DIRECT_LEAST_NEAR_MS 100
 #define DIRECT_LEAST_TRIPS 4
 #define EXPIRY_GRANULARITY_MS 2 /* Redis may remove a key up to 2 ms after its PTTL has ended */
 
@@ -208,11 +211,12 @@ static bool ends_single_attempt(const struct acquire_loop *loop, enum rlock_stat
            (st != RLOCK_PENDING && loop->quorum->in_doubt == 0);
 }
 
-/* Is the server at a distance at which a direct grant is worth its costs? */
-static bool wants_direct(const struct acquire_loop *loop)
+/* May a release grant us the lock? Not before an attempt has shown how far the server is. */
+static enum direct_policy direct_policy(const struct acquire_loop *loop)
 {
-    return loop->may_be_direct && loop->trip_ms >= DIRECT_TRIP_MS &&
-           loop->trip_ms <= DIRECT_TRIP_MAX_MS;
+    if (!loop->may_be_direct || loop->trip_ms > DIRECT_TRIP_MAX_MS)
+        return DIRECT_NO;
+    return loop->trip_ms >= DIRECT_FAR_TRIP_MS ? DIRECT_FAR : DIRECT_NEAR;
 }
 
 /* ---- pausing before the next attempt ---- */
@@ -247,7 +251,8 @@ static int64_t poll_ms(const struct rlock_obstacle *obstacle)
 /*
  * The server has passed the lock to the waiter ahead of us, and has woken us because we are next.
  * 1. We sleep 2 ms: if that waiter runs on this machine, its command starts undisturbed.
- * 2. We show the observer `is_next`: rlock then forks its guard, before the lock is granted to us.
+ * 2. We show the observer `is_next`, once: rlock then forks its guard, before the lock is granted
+ *    to us.
  */
 static enum rlock_status prepare_for_turn(struct acquire_loop *loop)
 {
@@ -255,36 +260,41 @@ static enum rlock_status prepare_for_turn(struct acquire_loop *loop)
 
     if (st == RLOCK_STOPPED)
         return st;
-    loop->obstacle->is_next = true;
-    show(loop, loop->obstacle);
+    if (!loop->obstacle->is_next) {
+        loop->obstacle->is_next = true;
+        show(loop, loop->obstacle);
+    }
     return RLOCK_PENDING;
 }
 
 /*
- * Blocks on the server until another client wakes us, `block_ms` have passed, or the BLPOP fails.
- * In all three cases the caller sends the next attempt. If a client wakes us to say that we are
- * next (RLOCK_PENDING), we block again, but for no longer than `block_ms` in all: the holder and
- * the waiters ahead of us may be dead, and then no client wakes us a second time.
+ * Blocks on the server until another client wakes us to ask for the lock, `block_ms` have passed,
+ * or the BLPOP fails. In all three cases the caller sends the next attempt. A client may also wake
+ * us to say that we are next, and in how many ms we are to ask (RLOCK_PENDING). Then we block again
+ * until that time: the holder and the waiters ahead of us may be dead, and nobody wakes us any
+ * more. Of several such times the earliest counts.
  */
 static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block_ms)
 {
     struct rlock_deadline deadline = loop->deadline;
     struct rlock_error *err = &loop->block_err;
+    int64_t ask_ms = RLOCK_NEVER;
+    int64_t told_ms;
     enum rlock_status st;
-    int64_t end_ms;
 
     if (deadline.at_ms != RLOCK_NEVER)
         deadline.at_ms += BLOCK_LATE_MS;
-    st = quorum_block(loop->quorum, loop->owner, &block_ms, deadline, err);
-    end_ms = deadline_in(loop->deadline, block_ms).at_ms;
-    if (st == RLOCK_PENDING)
-        st = prepare_for_turn(loop);
-    if (st == RLOCK_PENDING && wants_direct(loop) && !loop->owner->takes_direct)
-        st = RLOCK_OK; /* ask at once, so that the server knows that it may grant directly */
-    while (st == RLOCK_PENDING && !loop->owner->whole_seconds && rlock_clock_ms() < end_ms) {
-        block_ms = end_ms - rlock_clock_ms();
+    do {
         st = quorum_block(loop->quorum, loop->owner, &block_ms, deadline, err);
-    }
+        if (st != RLOCK_PENDING)
+            break;
+        told_ms = deadline_in(loop->deadline, block_ms).at_ms;
+        ask_ms = told_ms < ask_ms ? told_ms : ask_ms;
+        st = prepare_for_turn(loop);
+        if (direct_policy(loop) == DIRECT_FAR && loop->owner->direct != DIRECT_FAR)
+            ask_ms = 0; /* ask at once, so that the server knows that it may grant directly */
+        block_ms = ask_ms - rlock_clock_ms();
+    } while (st == RLOCK_PENDING && !loop->owner->whole_seconds && block_ms > 0);
     if (st <= RLOCK_PENDING)
         err->status = RLOCK_OK;
     loop->block_ended_ms = rlock_clock_ms();
@@ -324,7 +334,7 @@ static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *
     struct quorum *quorum = loop->quorum;
     enum rlock_status st;
 
-    owner_set_direct(loop->owner, wants_direct(loop));
+    owner_set_direct(loop->owner, direct_policy(loop));
     st = quorum_acquire(quorum, loop->owner, loop->deadline, grant, loop->obstacle, block_ms, err);
     if (quorum->busy_sent_ms != 0 && rlock_clock_ms() - quorum->busy_sent_ms < loop->trip_ms)
         loop->trip_ms = rlock_clock_ms() - quorum->busy_sent_ms;
@@ -358,9 +368,12 @@ static bool can_be_direct(const struct quorum *quorum, const struct owner *owner
 /* Takes the lock that the last wake-up granted, if enough of the short lease is left. */
 static bool take_direct(struct acquire_loop *loop, struct rlock_grant *grant)
 {
-    return wants_direct(loop) && /* so trip_ms is known */
+    int64_t least_ms =
+        loop->owner->direct == DIRECT_FAR ? DIRECT_LEAST_FAR_MS : DIRECT_LEAST_NEAR_MS;
+
+    return loop->owner->direct != DIRECT_NO && /* so trip_ms is known */
            quorum_take_direct(loop->quorum, loop->owner,
-                              DIRECT_LEAST_MS + DIRECT_LEAST_TRIPS * loop->trip_ms, grant);
+                              least_ms + DIRECT_LEAST_TRIPS * loop->trip_ms, grant);
 }
 
 /* ---- trouble: no server answers, or too few replicas have the grant ---- */

@@ -458,15 +458,15 @@ bool quorum_take_direct(struct quorum *quorum, struct owner *owner, int64_t leas
     const struct direct_grant *direct = &quorum->direct;
     const struct reply granted = {.code = REPLY_OK, .fence = direct->fence};
     const struct votes votes = {.sent_ms = quorum->busy_sent_ms};
-    struct rlock_timing brief;
+    struct rlock_timing timing;
     int64_t expires_ms;
 
     if (direct->fence == 0 || direct->attempt != owner->attempt || votes.sent_ms == 0 ||
-        !owner->takes_direct)
+        owner->direct == DIRECT_NO)
         return false;
     expires_ms = timing_expires_ms(direct->ttl_ms, votes.sent_ms);
-    if (rlock_timing_fit(RLOCK_TTL_MIN_MS, -1, &brief, NULL) != RLOCK_OK ||
-        rlock_clock_ms() + least_ms > expires_ms - brief.kill_margin_ms - brief.grace_ms)
+    timing = timing_of_direct(expires_ms - votes.sent_ms);
+    if (rlock_clock_ms() + least_ms > expires_ms - timing.kill_margin_ms - timing.grace_ms)
         return false;
     (void)!take_grant(quorum, owner, &granted, &votes, direct->fence, grant);
     grant->expires_ms = expires_ms;

@@ -1,11 +1,13 @@
 #!/usr/bin/env bats
-# direct: a release grants the lock to a waiter far from the server, and faults hit each step.
+# direct: a release grants the lock to a waiter, and faults hit each step.
 #
-# Waiter 1 reaches the server through a proxy that delays all bytes, so that it takes direct grants
+# Waiter 1 reaches the server through a proxy. If the proxy delays all bytes, the waiter is far from
+# the server, and a release may always grant it the lock; else only a release after a brief hold may
 # (lib/lua/shared/direct.lua). Waiter 2 and the holder reach the server without the proxy.
 
 load ../helpers/common
 load ../helpers/fake
+load ../helpers/lua
 load ../helpers/queue
 
 setup() {
@@ -203,4 +205,172 @@ assert_fences_grow() {
     finish w1 30
     assert_alone
     assert_clean
+}
+
+# ---- waiters near the server: a release grants them the lock only after a brief hold ----
+
+# near_waiter OPTION...: as far_waiter(), but without delay. The holder is `mine`, see hold_long().
+near_waiter() {
+    line delay 0
+    RLOCK_URL=redis://127.0.0.1:$LINE_PORT waiter 1 -v "$@"
+    eventually 10 allows_near
+    eventually 10 blocks
+}
+allows_near() { redis_cli hvals "{$KEY}:rlock:waiters" | grep -q ' x near='; }
+
+# hold_long: takes the lock for `mine`.
+hold_long() {
+    local reply
+    reply=$(acquire "$mine" 1)
+    MY_FENCE=$(words 3 "$reply")
+    KEYS_OF="3 $KEY {$KEY}:rlock:fence {$KEY}:rlock:queue"
+    ACQUIRE=$(redis_cli script load "$(script acquire)")
+    RELEASE=$(redis_cli script load "$(script release)")
+}
+words() { awk -v n="$1" '{ print $n }' <<<"$2"; }
+
+# end_brief_hold: grants `mine` the lock once more, and releases it at once.
+end_brief_hold() {
+    redis_cli >/dev/null <<END
+evalsha $ACQUIRE $KEYS_OF "$mine v1 try=2 ttl=30000 pid=1" 30000 none "" 0 "" x ""
+evalsha $RELEASE $KEYS_OF "$mine " $MY_FENCE
+END
+}
+
+@test "near: a release after a brief hold grants the lock to a waiter, which renews it" {
+    local round
+    for round in 1 2 3 4 5 6; do # a busy machine may be too slow for a direct grant
+        : >"$DIR/served"
+        hold_long
+        TURN_S=1.5 near_waiter
+        recently
+        end_brief_hold
+        eventually 5 served_all 1
+        eventually 5 is_whole
+        never 1 grep -q lost "$DIR/w1.err"
+        all_end 0 1
+        (($(n_granted) == 0)) || break
+    done
+    echo "# direct grant in round $round" >&3
+    assert_eq "$(n_granted)" 1 'direct grants'
+    assert_alone
+    assert_clean
+}
+
+@test "near: after a longer hold the waiter gets its turn" {
+    hold_long
+    near_waiter
+    recently
+    release "$mine" "$MY_FENCE"
+    all_end 0 1
+    assert_eq "$(n_granted)" 0 'direct grants'
+}
+
+@test "near: the waiter is killed, stopped or cut off before its grant: the next one is late" {
+    local fault from
+    for fault in KILL STOP cut; do
+        : >"$DIR/served"
+        hold_long
+        near_waiter
+        waiter 2
+        eventually 10 in_line 2
+        recently
+        case $fault in
+        cut)
+            line drop up on
+            line drop down on
+            ;;
+        *) kill "-$fault" "$(pid_of 1)" ;;
+        esac
+        from=$(now_ms)
+        end_brief_hold
+        all_end 0 2
+        echo "# $fault: $(($(started_ms 2) - from)) ms; $(n_granted) direct grants so far" >&3
+        assert_between $(($(started_ms 2) - from)) 0 $((550 + SLACK)) "ms after $fault"
+        case $fault in
+        STOP)
+            kill -CONT "$(pid_of 1)"
+            all_end 0 1
+            ;;
+        cut)
+            line drop up off
+            line drop down off
+            line reset
+            all_end 0 1
+            ;;
+        esac
+        assert_alone
+        assert_fences_grow
+    done
+}
+
+@test "near: the renewals of a direct grant are lost: its command ends before the next one starts" {
+    hold_long
+    TURN_S=5 near_waiter
+    waiter 2
+    eventually 10 in_line 2
+    recently
+    line drop up on
+    end_brief_hold
+    all_end 0 2
+    assert_alone
+    finish w1 30
+    [[ $(served) == '2 ' ]] || assert_status 76 # '2 ': the machine was too busy for a direct grant
+    assert_fences_grow
+}
+
+@test "near: a wake-up delayed by 0 to 700 ms: no two commands at once, and fences grow" {
+    local ms woken
+    for ms in 0 50 100 200 400 700; do
+        : >"$DIR/served"
+        hold_long
+        near_waiter
+        waiter 2
+        eventually 10 in_line 2
+        recently
+        line delay "$ms"
+        woken=$(n_woken)
+        end_brief_hold
+        # The wake-up is on its way. The renewal must not be delayed: it would come too late.
+        eventually 5 has_woken "$woken"
+        line delay 0
+        all_end 0 1 2
+        assert_alone
+        assert_fences_grow
+        echo "# $ms ms: order $(served), $(n_granted) direct grants so far" >&3
+    done
+    assert_clean
+}
+
+@test "near: the server's clock is set by 10 s or by 0.05 s before the release: no overlap" {
+    local ms
+    for ms in 10000 -10000 50 -50; do
+        : >"$DIR/served"
+        : >"$DIR/fences"
+        shift_clock 0
+        hold_long
+        near_waiter
+        waiter 2
+        eventually 10 in_line 2
+        recently
+        shift_clock "$ms"
+        end_brief_hold
+        all_end 0 1 2
+        assert_alone
+        assert_fences_grow
+    done
+}
+
+@test "a waiter that doesn't end its command in time is not granted the lock directly" {
+    local what
+    hold_long
+    line delay 0
+    for what in ignore pause; do
+        waiter 1 --on-lost "$what"
+        eventually 10 in_line 1
+        recently
+        run ! grep -qE '"(near|direct)"' "$DIR/monitor"
+        kill -TERM "$(pid_of 1)"
+        finish w1 30
+    done
 }

@@ -10,7 +10,8 @@
 /* The reply to a BLPOP: the fence is 7000000000000001; MS has four digits. */
 #define DIRECT(ATTEMPT, MS) \
     "*2\r\n$1\r\nw\r\n$31\r\ngranted 7000000000000001 " ATTEMPT " " MS "\r\n"
-#define NEAR AFTER(20, HELD)
+#define NEAR_DIRECT "*2\r\n$1\r\nw\r\n$30\r\ngranted 7000000000000001 2 500\r\n"
+#define HELD_FAR_AWAY AFTER(20, HELD)
 #define BLOCKS AFTER(150, NOT_WOKEN) /* the BLPOP times out after 150 ms */
 
 static const char *const the_key = "k";
@@ -359,7 +360,7 @@ static void test_direct(void)
 
     for (i = 0; i < sizeof directs / sizeof directs[0]; i++) {
         struct server server = {
-            .answers = {[ASKED_ACQUIRE] = ANSWERS(NEAR, NEAR, GRANT),
+            .answers = {[ASKED_ACQUIRE] = ANSWERS(HELD_FAR_AWAY, HELD_FAR_AWAY, GRANT),
                         [ASKED_WAKE] = ANSWERS(NOT_WOKEN, directs[i].wake, NOT_WOKEN),
                         [ASKED_RENEW] = ANSWERS(RENEWED)}};
         struct rlock_grant grant = {.fence = 0};
@@ -393,11 +394,51 @@ static void test_direct(void)
     }
 }
 
+/*
+ * A waiter near the server takes a lease of 500 ms. Returns whether it did: on a busy machine the
+ * wake-up may come too late. is_late: the wake-up comes 100 ms later.
+ */
+static bool takes_near(bool is_late)
+{
+    struct server server = {
+        .answers = {[ASKED_ACQUIRE] = ANSWERS(HELD, HELD, GRANT),
+                    [ASKED_WAKE] = ANSWERS(
+                        NOT_WOKEN, is_late ? AFTER(100, NEAR_DIRECT) : NEAR_DIRECT, NOT_WOKEN)}};
+    struct rlock_grant grant = {.fence = 0};
+    struct rlock *lock = NULL;
+    bool is_direct;
+
+    if (!ok(server_open(&server, direct_config, &lock, NULL) == RLOCK_OK, "a handle is opened"))
+        return false;
+    rlock_allow_direct(lock);
+    is_int(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &grant, NULL,
+                         NULL),
+           RLOCK_OK, "a near waiter is granted the lock");
+    is_direct = server_count(&server, ASKED_ACQUIRE) == 2;
+    ok(!is_direct || grant.expires_ms == grant.sent_ms + 500 - 7,
+       "near: the lease counts from before the attempt was sent");
+    rlock_close(lock);
+    server_stop(&server);
+    return is_direct;
+}
+
+static void test_near(void)
+{
+    bool is_direct = false;
+    int i;
+
+    for (i = 0; i < 20 && !is_direct; i++)
+        is_direct = takes_near(false);
+    ok(is_direct, "a wake-up grants a near waiter the lock for 500 ms");
+    ok(!takes_near(true), "near: a wake-up that comes 100 ms later grants nothing");
+}
+
 /* The shortest time that the server took to reply counts, and not that of the first attempt. */
 static void test_direct_behind_slow_reply(void)
 {
     struct server server = {
-        .answers = {[ASKED_ACQUIRE] = ANSWERS(AFTER(200, HELD), NEAR, NEAR, GRANT),
+        .answers = {[ASKED_ACQUIRE] =
+                        ANSWERS(AFTER(200, HELD), HELD_FAR_AWAY, HELD_FAR_AWAY, GRANT),
                     [ASKED_WAKE] = ANSWERS(NOT_WOKEN, NOT_WOKEN, DIRECT("3", "1000"), NOT_WOKEN)}};
     struct rlock_grant grant = {.fence = 0};
     struct rlock *lock = NULL;
@@ -480,6 +521,7 @@ int main(void)
     test_lacks_replicas();
     test_changed_password();
     test_direct();
+    test_near();
     test_direct_behind_slow_reply();
     test_nobody_observes();
     test_replies();

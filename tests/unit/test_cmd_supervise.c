@@ -353,13 +353,23 @@ static void test_direct_lease(void)
     direct.expires_ms = SENT_MS + 988;
     supervise_state_init(&run, &direct, SENT_MS + 300, ON_LOST_KILL, 0);
     is_int(run.agreed.kill_ms, SENT_MS + 988 - 250, "KILL is due 250 ms before the lease ends");
-    is_int(run.agreed.term_ms, SENT_MS + 988 - 250 - 1000 / 6, "TERM comes a sixth of 1 s earlier");
+    is_int(run.agreed.term_ms, SENT_MS + 988 - 250 - 98, "TERM comes a tenth of the lease earlier");
     supervise_state_handle(&run, SUPERVISE_EVENT_STARTED, SENT_MS + 300, none);
     is_int(supervise_state_next_ms(&run), SENT_MS + 300, "the renewer is due at once");
     is_int(supervise_state_handle(&run, SUPERVISE_EVENT_RENEWED, SENT_MS + 340, renewed),
            SUPERVISE_ACTION_EXTEND_GUARD, "the renewal is told to the guard");
     is_int(supervise_state_deadlines(&run).kill_ms, SENT_MS + 29998 - grant.timing.kill_margin_ms,
            "after the renewal KILL is due as under any lease");
+    direct.expires_ms = SENT_MS + 493;
+    supervise_state_init(&run, &direct, SENT_MS + 70, ON_LOST_KILL, 0);
+    is_int(run.agreed.kill_ms, SENT_MS + 493 - 250, "near: KILL is due 250 ms before the end");
+    is_int(run.agreed.term_ms, SENT_MS + 493 - 250 - 49, "near: TERM comes a tenth earlier");
+    supervise_state_handle(&run, SUPERVISE_EVENT_STARTED, SENT_MS + 70, none);
+    is_int(supervise_state_next_ms(&run), SENT_MS + 70 + 20, "near: the renewer is due soon");
+    supervise_state_handle(&run, SUPERVISE_EVENT_RENEWER_DUE, SENT_MS + 90, none);
+    supervise_state_handle(&run, SUPERVISE_EVENT_RENEWER_FAILED, SENT_MS + 90, none);
+    is_int(supervise_state_next_ms(&run), SENT_MS + 90 + 49,
+           "near: a renewer that fails to start is tried again before TERM");
 }
 
 /* ---- a random walk over states and events ---- */

@@ -78,6 +78,20 @@ static void test_limits(void)
 }
 
 /* The longest kill-after that the error names is accepted, and one millisecond more is refused. */
+static void test_direct(void)
+{
+    struct rlock_timing far_away = timing_of_direct(988);
+    struct rlock_timing near_by = timing_of_direct(493);
+
+    is_int(far_away.renew_ms, 0, "far: the lease is renewed at once");
+    is_int(far_away.kill_margin_ms, 250, "far: KILL comes 250 ms before the end");
+    is_int(far_away.grace_ms, 98, "far: TERM comes 98 ms before KILL");
+    is_int(near_by.renew_ms, 20, "near: the lease is renewed after 20 ms");
+    is_int(near_by.kill_margin_ms, 250, "near: KILL comes 250 ms before the end");
+    is_int(near_by.grace_ms, 49, "near: TERM comes 49 ms before KILL");
+    is_int(near_by.reply_ms, 49, "near: a thread that can't start is tried again after 49 ms");
+}
+
 static void test_kill_after(void)
 {
     static const int64_t ttls[] = {1000, 1001, 5000, 30000, 3600000, RLOCK_TTL_MAX_MS};
@@ -110,6 +124,7 @@ int main(void)
 {
     test_range();
     test_known();
+    test_direct();
     test_limits();
     test_kill_after();
     return done_testing();

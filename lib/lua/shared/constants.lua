@@ -8,3 +8,12 @@ local TURN = ' v1 try=0 '
 
 -- How many ms the server keeps the last fence after a grant or a renewal: 7 days.
 local FENCE_LIFE = '604800000'
+
+-- How many ms the server keeps a queue after a request of any of its waiters.
+local QUEUE_MS = 40000
+
+-- How many ms the lock lasts that a release grants to the first waiter (shared/direct.lua). The
+-- first renewal makes it last for the TTL. The waiter refuses a wake-up that tells more than 1,000
+-- ms. NEAR_DIRECT_MS: if the waiter is near the server: then the queue loses less time to a waiter
+-- that is dead, and the waiter has time enough, as its renewals are quick.
+local DIRECT_MS, NEAR_DIRECT_MS = 1000, 500

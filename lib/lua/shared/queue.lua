@@ -16,9 +16,10 @@ local LIFE_MS, CLAIM_MS, ABSENT_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 300, 1500
 local RECENT_MS = 150
 local WAKE_MS = LIFE_MS / 2 -- how long a wake-up stays in the waiter's list
 
--- How long the lock lasts that a release grants to the first waiter (shared/direct.lua). The first
--- renewal makes it last for the TTL. The waiter refuses a wake-up that tells more than 1,000 ms.
-local DIRECT_MS = 1000
+-- A release grants the lock to a waiter near the server only if the hold that ends has lasted for
+-- at most BRIEF_MS. In such a queue most commands end before their first renewal is due, and a
+-- saved round trip counts. If holds take longer, that round trip would not be noticed.
+local BRIEF_MS = 70
 
 -- A cache of lock.waiters, as each redis.call() takes as long as many lines of Lua.
 local waiters_read = {}
@@ -34,9 +35,16 @@ local function set_waiter(lock, token, text)
   redis.call('HSET', lock.waiters, token, text)
 end
 
--- May a release grant the lock to this waiter directly (shared/direct.lua)?
-local function takes_direct(lock, token)
-  return string.find(get_waiter(lock, token), ' x direct=', 1, true)
+-- May a release grant the lock to this waiter directly (shared/direct.lua)? Returns "direct" for a
+-- waiter far from the server, "near" for a near one, else another word or nil.
+local function direct_policy(lock, token)
+  return string.match(get_waiter(lock, token), '^%d+ x (%l+)=')
+end
+
+-- Has the hold lasted for at most BRIEF_MS that this script ends? Only the usual release knows for
+-- how long the lock was held, and sets lock.held_ms.
+local function was_brief(lock)
+  return lock.held_ms and lock.held_ms <= BRIEF_MS
 end
 
 -- Returns for how many ms the waiter still counts as alive. The server noted a heartbeat that lies
@@ -93,17 +101,24 @@ end
 -- them after NEAR_MS. Without this, each of several dead waiters in a row would get a turn of
 -- CLAIM_MS. A waiter that gets its turn before it would ask need not ask.
 --
--- A waiter that a release may grant the lock directly (shared/direct.lua) asks at once, or after
--- ABSENT_MS if it has asked recently: the release wants to know a recent attempt of this waiter.
+-- A waiter that a release may grant the lock directly (shared/direct.lua) has to ask before, so
+-- that the release knows a recent attempt of this waiter. So a waiter far from the server asks at
+-- once, or after ABSENT_MS if it has asked recently. While holds are brief, the waiter at place 2
+-- asks at once: it is the next to get the lock, and may be near the server.
 local function alert_near(lock)
+  local is_brief = was_brief(lock)
   for place = 2, #lock.front do
     local waiter = lock.front[place]
     local left = life_left(lock, waiter)
-    if left > NEAR_MS then -- else the waiter was told already, or is dead
-      local is_direct = takes_direct(lock, waiter)
+    local is_far = direct_policy(lock, waiter) == 'direct'
+    local is_next = place == 2 and is_brief and not is_far
+    local is_untold = left > NEAR_MS -- else the waiter was told already, or is dead
+    if is_untold or is_next then
       local is_recent = LIFE_MS - left < RECENT_MS and left <= LIFE_MS
-      local soon = not is_direct and CLAIM_MS - 50 or is_recent and ABSENT_MS or 0
-      set_life_left(lock, waiter, NEAR_MS)
+      local soon = is_next and 0 or not is_far and CLAIM_MS - 50 or is_recent and ABSENT_MS or 0
+      if is_untold then
+        set_life_left(lock, waiter, NEAR_MS)
+      end
       wake(lock, waiter, 'soon ' .. soon)
     end
   end
