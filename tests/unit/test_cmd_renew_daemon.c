@@ -5,7 +5,7 @@
 
 #include <sys/resource.h>
 
-#define TTL "4s" /* the first renewal comes after 1.3 s */
+#define TTL "8s" /* the first renewal comes after 2.7 s, TERM after 6 s if none is confirmed */
 #define TRIES 3  /* how often a test that compares times runs on a busy machine */
 
 static const char *const granted[] = {GRANT, NULL};
