@@ -77,7 +77,6 @@ static void test_limits(void)
     }
 }
 
-/* The longest kill-after that the error names is accepted, and one millisecond more is refused. */
 static void test_direct(void)
 {
     struct rlock_timing far_away = timing_of_direct(988);
@@ -92,6 +91,7 @@ static void test_direct(void)
     is_int(near_by.reply_ms, 49, "near: a thread that can't start is tried again after 49 ms");
 }
 
+/* The longest kill-after that the error names is accepted, and one millisecond more is refused. */
 static void test_kill_after(void)
 {
     static const int64_t ttls[] = {1000, 1001, 5000, 30000, 3600000, RLOCK_TTL_MAX_MS};
