@@ -7,10 +7,9 @@
  * of the private server, messages of the guard, and a timer for the next deadline.
  *
  * A fork copies only the thread that forks. So we fork the guard before we start the renewer's
- * thread, which we start only when the command runs for long enough to need a renewal; if the lease
- * is one that a release has granted directly, that is soon, or at once. We release the lock when
- * the guard has reported that no process of the command runs any more, or when we have killed the
- * command ourselves.
+ * thread. We start the thread when the command has run for 0.1 s; if a release has granted the
+ * lease directly, at once or after 20 ms. We release the lock when the guard has reported that no
+ * process of the command runs any more, or when we have killed the command ourselves.
  */
 #include "supervise/supervise.h"
 
@@ -58,7 +57,7 @@ struct supervisor {
     struct rlock_loss loss;        /* why the lock was lost, and who has it now or broke it */
     /* a message said that the command is being ended; another one must say when it has ended */
     bool has_announced_end;
-    bool has_said_granted;      /* the message that the lock was granted is written */
+    enum { MESSAGE_NOT_DUE, MESSAGE_DUE, MESSAGE_WRITTEN } grant_message; /* see say_granted() */
     bool has_passed_end_signal; /* a signal that ends a command was passed to the guard */
     char guard_fate[100];       /* how the guard failed, as text */
 };
@@ -286,6 +285,27 @@ static void say_no_renewer(const struct supervisor *s)
     say(s, REPORT_NOTICE, EVENT_RENEWAL_FAILED, s->no_renewer.text);
 }
 
+static bool is_direct(const struct supervisor *s)
+{
+    return timing_is_direct(s->grant.timing.ttl_ms, s->grant.sent_ms, s->grant.expires_ms);
+}
+
+/*
+ * Report that the lock was granted. That takes 0.2 s if stderr is a pipe that nobody reads, and a
+ * direct lease may be over by then. So START is sent first; and while the command runs under a
+ * direct lease, the guard is told of its renewal first.
+ */
+static void say_granted(struct supervisor *s)
+{
+    bool is_short = is_direct(s) && s->run.state == SUPERVISE_STATE_RUNNING &&
+                    s->run.expires_ms == s->grant.expires_ms;
+
+    if (s->grant_message != MESSAGE_DUE || is_short)
+        return;
+    progress_say_granted(&s->session->progress, s->plan->grant->fence);
+    s->grant_message = MESSAGE_WRITTEN;
+}
+
 static void say_all(struct supervisor *s)
 {
     static const struct {
@@ -302,6 +322,7 @@ static void say_all(struct supervisor *s)
     bool loses = (s->unsaid & SUPERVISE_ACTION_SAY_LOST) != 0 && s->run.on_lost != ON_LOST_IGNORE;
     size_t i;
 
+    say_granted(s);
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if ((s->unsaid & rows[i].action) != 0)
             rows[i].say(s);
@@ -316,9 +337,9 @@ static void say_all(struct supervisor *s)
 static void handle(struct supervisor *s, enum supervise_event event, struct supervise_input input);
 
 /*
- * Called 0.1 s after the command's start: a shorter run needs neither the renewer's thread nor the
- * list of our children. The list is opened first, so that the renewer's connection can't take the
- * last free descriptor.
+ * Called 0.1 s after the command's start, or at once or after 20 ms if the lease is a direct one: a
+ * shorter run needs neither the renewer's thread nor the list of our children. The list is opened
+ * first, so that the renewer's connection can't take the last free descriptor.
  */
 static void start_renewer(struct supervisor *s)
 {
@@ -416,30 +437,26 @@ static void begin(struct supervisor *s)
                          options->max_hold_ms);
 }
 
-static bool is_direct(const struct supervisor *s)
-{
-    return timing_is_direct(s->grant.timing.ttl_ms, s->grant.sent_ms, s->grant.expires_ms);
-}
-
 /*
  * Renews a lease that a release has granted directly, and waits for the reply, because too little
- * of the short lease is left to start the command under it: the machine is busy. Returns false if
- * the server doesn't confirm the renewal.
+ * of the short lease is left to start the command under it: the machine is busy. Returns RLOCK_OK;
+ * or why the server has not confirmed the renewal, as rlock_renew() does.
  */
-static bool confirm_direct(struct supervisor *s)
+static enum rlock_status confirm_direct(struct supervisor *s)
 {
     struct rlock_deadline deadline = {rlock_clock_ms() + s->grant.timing.reply_ms,
                                       s->session->signals.fd};
     int64_t sent_ms = rlock_clock_ms();
+    enum rlock_status st;
     int64_t expires_ms;
 
-    if (rlock_renew(s->session->lock, s->grant.timing.ttl_ms, deadline, &expires_ms, NULL) !=
-        RLOCK_OK)
-        return false;
-    s->grant.sent_ms = sent_ms;
-    s->grant.expires_ms = expires_ms;
-    begin(s);
-    return true;
+    st = rlock_renew(s->session->lock, s->grant.timing.ttl_ms, deadline, &expires_ms, NULL);
+    if (st == RLOCK_OK) {
+        s->grant.sent_ms = sent_ms;
+        s->grant.expires_ms = expires_ms;
+        begin(s);
+    }
+    return st;
 }
 
 /*
@@ -455,7 +472,7 @@ static bool start_again(struct supervisor *s, const struct guard_news *news)
         return false;
     renewer_client_stop(&s->renewer);
     guard_client_reap(s->guard);
-    if (!confirm_direct(s))
+    if (confirm_direct(s) != RLOCK_OK)
         return false;
     start(s);
     return true;
@@ -634,13 +651,14 @@ static int64_t start_by_ms(const struct supervisor *s)
     return s->run.agreed.term_ms < s->run.expires_ms ? s->run.agreed.term_ms : s->run.expires_ms;
 }
 
-static void ask_to_start(struct supervisor *s)
+/* Asks the guard to start the command, unless the clock shows `not_after_ms` or more by then. */
+static void ask_to_start(struct supervisor *s, int64_t not_after_ms)
 {
     const struct supervise_plan *plan = s->plan;
     struct guard_request request = {.kind = GUARD_REQUEST_START,
                                     .grace_ms = s->grant.timing.grace_ms,
                                     .lease = s->run.agreed,
-                                    .not_after_ms = start_by_ms(s),
+                                    .not_after_ms = not_after_ms,
                                     .has_waited = plan->has_waited};
     int failed;
 
@@ -649,17 +667,15 @@ static void ask_to_start(struct supervisor *s)
     if (s->timer < 0)
         s->timer = timer_open();
     failed = s->timer < 0 ? errno : guard_client_start(s->guard, plan->guard_plan, &request);
+    if (s->grant_message == MESSAGE_NOT_DUE)
+        s->grant_message = MESSAGE_DUE;
     if (failed == 0) {
         handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
         if (is_direct(s))
             take_deadlines(s); /* starts the renewer if it is due at once */
-    }
-    /* START and the first renewal are sent first, because a write to the terminal may block. */
-    if (!s->has_said_granted)
-        progress_say_granted(&s->session->progress, plan->grant->fence);
-    s->has_said_granted = true;
-    if (failed == 0)
         return;
+    }
+    say_granted(s);
     report_fault(&s->session->report, REASON_SYSTEM, s->timer < 0 ? "timer" : "fork", failed);
     guard_client_reap(s->guard);
     handle(s, SUPERVISE_EVENT_NO_GUARD, (struct supervise_input){0});
@@ -667,15 +683,19 @@ static void ask_to_start(struct supervisor *s)
 
 static void start(struct supervisor *s)
 {
+    enum rlock_status st = RLOCK_OK;
+
     if (session_is_interrupted(s->session)) {
         guard_client_reap(s->guard);
         handle(s, SUPERVISE_EVENT_SIGNAL, (struct supervise_input){0});
         return;
     }
-    /* if the renewal fails, the guard decides by not_after_ms whether it is too late */
     if (is_direct(s) && start_by_ms(s) < rlock_clock_ms() + START_MS)
-        (void)!confirm_direct(s);
-    ask_to_start(s);
+        st = confirm_direct(s);
+    if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED)
+        ask_to_start(s, 0); /* the guard starts nothing, and reports that it is too late */
+    else
+        ask_to_start(s, start_by_ms(s)); /* without a reply the guard decides if it is too late */
 }
 
 /* ---- releasing the lock ---- */

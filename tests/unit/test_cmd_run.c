@@ -324,8 +324,10 @@ static void test_not_released(void)
     program_forget(q);
 }
 
-/* Like cmd_run(), but the grant comes so late that TERM of its lease is due already. */
-static int run_too_late(const struct options *options)
+static int64_t lease_lasts_ms; /* for run_under_lease(): from its grant on */
+
+/* Like cmd_run(), but the lease ends sooner. */
+static int run_under_lease(const struct options *options)
 {
     static struct session session;
     static struct guard_client guard = {.fd = -1};
@@ -353,7 +355,8 @@ static int run_too_late(const struct options *options)
         session_acquire(&session, NULL, &grant, &granted_ms) != REASON_GRANTED)
         return 98;
     plan.granted_ms = granted_ms;
-    grant.expires_ms = rlock_clock_ms() + grant.timing.kill_margin_ms + 2000; /* grace: 5000 */
+    grant.sent_ms = rlock_clock_ms();
+    grant.expires_ms = grant.sent_ms + lease_lasts_ms;
     reason = supervise(&plan, &result);
     session_close(&session);
     guard_client_reap(&guard);
@@ -365,11 +368,35 @@ static void test_too_late(void)
 {
     struct program *p = make(&a_program);
 
-    p->body = run_too_late;
+    p->body = run_under_lease;
+    lease_lasts_ms = 3000; /* less than the grace of 5 s */
     program_start(p, "-k", "job", "-t", LONG, "--", SH, "echo >&9; exit 0", NULL);
     is_int(program_end(p), 76, "a lease whose TERM is due starts no command");
     ok(strstr(p->said, "\"why\":\"the lease ended before the command was started\"") != NULL,
        "rlock tells that it has not started the command");
+    program_forget(p);
+}
+
+/* A release has granted a short lease, and rlock is late: TERM is due in 74 ms. */
+static void test_late_direct(void)
+{
+    struct program *p = make(&a_program);
+
+    p->body = run_under_lease;
+    lease_lasts_ms = 360;
+    p->server->answers[ASKED_RENEW] = lost;
+    program_start(p, "-k", "job", "-t", LONG, "--", SH, "exit 0", NULL);
+    is_int(program_end(p), 76, "a lease that is lost by then starts no command");
+    ok(strstr(p->said, "\"why\":\"the lease ended before the command was started\"") != NULL,
+       "rlock tells that it has not started the command");
+    program_forget(p);
+
+    p = make(&a_program);
+    p->body = run_under_lease;
+    program_start(p, "-k", "job", "-t", LONG, "--", SH, "exit 0", NULL);
+    is_int(program_end(p), 0, "a lease that is renewed by then starts the command");
+    ok(strstr(p->said, "not-started") == NULL && program_count(p, "lost") == 0,
+       "rlock has started the command");
     program_forget(p);
 }
 
@@ -405,6 +432,7 @@ int main(void)
     test_pause();
     test_not_released();
     test_too_late();
+    test_late_direct();
     end_children();
     return done_testing();
 }
