@@ -16,7 +16,7 @@
 
 #define CONNECT_MS 1000
 #define RELEASE_MS 2000
-#define DIRECT_KILL_MARGIN_MS 250 /* as supervise_state.c has it for a short lease */
+#define DIRECT_RENEWED_MS 50
 #define KEYS_TOGETHER 3
 #define BREAK_LATEST_US (60 * SECOND) /* a request of rlock_break() arrives no later than this */
 
@@ -183,6 +183,18 @@ static void take_event(struct client *client, const struct rlock_event *event,
     }
 }
 
+/*
+ * Sleeps until the renewer is to start, or the command ends by itself: many commands need no
+ * renewal. rlock waits for 0 or 20 ms; no promise depends on how long (tests/model/handover.pml).
+ */
+static void pause_before_renewal(const struct client *client)
+{
+    int64_t ms = random_below(DIRECT_RENEWED_MS);
+    int64_t left_ms = client->work_end_ms - rlock_clock_ms();
+
+    (void)poll(NULL, 0, (int)(left_ms < ms ? left_ms : ms));
+}
+
 /* Lets the command run, while the library's renewer renews the lease. */
 static void run_command(struct client *client, struct rlock *lock,
                         const struct rlock_timing *timing)
@@ -190,7 +202,9 @@ static void run_command(struct client *client, struct rlock *lock,
     struct rlock_event event;
     int events;
 
-    if (rlock_keep(lock, &events, NULL) != RLOCK_OK)
+    if (client->is_direct)
+        pause_before_renewal(client);
+    if (rlock_clock_ms() >= client->work_end_ms || rlock_keep(lock, &events, NULL) != RLOCK_OK)
         return;
     while (client->claim != NULL) {
         int64_t end_ms =
@@ -244,13 +258,18 @@ static void renew_by_token(struct client *client, const struct job *job, const c
 static void work(struct client *client, const struct job *job, struct rlock *lock,
                  const struct rlock_grant *grant)
 {
+    int64_t hold_most_ms = 3 * grant->timing.ttl_ms;
     int64_t now_ms = rlock_clock_ms();
+    struct rlock_timing timing = grant->timing;
     enum rlock_status st;
 
-    client->work_end_ms = now_ms + random_log(1, 3 * grant->timing.ttl_ms);
+    if (world.hold_most_ms < hold_most_ms && !random_one_in(10))
+        hold_most_ms = world.hold_most_ms;
+    client->work_end_ms = now_ms + random_log(1, hold_most_ms);
     client->is_direct = timing_is_direct(grant->timing.ttl_ms, grant->sent_ms, grant->expires_ms);
-    client->kill_at_ms = grant->expires_ms -
-                         (client->is_direct ? DIRECT_KILL_MARGIN_MS : grant->timing.kill_margin_ms);
+    if (client->is_direct)
+        timing = timing_of_direct(grant->expires_ms - grant->sent_ms);
+    client->kill_at_ms = grant->expires_ms - timing.kill_margin_ms;
     n_direct += client->is_direct;
     if (now_ms < client->kill_at_ms && !client->is_direct && random_one_in(4))
         renew_by_token(client, job, grant->token);

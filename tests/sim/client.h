@@ -19,10 +19,11 @@ struct client_world {
     int n_keys;
     int64_t ttl_least_ms;
     int64_t ttl_most_ms;
-    bool has_modes;  /* clients also take shared locks and, if there is one server, slots */
-    bool has_sets;   /* some clients ask for several keys at once */
-    bool has_breaks; /* some clients break others' locks */
-    bool by_name;    /* URLs have host names, which clients have to resolve */
+    bool has_modes;       /* clients also take shared locks and, if there is one server, slots */
+    bool has_sets;        /* some clients ask for several keys at once */
+    bool has_breaks;      /* some clients break others' locks */
+    bool by_name;         /* URLs have host names, which clients have to resolve */
+    int64_t hold_most_ms; /* nine of ten holds, at least, end by themselves within this time */
     int64_t pause_most_us;
     int64_t stop_one_in;    /* one of N faults stops the client, the others kill it; 0: all kill */
     int64_t calls_to_fault; /* a fault hits a client about every N system calls; 0: no fault */

@@ -3,6 +3,7 @@
 #include "faults.h"
 
 #include "client.h"
+#include "lock/timing.h"
 #include "net.h"
 #include "oracle.h"
 #include "server.h"
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 
 #define ALL_KEYS ~0U
+#define BRIEF_HOLD_MS 100 /* longer than BRIEF_MS of queue.lua: some holds are not brief enough */
 
 /* What goes wrong, a bit for each. */
 enum fault {
@@ -27,8 +29,9 @@ enum fault {
     STOPPED_CLIENTS = 1 << 10,
     KILLED_CLIENTS = 1 << 11,
     BREAKS = 1 << 12,
-    CROWD = 1 << 13,          /* many clients */
-    FLUSHED_SCRIPTS = 1 << 14 /* SCRIPT FLUSH: the server doesn't know the scripts any more */
+    CROWD = 1 << 13,           /* many clients */
+    FLUSHED_SCRIPTS = 1 << 14, /* SCRIPT FLUSH: the server doesn't know the scripts any more */
+    BRIEF_HOLDS = 1 << 15      /* no fault: releases grant the lock to near waiters, too */
 };
 
 #define SERVER_FAULTS                                                                \
@@ -68,6 +71,12 @@ static const struct family {
     {"flushed scripts, lossy network", 1,
      FLUSHED_SCRIPTS | LATE_MESSAGES | LOSSY_NETWORK | SLOW_SCRIPTS | STOPPED_CLIENTS},
     {"quorum, flushed scripts", 3, FLUSHED_SCRIPTS | LATE_MESSAGES},
+    {"brief holds", 1, BRIEF_HOLDS},
+    {"brief holds, clients", 1, BRIEF_HOLDS | STOPPED_CLIENTS | KILLED_CLIENTS},
+    {"brief holds, server clock", 1, BRIEF_HOLDS | CLOCK_BACK | CLOCK_FORWARD},
+    {"brief holds, all at once", 1,
+     BRIEF_HOLDS | LATE_MESSAGES | LOSSY_NETWORK | STOPPED_SERVER | SLOW_SCRIPTS | STOPPED_CLIENTS |
+         KILLED_CLIENTS},
 };
 
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
@@ -224,6 +233,15 @@ static int draw_count(void)
     return (int)random_log(2, world.family->n_servers > 1 ? 12 : 40);
 }
 
+/* Most holds are brief, the queue is seldom empty, and all TTLs allow direct grants. */
+static void draw_brief_holds(struct client_world *clients)
+{
+    clients->hold_most_ms = BRIEF_HOLD_MS;
+    clients->pause_most_us = random_log(MS, 500 * MS);
+    clients->ttl_least_ms = TIMING_DIRECT_TTL_MS;
+    clients->ttl_most_ms += TIMING_DIRECT_TTL_MS;
+}
+
 void faults_run_world(uint64_t seed, int family)
 {
     struct client_world clients = {.n_servers = families[family].n_servers};
@@ -239,7 +257,10 @@ void faults_run_world(uint64_t seed, int family)
     clients.has_sets = random_one_in(3);
     clients.has_breaks = has(BREAKS);
     clients.by_name = random_one_in(4);
+    clients.hold_most_ms = 3 * clients.ttl_most_ms;
     clients.pause_most_us = random_log(10 * MS, 5 * SECOND);
+    if (has(BRIEF_HOLDS))
+        draw_brief_holds(&clients);
     clients.calls_to_fault = has(STOPPED_CLIENTS | KILLED_CLIENTS) ? random_log(500, 50000) : 0;
     clients.stop_one_in = !has(STOPPED_CLIENTS) ? 0 : has(KILLED_CLIENTS) ? 2 : 1;
     clients.latest_us = has(LATE_MESSAGES) ? random_log(100 * MS, 5 * SECOND) : 0;
@@ -247,8 +268,8 @@ void faults_run_world(uint64_t seed, int family)
     world.between_us = random_log(2 * SECOND, 60 * SECOND);
     oracle = (struct oracle_world){
         .is_quorum = clients.n_servers > 1,
-        .is_reliable =
-            (world.family->faults & ~(unsigned)(LATE_MESSAGES | BREAKS | FLUSHED_SCRIPTS)) == 0,
+        .is_reliable = (world.family->faults &
+                        ~(unsigned)(LATE_MESSAGES | BREAKS | FLUSHED_SCRIPTS | BRIEF_HOLDS)) == 0,
         .latest_us = clients.latest_us,
         .ttl_ms = clients.ttl_most_ms,
         .n_keys = clients.n_keys,

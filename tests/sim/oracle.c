@@ -36,7 +36,7 @@ struct claim {
 struct waiter {
     char token[RLOCK_TOKEN_BYTES + 1]; /* "": this entry of the array is unused */
     const struct server *server;
-    const struct process *process;
+    struct process *process;
     int key;
     int64_t since_us;
     int64_t ticket; /* orders the queue: the server's time at the client's first attempt */
@@ -291,8 +291,8 @@ static struct waiter *find_waiter(const char *token, const struct server *server
     return NULL;
 }
 
-static void add_waiter(const char *token, const struct server *server,
-                       const struct process *process, int key, int64_t ticket)
+static void add_waiter(const char *token, const struct server *server, struct process *process,
+                       int key, int64_t ticket)
 {
     size_t i = 0;
 
@@ -383,14 +383,31 @@ static bool has_left(const struct process *client, const char *token)
     return false;
 }
 
+static bool is_held_by(struct store *store, int key, const char *token)
+{
+    char name[64];
+    struct store_key *lock;
+    char turn[64];
+
+    snprintf(name, sizeof name, "lock%d", key);
+    lock = store_find(store, text_of(name));
+    snprintf(turn, sizeof turn, "%s v1 try=0 ", token);
+    if (lock != NULL && text_starts(store_text(&lock->string), token))
+        return !text_starts(store_text(&lock->string), turn);
+    snprintf(name, sizeof name, "{lock%d}:rlock:holders", key);
+    lock = lock == NULL ? NULL : store_find(store, text_of(name));
+    return lock != NULL && store_index(lock, text_of(token)) >= 0 &&
+           lock->item[store_index(lock, text_of(token))].score > (double)store->now_ms;
+}
+
 static void watch_acquire(struct server *server, struct process *client, const struct text *word,
                           size_t n, const struct buffer *reply)
 {
     bool is_usual_grant = reply->at[0] == '$'; /* the reply is the fence alone */
     int code = is_usual_grant ? REPLY_OK : atoi(strchr(reply->at, ':') + 1);
-    bool is_fifo =
-        text_is(word[KEYS_PER_LOCK + 5], "fifo") || text_is(word[KEYS_PER_LOCK + 5], "direct");
-    bool is_newest = text_is(word[KEYS_PER_LOCK + 5], "newest");
+    struct text policy = word[KEYS_PER_LOCK + 5];
+    bool is_fifo = text_is(policy, "fifo") || text_is(policy, "direct") || text_is(policy, "near");
+    bool is_newest = text_is(policy, "newest");
     char token[RLOCK_TOKEN_BYTES + 1] = "";
     bool has_ticket = n > KEYS_PER_LOCK + 8 && word[KEYS_PER_LOCK + 8].n > 0;
     int64_t ticket = has_ticket ? strtoll(word[KEYS_PER_LOCK + 8].at, NULL, 10) : INT64_MAX;
@@ -414,6 +431,38 @@ static void watch_acquire(struct server *server, struct process *client, const s
     if ((is_fifo || is_newest) && strcmp(client->granted, token) != 0)
         check_order(server, client, key, ticket);
     memcpy(client->granted, token, sizeof token);
+    forget_waiter(token);
+}
+
+/* A release may have granted the lock to a waiter: then the lock's value has the waiter's token. */
+static void watch_direct_grant(struct server *server, struct text key)
+{
+    struct store_key *lock = store_find(server_store(server), key);
+    char token[RLOCK_TOKEN_BYTES + 1] = "";
+    struct waiter *waiter;
+
+    if (lock == NULL || store_text(&lock->string).n < sizeof token)
+        return;
+    memcpy(token, store_text(&lock->string).at, RLOCK_TOKEN_BYTES);
+    waiter = find_waiter(token, server);
+    if (waiter == NULL || !is_held_by(server_store(server), waiter->key, token))
+        return;
+    check_order(server, waiter->process, waiter->key, waiter->ticket);
+    memcpy(waiter->process->granted, token, sizeof token);
+    forget_waiter(token);
+}
+
+static void watch_release(struct server *server, const struct text *word, size_t n,
+                          const struct buffer *reply)
+{
+    const struct text *leaver = &word[KEYS_PER_LOCK + 6];
+    char token[RLOCK_TOKEN_BYTES + 1] = "";
+
+    if (atoi(strchr(reply->at, ':') + 1) == REPLY_PASSED_ON)
+        watch_direct_grant(server, word[3]);
+    if (n <= KEYS_PER_LOCK + 6 || leaver->n != RLOCK_TOKEN_BYTES)
+        return;
+    memcpy(token, leaver->at, RLOCK_TOKEN_BYTES);
     forget_waiter(token);
 }
 
@@ -484,13 +533,9 @@ static void watch_command(struct server *server, struct process *client, const s
     if (n_keys == KEYS_PER_LOCK && reply->at[0] != '-' &&
         script == script_number_of_sha1(text_of(sha1_acquire)))
         watch_acquire(server, client, word, n, reply);
-    if (n_keys == KEYS_PER_LOCK && script == script_number_of_sha1(text_of(sha1_release)) &&
-        n > KEYS_PER_LOCK + 6 && word[KEYS_PER_LOCK + 6].n == RLOCK_TOKEN_BYTES) {
-        char token[RLOCK_TOKEN_BYTES + 1] = "";
-
-        memcpy(token, word[KEYS_PER_LOCK + 6].at, RLOCK_TOKEN_BYTES);
-        forget_waiter(token);
-    }
+    if (n_keys == KEYS_PER_LOCK && reply->at[0] != '-' &&
+        script == script_number_of_sha1(text_of(sha1_release)))
+        watch_release(server, word, n, reply);
 }
 
 static void note_change(void *context, struct text name, const struct store_key *key)
@@ -518,23 +563,6 @@ static void check_stuck(const struct waiter *waiter)
         return;
     oracle_fail("stuck: client %d waits for key %d, which is free since %.6f", waiter->process->id,
                 waiter->key, (double)free_since_us / 1e6);
-}
-
-static bool is_held_by(struct store *store, int key, const char *token)
-{
-    char name[64];
-    struct store_key *lock;
-    char turn[64];
-
-    snprintf(name, sizeof name, "lock%d", key);
-    lock = store_find(store, text_of(name));
-    snprintf(turn, sizeof turn, "%s v1 try=0 ", token);
-    if (lock != NULL && text_starts(store_text(&lock->string), token))
-        return !text_starts(store_text(&lock->string), turn);
-    snprintf(name, sizeof name, "{lock%d}:rlock:holders", key);
-    lock = lock == NULL ? NULL : store_find(store, text_of(name));
-    return lock != NULL && store_index(lock, text_of(token)) >= 0 &&
-           lock->item[store_index(lock, text_of(token))].score > (double)store->now_ms;
 }
 
 /* True if the token holds the key on a majority of the servers. */

@@ -215,7 +215,7 @@ static void make_acquire(struct command *command)
         ttl_ms, info());
     add(command, "%d", ttl_ms);
     add(command, "%s",
-        ONE_OF("fifo", "fifo", "direct", "direct", "none", "try", "newest", "parents"));
+        ONE_OF("fifo", "direct", "direct", "near", "near", "none", "try", "newest", "parents"));
     if (random_one_in(4))
         return;
     add(command, "%s", "");
