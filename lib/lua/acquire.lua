@@ -60,8 +60,8 @@ end
 -- May a release grant the lock to this owner?
 local may_be_direct = policy == 'direct' or policy == 'near'
 
--- Is this the case that the two usual grants below serve: one lock, and a policy "fifo", "none" or
--- "try"?
+-- Is this a case that the usual cases below serve: one lock, and any policy but "newest" and
+-- "parents"?
 local is_plain = #KEYS == 3 and policy ~= 'newest' and policy ~= 'parents'
 
 -- The usual grant of one exclusive lock: the lock is free, nobody waits for it, and the last fence,
@@ -170,9 +170,9 @@ if is_plain and no_parents and mode == 'x' and attempt > 1 then
     return {REPLY_OK, now_ms, fence}
   end
 
-  -- The usual request of the first waiter while another owner holds the lock. A waiter that a
-  -- release may grant the lock sends it for each grant. If the lease is as short as a direct one,
-  -- and its holder hasn't read the wake-up, the code further below deals with this.
+  -- The usual request of the first waiter while another owner holds the lock. In a queue of brief
+  -- holds, one is sent for each grant. If the lease is as short as a direct one, and its holder
+  -- hasn't read the wake-up, the code further below deals with this request.
   local holder = may_be_direct and type(held) == 'string' and
     string.match(held, '^(%x+) v1 try=[1-9]')
   local front = holder and not tried and redis.pcall('ZRANGE', lock.queue, 0, 0, 'WITHSCORES')

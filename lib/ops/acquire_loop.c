@@ -46,7 +46,7 @@
 #define PASSED_ON_MS 1    /* pause after a release, while the next holder starts its command */
 /*
  * The shortest round trip of a waiter that counts as far from the server. Its direct lease lasts
- * longer than that of a near waiter, and it renews that lease at once. From DIRECT_TRIP_MAX_MS on
+ * longer than that of a near waiter, and it renews that lease at once. Above DIRECT_TRIP_MAX_MS
  * seldom enough would be left of the lease, see DIRECT_LEAST_TRIPS: such a waiter takes none.
  */
 #define DIRECT_FAR_TRIP_MS 5
@@ -269,10 +269,10 @@ static enum rlock_status prepare_for_turn(struct acquire_loop *loop)
 
 /*
  * Blocks on the server until another client wakes us to ask for the lock, `block_ms` have passed,
- * or the BLPOP fails. In all three cases the caller sends the next attempt. A client may also wake
- * us to say that we are next, and in how many ms we are to ask (RLOCK_PENDING). Then we block again
- * until that time: the holder and the waiters ahead of us may be dead, and nobody wakes us any
- * more. Of several such times the earliest counts.
+ * or the BLPOP fails. In all three cases the caller sends the next attempt, unless the wake-up has
+ * granted us the lock. A client may also wake us to say that we are next, and in how many ms we are
+ * to ask (RLOCK_PENDING). Then we block again until that time: the holder and the waiters ahead of
+ * us may be dead, and nobody wakes us any more. Of several such times the earliest counts.
  */
 static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block_ms)
 {

@@ -1,5 +1,5 @@
--- constants: texts that several scripts need. A script includes this file before all others. The
--- file defines no function, so it costs the server nearly nothing.
+-- constants: texts and times that several scripts need. A script includes this file before all
+-- others. The file defines no function, so it costs the server nearly nothing.
 
 -- A waiter has its turn while a free lock is reserved for it. The lock's value is then the waiter's
 -- token, followed by this text and the waiter's holder info. Attempts count from 1, so no holder's
@@ -9,11 +9,13 @@ local TURN = ' v1 try=0 '
 -- How many ms the server keeps the last fence after a grant or a renewal: 7 days.
 local FENCE_LIFE = '604800000'
 
--- How many ms the server keeps a queue after a request of any of its waiters.
+-- How many ms the server keeps a queue after a request of any of its waiters: twice LIFE_MS of
+-- shared/queue.lua.
 local QUEUE_MS = 40000
 
--- How many ms the lock lasts that a release grants to the first waiter (shared/direct.lua). The
--- first renewal makes it last for the TTL. The waiter refuses a wake-up that tells more than 1,000
--- ms. NEAR_DIRECT_MS: if the waiter is near the server: then the queue loses less time to a waiter
--- that is dead, and the waiter has time enough, as its renewals are quick.
+-- How many ms a lock lasts that a release grants to the first waiter (shared/direct.lua): DIRECT_MS
+-- for a waiter far from the server, NEAR_DIRECT_MS for a near one, whose renewals are quick. The
+-- first renewal makes the lock last for the TTL. The shorter the lock lasts, the less a stopped
+-- waiter delays the queue. The waiter refuses a wake-up that tells more than 1,000 ms, and knows a
+-- near lease by its length (DIRECT_NEAR_MS of timing.c).
 local DIRECT_MS, NEAR_DIRECT_MS = 1000, 500

@@ -8,17 +8,18 @@
 -- (tests/model/handover.pml).
 
 -- If the waiter's last attempt is older than this, the waiter gets its turn, and asks for the lock.
--- Of DIRECT_MS the waiter keeps 0.4 s for TERM and KILL, and wants at least 0.2 s and four round
--- trips for the start: so an older attempt would leave too little. The waiter's safety doesn't
--- depend on this number.
+-- Of DIRECT_MS the waiter keeps 0.36 s for TERM, KILL and drift, and wants at least 0.2 s and four
+-- round trips for the start: so an older attempt would leave too little. The waiter's safety
+-- doesn't depend on this number.
 local FRESH_MS = 400
 
--- The same for a waiter near the server: of NEAR_DIRECT_MS it keeps 0.3 s for TERM and KILL, and
--- wants at least 0.1 s and four round trips.
+-- The same for a waiter near the server: of NEAR_DIRECT_MS it keeps 0.3 s for TERM, KILL and drift,
+-- and wants at least 0.1 s and four round trips.
 local NEAR_FRESH_MS = 70
 
--- Grants the free lock to this waiter, which first_waiter() has just returned. Returns false if the
--- waiter can't be granted the lock in this way: then the caller gives it the turn, which replaces a
+-- Grants the free lock to this waiter, which first_waiter() has just returned; a near one only
+-- behind a brief hold, which the caller has checked. Returns false if the waiter can't be granted
+-- the lock in this way: then the caller gives it the turn, which replaces a
 -- value that the first SET has left. pcall catches errors, such as a missing right of the user that
 -- releases the lock.
 local function grant_directly(lock, token)
@@ -28,8 +29,7 @@ local function grant_directly(lock, token)
     string.match(get_waiter(lock, token), '^%d+ x (%l+)=(%d+):(%d+):(%d+) (.*)')
   local is_near = policy == 'near'
   local age = asked_ms and now_ms - asked_ms
-  if not age or age < 0 or age > (is_near and NEAR_FRESH_MS or FRESH_MS) or
-    is_near and not was_brief(lock) then
+  if not age or age < 0 or age > (is_near and NEAR_FRESH_MS or FRESH_MS) then
     return false
   end
   local lasts_ms = is_near and NEAR_DIRECT_MS or DIRECT_MS

@@ -95,23 +95,24 @@ local function is_in_quorum(info)
   return string.find(info or '', ' members=%x') ~= nil
 end
 
--- Called when the first waiter gets its turn. Tells the waiters at places 2 to NEAR_PLACES to ask
--- again after CLAIM_MS - 50 ms, and lets them count as alive for NEAR_MS only. The live ones ask,
--- and then count as alive for LIFE_MS again. The dead ones are silent, and first_waiter() removes
--- them after NEAR_MS. Without this, each of several dead waiters in a row would get a turn of
--- CLAIM_MS. A waiter that gets its turn before it would ask need not ask.
+-- Called when the first waiter gets its turn or the lock. Tells the waiters at places 2 to
+-- NEAR_PLACES to ask again after CLAIM_MS - 50 ms, and lets them count as alive for NEAR_MS only.
+-- The live ones ask, and then count as alive for LIFE_MS again. The dead ones are silent, and
+-- first_waiter() removes them after NEAR_MS. Without this, each of several dead waiters in a row
+-- would get a turn of CLAIM_MS. A waiter that gets its turn before it would ask need not ask.
 --
--- A waiter that a release may grant the lock directly (shared/direct.lua) has to ask before, so
--- that the release knows a recent attempt of this waiter. So a waiter far from the server asks at
--- once, or after ABSENT_MS if it has asked recently. While holds are brief, the waiter at place 2
--- asks at once: it is the next to get the lock, and may be near the server.
+-- A waiter that a release may grant the lock directly (shared/direct.lua) must have asked shortly
+-- before the release. So a waiter far from the server asks at once, or after ABSENT_MS if it has
+-- asked recently. While holds are brief, the waiter at place 2 asks at once if it wants an
+-- exclusive lock: it is the next to get the lock, and may be near the server.
 local function alert_near(lock)
   local is_brief = was_brief(lock)
   for place = 2, #lock.front do
     local waiter = lock.front[place]
     local left = life_left(lock, waiter)
-    local is_far = direct_policy(lock, waiter) == 'direct'
-    local is_next = place == 2 and is_brief and not is_far
+    local policy = direct_policy(lock, waiter) -- nil: the waiter wants no exclusive lock
+    local is_far = policy == 'direct'
+    local is_next = place == 2 and is_brief and policy and not is_far
     local is_untold = left > NEAR_MS -- else the waiter was told already, or is dead
     if is_untold or is_next then
       local is_recent = LIFE_MS - left < RECENT_MS and left <= LIFE_MS
