@@ -538,9 +538,9 @@ static void warn_of_long_wait(struct progress *progress, const struct rlock_obst
         progress->has_told = true;
 }
 
-void progress_say_granted(const struct progress *progress, uint64_t fence)
+void progress_say_granted(const struct progress *progress, int64_t granted_ms, uint64_t fence)
 {
-    int64_t waited_ms = rlock_clock_ms() - progress->report->start_ms;
+    int64_t waited_ms = granted_ms - progress->report->start_ms;
     char why[UNITS_TEXT_BYTES + 8];
     char waited[UNITS_TEXT_BYTES];
 

@@ -55,8 +55,10 @@ void progress_show(struct progress *progress, const struct rlock_obstacle *obsta
  * progress_say_granted: with -v, report that the lock was granted. Without -v report it only if a
  * message has said that rlock waits: otherwise a reader of the log would not know whether rlock
  * still waits.
+ *
+ *   granted_ms  when that was, on rlock_clock_ms()
  */
-void progress_say_granted(const struct progress *progress, uint64_t fence);
+void progress_say_granted(const struct progress *progress, int64_t granted_ms, uint64_t fence);
 
 /* progress_warn: clear the line, and write a warning. */
 void progress_warn(struct progress *progress, const char *text);

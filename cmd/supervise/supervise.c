@@ -7,8 +7,8 @@
  * of the private server, messages of the guard, and a timer for the next deadline.
  *
  * A fork copies only the thread that forks. So we fork the guard before we start the renewer's
- * thread. We start the thread when the command has run for 0.1 s; if a release has granted the
- * lease directly, at once or after 20 ms. We release the lock when the guard has reported that no
+ * thread. We start the thread 0.1 s after the grant; if a release has granted the lease directly,
+ * at once or after 20 ms. We release the lock when the guard has reported that no
  * process of the command runs any more, or when we have killed the command ourselves.
  */
 #include "supervise/supervise.h"
@@ -291,18 +291,25 @@ static bool is_direct(const struct supervisor *s)
 }
 
 /*
- * Report that the lock was granted. That takes 0.2 s if stderr is a pipe that nobody reads, and a
- * direct lease may be over by then. So START is sent first; and while the command runs under a
- * direct lease, the guard is told of its renewal first.
+ * Does the command run under a direct lease that was not renewed yet? Then a message must wait if
+ * it can. If stderr is a pipe that nobody reads, a message takes 0.2 s, and TERM may be due before.
+ */
+static bool is_unrenewed_direct(const struct supervisor *s)
+{
+    return is_direct(s) && s->run.state == SUPERVISE_STATE_RUNNING &&
+           s->run.expires_ms == s->grant.expires_ms;
+}
+
+/*
+ * Report that the lock was granted, unless it was reported: after START was sent, and for a direct
+ * lease after the guard was told of its renewal, after the command has ended, or just before
+ * another message.
  */
 static void say_granted(struct supervisor *s)
 {
-    bool is_short = is_direct(s) && s->run.state == SUPERVISE_STATE_RUNNING &&
-                    s->run.expires_ms == s->grant.expires_ms;
-
-    if (s->grant_message != MESSAGE_DUE || is_short)
+    if (s->grant_message != MESSAGE_DUE || (is_unrenewed_direct(s) && s->unsaid == 0))
         return;
-    progress_say_granted(&s->session->progress, s->plan->grant->fence);
+    progress_say_granted(&s->session->progress, s->plan->granted_ms, s->plan->grant->fence);
     s->grant_message = MESSAGE_WRITTEN;
 }
 
@@ -337,8 +344,8 @@ static void say_all(struct supervisor *s)
 static void handle(struct supervisor *s, enum supervise_event event, struct supervise_input input);
 
 /*
- * Called 0.1 s after the command's start, or at once or after 20 ms if the lease is a direct one: a
- * shorter run needs neither the renewer's thread nor the list of our children. The list is opened
+ * Called 0.1 s after the grant, or at once or after 20 ms if the lease is a direct one: a shorter
+ * run needs neither the renewer's thread nor the list of our children. The list is opened
  * first, so that the renewer's connection can't take the last free descriptor.
  */
 static void start_renewer(struct supervisor *s)
@@ -423,7 +430,7 @@ static void take_events(struct supervisor *s)
         case RLOCK_KEPT_TROUBLE:
             break;
         }
-        renewer_client_report(&s->renewer, &event);
+        renewer_client_report(&s->renewer, &event, !is_unrenewed_direct(s));
     }
 }
 
@@ -651,14 +658,13 @@ static int64_t start_by_ms(const struct supervisor *s)
     return s->run.agreed.term_ms < s->run.expires_ms ? s->run.agreed.term_ms : s->run.expires_ms;
 }
 
-/* Asks the guard to start the command, unless the clock shows `not_after_ms` or more by then. */
-static void ask_to_start(struct supervisor *s, int64_t not_after_ms)
+static void ask_to_start(struct supervisor *s)
 {
     const struct supervise_plan *plan = s->plan;
     struct guard_request request = {.kind = GUARD_REQUEST_START,
                                     .grace_ms = s->grant.timing.grace_ms,
                                     .lease = s->run.agreed,
-                                    .not_after_ms = not_after_ms,
+                                    .not_after_ms = start_by_ms(s),
                                     .has_waited = plan->has_waited};
     int failed;
 
@@ -692,10 +698,13 @@ static void start(struct supervisor *s)
     }
     if (is_direct(s) && start_by_ms(s) < rlock_clock_ms() + START_MS)
         st = confirm_direct(s);
-    if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED)
-        ask_to_start(s, 0); /* the guard starts nothing, and reports that it is too late */
-    else
-        ask_to_start(s, start_by_ms(s)); /* without a reply the guard decides if it is too late */
+    if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED) {
+        guard_client_reap(s->guard);
+        s->last = (struct guard_news){.kind = GUARD_NEWS_FAILED, .error = SPAWN_TOO_LATE};
+        handle(s, SUPERVISE_EVENT_LOCK_LOST, (struct supervise_input){0});
+        return;
+    }
+    ask_to_start(s); /* if no reply came, the guard decides by not_after_ms if it is too late */
 }
 
 /* ---- releasing the lock ---- */

@@ -201,6 +201,16 @@ static enum supervise_state interrupt(struct supervision *run, const struct supe
     return SUPERVISE_STATE_RELEASING;
 }
 
+/* The server says that the lock isn't ours, before the command was started. */
+static enum supervise_state lose_before_start(struct supervision *run,
+                                              const struct supervise_input *input)
+{
+    (void)input;
+    run->reason = REASON_LOST;
+    run->actions |= SUPERVISE_ACTION_SAY_NOT_STARTED;
+    return SUPERVISE_STATE_RELEASING;
+}
+
 static enum supervise_state start(struct supervision *run, const struct supervise_input *input)
 {
     (void)run;
@@ -430,10 +440,13 @@ static enum supervise_state tree_ended(struct supervision *run, const struct sup
 
 /* ---- cells of the table: the release ---- */
 
-/* The server no longer has our lock. A missing lock is a loss only before the lease's end. */
+/*
+ * The server no longer has our lock. That is a loss only before the lease's end, and only if the
+ * command has run: else nothing ran without the lock, and the reason for that is reported.
+ */
 static enum supervise_state miss_lock(struct supervision *run, const struct supervise_input *input)
 {
-    if (run->lease == SUPERVISE_LEASE_HELD && input->now_ms < run->expires_ms)
+    if (run->has_run && run->lease == SUPERVISE_LEASE_HELD && input->now_ms < run->expires_ms)
         note_loss(run, SUPERVISE_LOSS_MISSING);
     return SUPERVISE_STATE_DONE;
 }
@@ -455,6 +468,7 @@ static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVEN
             {
                 [SUPERVISE_EVENT_SIGNAL] = interrupt,
                 [SUPERVISE_EVENT_STARTED] = start,
+                [SUPERVISE_EVENT_LOCK_LOST] = lose_before_start,
                 [SUPERVISE_EVENT_NO_GUARD] = fail_without_guard,
             },
         [SUPERVISE_STATE_RUNNING] =

@@ -132,7 +132,7 @@ static enum exit_reason hand_out(struct acquire *a)
                      "the token in RLOCK_TOKEN holds this key already: renew and release the lock "
                      "by that token",
                      0);
-    progress_say_granted(&a->session.progress, a->grant.fence);
+    progress_say_granted(&a->session.progress, rlock_clock_ms(), a->grant.fence);
     return a->bound.fd >= 0 ? print_token_and_stay(a) : print_token(a);
 }
 

@@ -291,7 +291,7 @@ static enum exit_reason store_and_hold(struct hold_verb *h)
     enum exit_reason reason = store(h);
 
     if (reason == REASON_GRANTED) {
-        progress_say_granted(&h->session.progress, h->grant.fence);
+        progress_say_granted(&h->session.progress, rlock_clock_ms(), h->grant.fence);
         reason = h->session.options->renews ? print_and_stay(h) : extend_and_print(h);
     }
     if (reason != REASON_GRANTED)

@@ -21,9 +21,9 @@
 #define GRACE_MAX_MS 5000
 #define KILL_MARGIN_MIN_MS 250
 /*
- * A direct lease that is shorter than DIRECT_NEAR_MS belongs to a waiter near the server: of the
- * NEAR_DIRECT_MS of constants.lua the drift is taken off. Its renewal takes little time, so it can
- * wait for NEAR_RENEW_MS: a command that ends earlier needs none, nor a thread for it.
+ * A direct lease shorter than DIRECT_NEAR_MS (NEAR_DIRECT_MS of constants.lua less the drift)
+ * belongs to a waiter near the server. Its renewal takes little time, so it can wait for
+ * NEAR_RENEW_MS: a command that ends earlier needs none, nor a thread for it.
  */
 #define DIRECT_NEAR_MS 500
 #define NEAR_RENEW_MS 20

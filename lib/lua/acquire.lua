@@ -60,7 +60,7 @@ end
 -- May a release grant the lock to this owner?
 local may_be_direct = policy == 'direct' or policy == 'near'
 
--- Is this a case that the usual cases below serve: one lock, and any policy but "newest" and
+-- May one of the short cuts below serve this request: one lock, and any policy but "newest" and
 -- "parents"?
 local is_plain = #KEYS == 3 and policy ~= 'newest' and policy ~= 'parents'
 

@@ -192,7 +192,8 @@ static void pause_before_renewal(const struct client *client)
     int64_t ms = random_below(DIRECT_RENEWED_MS);
     int64_t left_ms = client->work_end_ms - rlock_clock_ms();
 
-    (void)poll(NULL, 0, (int)(left_ms < ms ? left_ms : ms));
+    if (left_ms > 0)
+        (void)poll(NULL, 0, (int)(left_ms < ms ? left_ms : ms));
 }
 
 /* Lets the command run, while the library's renewer renews the lease. */

@@ -419,6 +419,8 @@ static void watch_acquire(struct server *server, struct process *client, const s
     is_waiting = !has_left(client, token);
     if (is_waiting)
         memcpy(client->token, token, sizeof token);
+    if (code == REPLY_HELD && strcmp(client->granted, token) == 0)
+        client->granted[0] = '\0'; /* a direct grant that has ended: check the next grant again */
     if (code == REPLY_HELD && is_fifo && is_waiting)
         add_waiter(token, server, client, key, has_ticket ? ticket : ticket_of(reply));
     if (code != REPLY_OK)

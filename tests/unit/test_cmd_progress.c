@@ -235,7 +235,7 @@ static void told_granted(char *text, size_t room, const struct progress *progres
 
     if (pipe(ends) == 0) {
         dup2(ends[1], STDERR_FILENO);
-        progress_say_granted(progress, 7);
+        progress_say_granted(progress, rlock_clock_ms(), 7);
         dup2(before, STDERR_FILENO);
         close(ends[1]);
         n = read(ends[0], text, room - 1);

@@ -14,6 +14,7 @@
 static const char *const granted[] = {GRANT, NULL};
 static const char *const renewed[] = {RENEWED, NULL};
 static const char *const released[] = {RELEASED, NULL};
+static const char *const not_ours[] = {":0\r\n", NULL}; /* to a release: held by another owner */
 static const char *const silent[] = {SILENT, NULL};
 static const char *const lost[] = {LOST_TO, NULL};
 static const char *const failing[] = {LOADING, RENEWED, NULL};
@@ -385,8 +386,10 @@ static void test_late_direct(void)
     p->body = run_under_lease;
     lease_lasts_ms = 360;
     p->server->answers[ASKED_RENEW] = lost;
+    p->server->answers[ASKED_RELEASE] = not_ours;
     program_start(p, "-k", "job", "-t", LONG, "--", SH, "exit 0", NULL);
     is_int(program_end(p), 76, "a lease that is lost by then starts no command");
+    is_int(program_count(p, "lost"), 1, "one message says that the lock is lost");
     ok(strstr(p->said, "\"why\":\"the lease ended before the command was started\"") != NULL,
        "rlock tells that it has not started the command");
     program_forget(p);

@@ -17,11 +17,11 @@ local FRESH_MS = 400
 -- and wants at least 0.1 s and four round trips.
 local NEAR_FRESH_MS = 70
 
--- Grants the free lock to this waiter, which first_waiter() has just returned; a near one only
--- behind a brief hold, which the caller has checked. Returns false if the waiter can't be granted
--- the lock in this way: then the caller gives it the turn, which replaces a
--- value that the first SET has left. pcall catches errors, such as a missing right of the user that
--- releases the lock.
+-- Grants the free lock to this waiter, which first_waiter() has just returned. The caller has
+-- checked that a near waiter stands behind a brief hold. Returns false if the waiter can't be
+-- granted the lock in this way: then the caller gives it the turn, which replaces a value that the
+-- first SET has left. pcall catches errors, such as a missing right of the user that releases the
+-- lock.
 local function grant_directly(lock, token)
   -- The age of the attempt can't be computed from the heartbeat, which stands in front of "x":
   -- alert_near() shortens the life of a waiter near the front by setting its heartbeat back.

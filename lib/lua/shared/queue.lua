@@ -110,7 +110,8 @@ local function alert_near(lock)
   for place = 2, #lock.front do
     local waiter = lock.front[place]
     local left = life_left(lock, waiter)
-    local policy = direct_policy(lock, waiter) -- nil: the waiter wants no exclusive lock
+    -- nil: no exclusive lock; another word than "direct" and "near": exclusive, but not direct yet
+    local policy = direct_policy(lock, waiter)
     local is_far = policy == 'direct'
     local is_next = place == 2 and is_brief and policy and not is_far
     local is_untold = left > NEAR_MS -- else the waiter was told already, or is dead
