@@ -128,10 +128,25 @@ busy_ms() {
         { busy = $1 / processors; printf "%d\n", ms * (busy > 1 ? busy : 1) }' /proc/loadavg
 }
 
-# eventually SECONDS COMMAND...: run the command every 20 ms until it succeeds; fail after SECONDS.
-# With a sanitized build SECONDS count four times. A limit of 5 s or more is only there to end a
-# test that hangs, so `eventually` raises such a limit on a busy machine. A shorter limit is part of
-# what is tested (a lease would end, for example), so `eventually` keeps it.
+# rest_since UP_MS: return after 20 ms or, if that is more, twice the time since read_up_ms has set
+# up_ms to UP_MS, but at most 100 ms. So a loop that calls a command and rest_since leaves the
+# processors to others most of the time, even where each call starts slow processes. rest_since
+# itself starts none: it waits for the input of a pipe that nobody writes to.
+rest_since() {
+    local ms seconds
+    read_up_ms
+    ms=$((2 * (up_ms - $1)))
+    ms=$((ms < 20 ? 20 : ms > 100 ? 100 : ms))
+    printf -v seconds '0.%03d' "$ms"
+    [[ -p $BATS_RUN_TMPDIR/nobody ]] || mkfifo "$BATS_RUN_TMPDIR/nobody"
+    read -r -t "$seconds" <>"$BATS_RUN_TMPDIR/nobody" || :
+}
+
+# eventually SECONDS COMMAND...: run the command again and again until it succeeds, with pauses as
+# rest_since makes them; fail after SECONDS. With a sanitized build SECONDS count four times. A
+# limit of 5 s or more is only there to end a test that hangs, so `eventually` raises such a limit
+# on a busy machine. A shorter limit is part of what is tested (a lease would end, for example), so
+# `eventually` keeps it.
 eventually() {
     local seconds=$1 end from up_ms
     shift
@@ -143,7 +158,7 @@ eventually() {
     # later, and failed.
     while read_up_ms && from=$up_ms && ! "$@"; do
         ((from < end)) || fail "not within $seconds s: $*" || return 1
-        sleep 0.02
+        rest_since "$from"
     done
 }
 
@@ -166,15 +181,15 @@ busy_s() {
     echo $((ms / 1000 > $1 ? ms / 1000 : $1))
 }
 
-# never SECONDS COMMAND...: run the command every 20 ms for SECONDS; fail if it succeeds.
+# never SECONDS COMMAND...: run the command again and again for SECONDS; fail if it succeeds.
 never() {
-    local up_ms end
+    local up_ms from end
     read_up_ms
     end=$((up_ms + $1 * 1000))
     shift
-    while read_up_ms && ((up_ms < end)); do
+    while read_up_ms && from=$up_ms && ((from < end)); do
         ! "$@" || fail "was not to happen: $*" || return 1
-        sleep 0.02
+        rest_since "$from"
     done
 }
 
