@@ -325,7 +325,8 @@ static void test_not_released(void)
     program_forget(q);
 }
 
-static int64_t lease_lasts_ms; /* for run_under_lease(): from its grant on */
+static int64_t
+    lease_lasts_ms; /* how long the lease of run_under_lease() lasts, from its grant on */
 
 /* Like cmd_run(), but the lease ends sooner. */
 static int run_under_lease(const struct options *options)
