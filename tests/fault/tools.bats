@@ -198,6 +198,15 @@ is_set() { [[ $(redis_cli get "$1") == "$2" ]]; }
     assert_eq "$(through_line set "$KEY" 3)" OK
 }
 
+@test "cutline: lose discards a request, and the next connection works again" {
+    spoilt_line
+    line lose 1
+    run timeout 1 redis-cli -h 127.0.0.1 -p "$LINE_PORT" set "$KEY" 1
+    assert_status 124
+    assert_eq "$(redis_cli get "$KEY")" ""
+    assert_eq "$(through_line ping)" PONG
+}
+
 @test "cutline: half-close ends the server's side of a connection, reset resets it" {
     spoilt_line
     start peer talk "$LINE_PORT"

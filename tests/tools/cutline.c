@@ -15,6 +15,8 @@
  *   cut-after-request N    pass on the N-th request from now, wait for its reply, discard the
  *                          reply, and reset the connection: the client doesn't learn that the
  *                          server has carried out the request
+ *   lose N                 discard the next N requests, and all that the same connections send
+ *                          behind them, as if packets were lost that nobody sends again
  *   half-close             end the stream to each client, but go on reading from the client
  *   reset                  reset all connections, to the clients and to the server
  *   refuse on|off          refuse new connections
@@ -69,6 +71,7 @@ struct pair {
     struct flow flow[2];
     bool has_asked;    /* the client has sent bytes since the server's last reply */
     bool is_to_be_cut; /* reset the connection at the server's next reply */
+    bool is_lost;      /* discard what the client sends */
     bool is_over;      /* close the connections, and free the pair */
 };
 
@@ -81,6 +84,7 @@ static struct {
     int64_t trickle_ms;
     bool is_dropping[2];
     int64_t cut_in; /* cut the connection after this many requests more; 0: cut none */
+    int64_t n_lost; /* discard so many requests more */
     struct pair *pairs;
     size_t n_pairs;
 } line;
@@ -243,6 +247,10 @@ static void pair_note_request(struct pair *p)
     p->has_asked = true;
     if (line.cut_in > 0 && --line.cut_in == 0)
         p->is_to_be_cut = true;
+    if (line.n_lost > 0) {
+        line.n_lost--;
+        p->is_lost = true;
+    }
 }
 
 static void pair_note_answer(struct pair *p)
@@ -266,7 +274,7 @@ static void pair_read(struct pair *p, enum direction d)
         pair_note_answer(p);
     if (n <= 0)
         f->is_read_out = true;
-    if (!line.is_dropping[d] && !f->is_closed)
+    if (!line.is_dropping[d] && !f->is_closed && !(p->is_lost && d == UP && n > 0))
         flow_append(f, n > 0 ? BYTES : n == 0 ? END : GONE, bytes, n > 0 ? (size_t)n : 0);
 }
 
@@ -349,6 +357,8 @@ static bool carry_out(const char *name, const char *first, const char *second)
         return command_number(first, &line.trickle_ms);
     if (strcmp(name, "cut-after-request") == 0)
         return command_number(first, &line.cut_in);
+    if (strcmp(name, "lose") == 0)
+        return command_number(first, &line.n_lost);
     if (strcmp(name, "drop") == 0 && strcmp(first, "up") == 0)
         return command_switch(second, &line.is_dropping[UP]);
     if (strcmp(name, "drop") == 0 && strcmp(first, "down") == 0)
