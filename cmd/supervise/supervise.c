@@ -8,7 +8,7 @@
  *
  * A fork copies only the thread that forks. So we fork the guard before we start the renewer's
  * thread. We start the thread 0.1 s after the grant; if a release has granted the lease directly,
- * at once or after 20 ms. We release the lock when the guard has reported that no process of the
+ * after 20 ms. We release the lock when the guard has reported that no process of the
  * command runs any more, or when we have killed the command ourselves.
  */
 #include "supervise/supervise.h"
@@ -344,9 +344,9 @@ static void say_all(struct supervisor *s)
 static void handle(struct supervisor *s, enum supervise_event event, struct supervise_input input);
 
 /*
- * Called 0.1 s after the grant; if a release has granted the lease directly, at once or after
- * 20 ms. A shorter run needs neither the renewer's thread nor the list of our children. The list is
- * opened first, so that the renewer's connection can't take the last free descriptor.
+ * Called 0.1 s after the grant; if a release has granted the lease directly, after 20 ms. A shorter
+ * run needs neither the renewer's thread nor the list of our children. The list is opened first, so
+ * that the renewer's connection can't take the last free descriptor.
  */
 static void start_renewer(struct supervisor *s)
 {
@@ -468,7 +468,7 @@ static enum rlock_status confirm_direct(struct supervisor *s)
 
 /*
  * Called when the guard has found that it was too late to start the command. A lease that a release
- * has granted directly leaves 0.1 to 0.6 s for the start, and a busy machine may need longer: then
+ * has granted directly leaves 0.1 to 0.2 s for the start, and a busy machine may need longer: then
  * this function renews the lease, and starts the command. Returns false if the command is not to be
  * started: also if rlock has reported a loss meanwhile, or has passed on a signal such as TERM.
  */

@@ -190,15 +190,15 @@ void owner_join_quorum(struct owner *owner, const char *members_hash)
 void owner_start_acquire(struct owner *owner, bool is_single_attempt)
 {
     owner->is_single_attempt = is_single_attempt;
-    owner->direct = DIRECT_NO;
+    owner->allows_direct = false;
     owner->ticket = 0;
     owner->began_ms = rlock_clock_ms();
     owner->ended[0] = '\0';
 }
 
-void owner_set_direct(struct owner *owner, enum direct_policy direct)
+void owner_allow_direct(struct owner *owner, bool allows)
 {
-    owner->direct = direct;
+    owner->allows_direct = allows;
 }
 
 void owner_begin_attempt(struct owner *owner)

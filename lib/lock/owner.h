@@ -17,9 +17,6 @@ struct owner_lock {
     uint64_t fence; /* the fence of the grant; 0: not known */
 };
 
-/* Which leases a release may grant to a waiter, by the waiter's distance (shared/direct.lua). */
-enum direct_policy { DIRECT_NO, DIRECT_NEAR, DIRECT_FAR };
-
 /* Only owner.c writes these fields; requests.c builds requests from them. */
 struct owner {
     struct owner_lock *lock;
@@ -45,8 +42,8 @@ struct owner {
     int64_t attempt; /* the number of the last attempt; all attempts have the same token */
     int64_t slot;    /* the slot of the grant */
     enum rlock_queue queue;
-    enum direct_policy direct; /* may a release grant the lock to the owner, and for how long? */
-    int64_t ticket; /* decides the place in the queue; each attempt sends it; 0: none yet */
+    bool allows_direct; /* a release may grant the lock to the owner, see shared/direct.lua */
+    int64_t ticket;     /* decides the place in the queue; each attempt sends it; 0: none yet */
     enum rlock_ending ending;
     int64_t stay_ms;   /* how long the lock stays taken after the release; 0: it becomes free */
     int64_t history;   /* most entries of the history; 0: the owner keeps none */
@@ -76,8 +73,8 @@ void owner_join_quorum(struct owner *owner, const char *members_hash);
 /* owner_start_acquire: begin a new acquire, of one attempt or of many, without a ticket. */
 void owner_start_acquire(struct owner *owner, bool is_single_attempt);
 
-/* owner_set_direct: tell the server with the next attempts if a release may grant the lock. */
-void owner_set_direct(struct owner *owner, enum direct_policy direct);
+/* owner_allow_direct: tell the server with the next attempts if a release may grant the lock. */
+void owner_allow_direct(struct owner *owner, bool allows);
 
 /* owner_begin_attempt: count up the number of the attempt. */
 void owner_begin_attempt(struct owner *owner);

@@ -21,13 +21,11 @@ static const char *policy_word(const struct owner *owner)
     static const char *const words[] = {
         [RLOCK_QUEUE_FIFO] = "fifo", [RLOCK_QUEUE_NONE] = "none", [RLOCK_QUEUE_NEWEST] = "newest"};
 
-    static const char *const direct_words[] = {[DIRECT_NEAR] = "near", [DIRECT_FAR] = "direct"};
-
     if (owner->only_parents)
         return "parents";
     if (owner->is_single_attempt && owner->queue != RLOCK_QUEUE_NONE)
         return "try";
-    return owner->direct != DIRECT_NO ? direct_words[owner->direct] : words[owner->queue];
+    return owner->allows_direct ? "direct" : words[owner->queue];
 }
 
 enum which { ALL_LOCKS, OWN_LOCKS };

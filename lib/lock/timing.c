@@ -21,13 +21,11 @@
 #define GRACE_MAX_MS 5000
 #define KILL_MARGIN_MIN_MS 250
 /*
- * A direct lease shorter than DIRECT_NEAR_MS (NEAR_DIRECT_MS of constants.lua less the drift)
- * belongs to a waiter near the server. Its renewal takes little time, so it can wait for
- * NEAR_RENEW_MS: a command that ends earlier needs none, nor a thread for it.
+ * When a direct lease is renewed first: a command that ends earlier needs no renewal, nor a thread
+ * for it.
  */
-#define DIRECT_NEAR_MS 500
-#define NEAR_RENEW_MS 20
-#define DIRECT_PART 10 /* the grace, and the time until a thread is tried again: lease / 10 */
+#define DIRECT_RENEW_MS 20
+#define DIRECT_GRACE_MS 50
 
 static int64_t at_least(int64_t value, int64_t bound)
 {
@@ -59,10 +57,10 @@ bool timing_is_direct(int64_t ttl_ms, int64_t sent_ms, int64_t expires_ms)
 struct rlock_timing timing_of_direct(int64_t lasts_ms)
 {
     return (struct rlock_timing){.ttl_ms = lasts_ms,
-                                 .renew_ms = lasts_ms < DIRECT_NEAR_MS ? NEAR_RENEW_MS : 0,
-                                 .reply_ms = lasts_ms / DIRECT_PART,
+                                 .renew_ms = DIRECT_RENEW_MS,
+                                 .reply_ms = TIMING_DIRECT_REPLY_MS,
                                  .kill_margin_ms = KILL_MARGIN_MIN_MS,
-                                 .grace_ms = lasts_ms / DIRECT_PART};
+                                 .grace_ms = DIRECT_GRACE_MS};
 }
 
 enum rlock_status rlock_timing_fit(int64_t ttl_ms, int64_t kill_after_ms,

@@ -16,6 +16,11 @@ int64_t timing_expires_ms(int64_t ttl_ms, int64_t sent_ms);
 
 /* A release grants no lock directly whose TTL is shorter than this. */
 #define TIMING_DIRECT_TTL_MS 3000
+/*
+ * How long the server may take to reply to the first renewal of a direct lease. Then rlock renews
+ * once more, by a new connection. If a packet is lost, that is much sooner than TCP sends it again.
+ */
+#define TIMING_DIRECT_REPLY_MS 50
 
 /*
  * timing_is_direct: was the lease, which ends at `expires_ms`, granted by a release, for much less
@@ -30,9 +35,9 @@ bool timing_is_direct(int64_t ttl_ms, int64_t sent_ms, int64_t expires_ms);
  *
  *   lasts_ms  how long the lease surely lasts, counted from before the request was sent
  *
- * Returns  renew_ms: how long after the grant to renew the lease for the first time; kill_margin_ms
- *          and grace_ms as for other leases; reply_ms: when to try again if the renewer's thread
- *          can't be started
+ * Returns  renew_ms: how long after the grant to renew the lease for the first time; reply_ms:
+ *          TIMING_DIRECT_REPLY_MS, and when to try again if the renewer's thread can't be started;
+ *          kill_margin_ms and grace_ms as for other leases
  */
 struct rlock_timing timing_of_direct(int64_t lasts_ms);
 

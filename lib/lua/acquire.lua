@@ -8,12 +8,11 @@
 --         TOKEN: the owner's. ATTEMPT: the number of this attempt; the owner's next attempt has a
 --         greater one. INFO: who the owner is (holder info)
 --       2 TTL of the lease in ms
---       3 POLICY: "fifo": wait in the queue; "direct" and "near": as "fifo", and a release may
---         grant the lock to this waiter, which is far from the server or near it, see
---         shared/direct.lua; "newest": wait in the queue, from which this owner removes older
---         waiters; "none": ignore the queue, and take a lock that is free although others wait for
---         it; "try": take a lock only if nobody waits for it, and don't join the queue; "parents":
---         grant the locks only if PARENT tokens hold them already
+--       3 POLICY: "fifo": wait in the queue; "direct": as "fifo", and a release may grant the lock
+--         to this waiter, see shared/direct.lua; "newest": wait in the queue, from which this owner
+--         removes older waiters; "none": ignore the queue, and take a lock that is free although
+--         others wait for it; "try": take a lock only if nobody waits for it, and don't join the
+--         queue; "parents": grant the locks only if PARENT tokens hold them already
 --       4 HISTORY: the history of the lock keeps at most this many entries; "": this script notes
 --         nothing in the history
 --       5 NOT_AFTER: the latest server time, in ms, at which this script may act; 0: any time
@@ -58,7 +57,7 @@ if string.sub(length, -3) == '000' then
 end
 
 -- May a release grant the lock to this owner?
-local may_be_direct = policy == 'direct' or policy == 'near'
+local may_be_direct = policy == 'direct'
 
 -- May one of the short cuts below serve this request: one lock, and any policy but "newest" and
 -- "parents"?
@@ -137,12 +136,12 @@ local FIRST_ASKS_MS = 250
 -- What the hash of the waiters tells about this owner, see shared/keys.lua.
 local function waiter_entry()
   local direct = may_be_direct and
-    policy .. '=' .. attempt .. ':' .. ARGV[2] .. ':' .. now_ms .. ' ' or ''
+    'direct=' .. attempt .. ':' .. ARGV[2] .. ':' .. now_ms .. ' ' or ''
   return now_ms .. ' ' .. mode .. ' ' .. direct .. info
 end
 
 -- The usual grant to a waiter: the one lock is exclusive, and reserved for this waiter. Or (policy
--- "direct" or "near") this waiter was granted the lock already, by a release or by an attempt whose
+-- "direct") this waiter was granted the lock already, by a release or by an attempt whose
 -- reply was lost, and could not start its command: then it gets the same fence, for the whole TTL.
 -- This grant stands here because it needs none of the files that are included below.
 --
@@ -376,7 +375,8 @@ end
 local UNREAD_MS = 150
 
 -- Returns in how many ms a waiter must ask again if nobody wakes it.
--- - The first waiter asks when the lease expires, and every FIRST_ASKS_MS.
+-- - The first waiter asks when the lease expires, and every FIRST_ASKS_MS; or when the lock may be
+--   taken back (take_back_unread).
 -- - The waiters at the next places ask when those ahead of them may have missed their turns.
 -- - All others ask seldom: only so that the server knows that they are alive.
 local function block_ms(lock, place, left)
@@ -386,9 +386,10 @@ local function block_ms(lock, place, left)
     return left >= 0 and math.min(block, left + 2) or block
   end
   if place == 1 then
-    -- A server that has nothing else to do ends a BLPOP up to 100 ms late.
-    return math.min(FIRST_ASKS_MS, left >= 0 and left + 2 or FIRST_ASKS_MS,
-      (lock.absent_in or FIRST_ASKS_MS) + 2)
+    -- A server that has nothing else to do ends a BLPOP up to 100 ms late. So one BLPOP until the
+    -- lock may be taken back is better than two.
+    local block = lock.absent_in and lock.absent_in + 2 or FIRST_ASKS_MS
+    return left >= 0 and math.min(block, left + 2) or block
   end
   -- How long a waiter blocks that is not near the front. If all waiters ahead of it are dead, the
   -- turn of each lasts CLAIM_MS until the next one gets it. It blocks for at least 2250 ms, so that

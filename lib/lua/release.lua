@@ -86,8 +86,7 @@ if is_usual then
   end
   local since = string.match(held, ' since=(%d+)$')
   lock.held_ms = since and now_ms - since
-  local policy = direct_policy(lock, first)
-  if policy == 'direct' or policy == 'near' and was_brief(lock) then
+  if was_brief(lock) and allows_direct(lock, first) then
     -- with shared/history_grant.lua
     -- with shared/next_fence.lua
     -- with shared/direct.lua

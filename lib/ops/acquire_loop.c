@@ -14,10 +14,9 @@
  * So a wake-up is only a hint: the reply to the next attempt decides. The scripts alone decide how
  * long a waiter blocks, and how long its turn and its heartbeat are valid.
  *
- * If a round trip counts, because the server is far away or because the holds are brief, a release
- * may grant the lock to the waiter itself, and the wake-up says so (shared/direct.lua). Then step 4
- * is not needed if the waiter can prove that enough is left of the lease, which is short:
- * take_direct().
+ * If the holds are brief, so that a round trip counts, a release may grant the lock to the waiter
+ * itself, and the wake-up says so (shared/direct.lua). Then step 4 is not needed if the waiter can
+ * prove that enough is left of the lease, which is short: take_direct().
  */
 #include "ops/acquire_loop.h"
 
@@ -45,21 +44,14 @@
 #define NEXT_IN_TURN_MS 2 /* pause while the waiter ahead, now the holder, starts its command */
 #define PASSED_ON_MS 1    /* pause after a release, while the next holder starts its command */
 /*
- * The shortest round trip of a waiter that counts as far from the server. Its direct lease lasts
- * longer than that of a near waiter, and it renews that lease at once. Above DIRECT_TRIP_MAX_MS
- * seldom enough would be left of the lease, see DIRECT_LEAST_TRIPS: such a waiter takes none.
- */
-#define DIRECT_FAR_TRIP_MS 5
-#define DIRECT_TRIP_MAX_MS 60
-/*
  * TERM of a direct grant has to be so many ms and so many round trips away when the command starts.
- * Far: TCP sends a lost renewal again after 200 ms and a round trip, and its reply takes another
- * one. The other two round trips are in reserve, as round trips vary. Near: most of the time is for
- * a server or a machine that is busy.
+ * If the renewal or its reply is lost, rlock connects again 70 ms after the start, and renews then:
+ * that takes two round trips. Near the server most of the time is for a server or a machine that is
+ * busy. Above DIRECT_TRIP_MAX_MS too little would be left of the lease: such a waiter takes none.
  */
-#define DIRECT_LEAST_FAR_MS 200
-#define DIRECT_LEAST_NEAR_MS 100
-#define DIRECT_LEAST_TRIPS 4
+#define DIRECT_LEAST_MS 100
+#define DIRECT_LEAST_TRIPS 2
+#define DIRECT_TRIP_MAX_MS 30
 #define EXPIRY_GRANULARITY_MS 2 /* Redis may remove a key up to 2 ms after its PTTL has ended */
 
 /* The state of one rlock_acquire(). */
@@ -212,11 +204,9 @@ static bool ends_single_attempt(const struct acquire_loop *loop, enum rlock_stat
 }
 
 /* May a release grant us the lock? Not before an attempt has shown how far the server is. */
-static enum direct_policy direct_policy(const struct acquire_loop *loop)
+static bool allows_direct(const struct acquire_loop *loop)
 {
-    if (!loop->may_be_direct || loop->trip_ms > DIRECT_TRIP_MAX_MS)
-        return DIRECT_NO;
-    return loop->trip_ms >= DIRECT_FAR_TRIP_MS ? DIRECT_FAR : DIRECT_NEAR;
+    return loop->may_be_direct && loop->trip_ms <= DIRECT_TRIP_MAX_MS;
 }
 
 /* ---- pausing before the next attempt ---- */
@@ -291,8 +281,6 @@ static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block
         told_ms = deadline_in(loop->deadline, block_ms).at_ms;
         ask_ms = told_ms < ask_ms ? told_ms : ask_ms;
         st = prepare_for_turn(loop);
-        if (direct_policy(loop) == DIRECT_FAR && loop->owner->direct != DIRECT_FAR)
-            ask_ms = 0; /* ask at once, so that the server knows that it may grant directly */
         block_ms = ask_ms - rlock_clock_ms();
     } while (st == RLOCK_PENDING && !loop->owner->whole_seconds && block_ms > 0);
     if (st <= RLOCK_PENDING)
@@ -334,7 +322,7 @@ static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *
     struct quorum *quorum = loop->quorum;
     enum rlock_status st;
 
-    owner_set_direct(loop->owner, direct_policy(loop));
+    owner_allow_direct(loop->owner, allows_direct(loop));
     st = quorum_acquire(quorum, loop->owner, loop->deadline, grant, loop->obstacle, block_ms, err);
     if (quorum->busy_sent_ms != 0 && rlock_clock_ms() - quorum->busy_sent_ms < loop->trip_ms)
         loop->trip_ms = rlock_clock_ms() - quorum->busy_sent_ms;
@@ -368,12 +356,9 @@ static bool can_be_direct(const struct quorum *quorum, const struct owner *owner
 /* Takes the lock that the last wake-up granted, if enough of the short lease is left. */
 static bool take_direct(struct acquire_loop *loop, struct rlock_grant *grant)
 {
-    int64_t least_ms =
-        loop->owner->direct == DIRECT_FAR ? DIRECT_LEAST_FAR_MS : DIRECT_LEAST_NEAR_MS;
-
-    return loop->owner->direct != DIRECT_NO && /* so trip_ms is known */
+    return loop->owner->allows_direct && /* so trip_ms is known */
            quorum_take_direct(loop->quorum, loop->owner,
-                              least_ms + DIRECT_LEAST_TRIPS * loop->trip_ms, grant);
+                              DIRECT_LEAST_MS + DIRECT_LEAST_TRIPS * loop->trip_ms, grant);
 }
 
 /* ---- trouble: no server answers, or too few replicas have the grant ---- */
@@ -563,7 +548,8 @@ enum rlock_status renew_loop_run(struct quorum *quorum, const struct owner *owne
     bool is_restored;
 
     do {
-        st = quorum_renew(quorum, owner, deadline, expires_ms, &is_restored, err);
+        st = quorum_renew(quorum, owner, deadline, quorum->timing.reply_ms, expires_ms,
+                          &is_restored, err);
         if (st == RLOCK_OK)
             st = replicas_have(quorum, deadline, err);
     } while (is_transient(quorum, st) &&

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/random.h"
+#include "lock/timing.h"
 #include "ops/replicas.h"
 
 #include <errno.h>
@@ -54,13 +55,19 @@ static void write_last_event(const struct renewer *renewer, struct rlock_event e
         continue;
 }
 
+/* How long the reply to a renewal may take. */
+static int64_t reply_ms(const struct renewer *renewer)
+{
+    return renewer->is_direct ? TIMING_DIRECT_REPLY_MS : renewer->quorum->timing.reply_ms;
+}
+
 /*
  * Returns the pause after a failed renewal. After the first failure the pause is 0, so that one
  * lost packet costs no time. Later pauses are random, so that holders don't retry at the same time.
  */
 static int64_t backoff_ms(const struct renewer *renewer)
 {
-    int64_t high_ms = renewer->quorum->timing.reply_ms;
+    int64_t high_ms = reply_ms(renewer);
 
     if (renewer->n_failures <= 1)
         return 0;
@@ -86,8 +93,8 @@ static int64_t renew(struct renewer *renewer, struct rlock_deadline stop)
     struct rlock_error err = {.status = RLOCK_OK};
     struct rlock_event event = {.sent_ms = rlock_clock_ms()};
     bool is_restored = false;
-    enum rlock_status st =
-        quorum_renew(renewer->quorum, renewer->owner, stop, &event.expires_ms, &is_restored, &err);
+    enum rlock_status st = quorum_renew(renewer->quorum, renewer->owner, stop, reply_ms(renewer),
+                                        &event.expires_ms, &is_restored, &err);
 
     if (st == RLOCK_OK)
         st = replicas_have(renewer->quorum, stop, &err);
@@ -102,13 +109,16 @@ static int64_t renew(struct renewer *renewer, struct rlock_deadline stop)
     if (st == RLOCK_OK) {
         renewer->n_failures = 0;
         renewer->has_told_trouble = false;
+        renewer->is_direct = false;
         renewer->renewed_at_ms = event.sent_ms;
         event.kind = is_restored ? RLOCK_KEPT_RESTORED : RLOCK_KEPT_RENEWED;
         write_event(renewer, event, "");
         return next_renewal_at_ms(renewer);
     }
     renewer->n_failures++;
-    if (st != RLOCK_PENDING && !renewer->has_told_trouble) { /* RLOCK_PENDING: not decided */
+    /* RLOCK_PENDING: not decided. One lost packet is no trouble for a direct lease. */
+    if (st != RLOCK_PENDING && !renewer->has_told_trouble &&
+        !(renewer->is_direct && renewer->n_failures == 1)) {
         renewer->has_told_trouble = true;
         event.kind = RLOCK_KEPT_TROUBLE;
         write_event(renewer, event, err.text);
@@ -120,15 +130,18 @@ static void *run(void *arg)
 {
     struct renewer *renewer = arg;
     struct rlock_deadline stop = {RLOCK_NEVER, renewer->stop[0]};
-    int64_t next_ms = renewer->is_direct ? renew(renewer, stop) : 0;
+    int64_t next_ms = renewer->is_direct ? 0 : next_renewal_at_ms(renewer);
+    bool knows_topology = false;
 
-    if (next_ms == RLOCK_NEVER)
-        return NULL;
-    quorum_learn_topology(renewer->quorum, stop);
-    if (!renewer->is_direct)
-        next_ms = next_renewal_at_ms(renewer);
-    while (next_ms != RLOCK_NEVER && clock_sleep(deadline_at(stop, next_ms)) != RLOCK_STOPPED)
+    do {
+        if (!renewer->is_direct && !knows_topology) {
+            quorum_learn_topology(renewer->quorum, stop);
+            knows_topology = true;
+        }
+        if (clock_sleep(deadline_at(stop, next_ms)) == RLOCK_STOPPED)
+            break;
         next_ms = renew(renewer, stop);
+    } while (next_ms != RLOCK_NEVER);
     return NULL;
 }
 

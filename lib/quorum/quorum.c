@@ -462,7 +462,7 @@ bool quorum_take_direct(struct quorum *quorum, struct owner *owner, int64_t leas
     int64_t expires_ms;
 
     if (direct->fence == 0 || direct->attempt != owner->attempt || votes.sent_ms == 0 ||
-        owner->direct == DIRECT_NO)
+        !owner->allows_direct)
         return false;
     expires_ms = timing_expires_ms(direct->ttl_ms, votes.sent_ms);
     timing = timing_of_direct(expires_ms - votes.sent_ms);
@@ -576,13 +576,11 @@ static enum rlock_status not_renewed(struct quorum *quorum, const struct votes *
 }
 
 enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
-                               struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,
-                               struct rlock_error *err)
+                               struct rlock_deadline deadline, int64_t reply_ms,
+                               int64_t *expires_ms, bool *restored, struct rlock_error *err)
 {
-    struct broadcast broadcast = {.purpose = BROADCAST_RENEW,
-                                  .owner = owner,
-                                  .lost = quorum->lost,
-                                  .reply_ms = quorum->timing.reply_ms};
+    struct broadcast broadcast = {
+        .purpose = BROADCAST_RENEW, .owner = owner, .lost = quorum->lost, .reply_ms = reply_ms};
     struct votes votes;
     enum rlock_status st = broadcast_run(
         &quorum->members, &broadcast, deadline_in(deadline, quorum->timing.reply_ms), &votes, err);

@@ -113,8 +113,9 @@ bool quorum_take_direct(struct quorum *quorum, struct owner *owner, int64_t leas
 void quorum_requeue(struct quorum *quorum, const struct owner *owner);
 
 /*
- * quorum_renew: make one attempt to extend the leases.
+ * quorum_renew: make one attempt to extend the leases. Blocks for timing.reply_ms at the longest.
  *
+ *   reply_ms    how long a member may take to reply; then the connection to it is closed
  *   expires_ms  out, on RLOCK_OK: the new end of the leases, on rlock_clock_ms()
  *   restored    out, on RLOCK_OK: a member had lost the lock, and has put it back
  *
@@ -122,8 +123,8 @@ void quorum_requeue(struct quorum *quorum, const struct owner *owner);
  *          RLOCK_STOPPED, RLOCK_PENDING or a fault.
  */
 enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
-                               struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,
-                               struct rlock_error *err);
+                               struct rlock_deadline deadline, int64_t reply_ms,
+                               int64_t *expires_ms, bool *restored, struct rlock_error *err);
 
 /*
  * quorum_learn_topology: send CLUSTER NODES to each member whose primary wasn't sent it yet. If

@@ -8,8 +8,7 @@
  * waiter's fence, and the wake-up carries this fence. The waiter starts its command when it reads
  * the wake-up, and sends a renewal then or later. Until the renewal arrives, the server keeps the
  * lock for the waiter for CLAIM ticks only, so that a dead waiter doesn't keep it for long. rlock
- * does this for waiters far from the server, and for others if the holds are brief
- * (lib/lua/shared/direct.lua).
+ * does this if the holds are brief (lib/lua/shared/direct.lua).
  *
  * The model answers one question. A wake-up may take any time. So how does the waiter know that the
  * CLAIM ticks, which began with the release, are not over when it reads the wake-up?

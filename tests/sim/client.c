@@ -185,7 +185,7 @@ static void take_event(struct client *client, const struct rlock_event *event,
 
 /*
  * Sleeps until the renewer is to start, or the command ends by itself: many commands need no
- * renewal. rlock waits for 0 or 20 ms; no promise depends on how long (tests/model/handover.pml).
+ * renewal. rlock waits for 20 ms; no promise depends on how long (tests/model/handover.pml).
  */
 static void pause_before_renewal(const struct client *client)
 {

@@ -31,7 +31,7 @@ enum fault {
     BREAKS = 1 << 12,
     CROWD = 1 << 13,           /* many clients */
     FLUSHED_SCRIPTS = 1 << 14, /* SCRIPT FLUSH: the server doesn't know the scripts any more */
-    BRIEF_HOLDS = 1 << 15      /* no fault: releases grant the lock to near waiters, too */
+    BRIEF_HOLDS = 1 << 15      /* no fault: releases grant the lock to waiters directly */
 };
 
 #define SERVER_FAULTS                                                                \

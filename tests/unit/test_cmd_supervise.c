@@ -344,34 +344,28 @@ static void test_renewer_times(void)
            "after a late grant the renewer is due at once");
 }
 
-/* A release has granted a lease of 1 s directly, and the TTL of the leases to come is 30 s. */
+/* A release has granted a lease of 500 ms directly, and the TTL of the leases to come is 30 s. */
 static void test_direct_lease(void)
 {
     struct rlock_grant direct = grant;
     struct supervise_input none = {.expires_ms = 0};
-    struct supervise_input renewed = {.sent_ms = SENT_MS + 300, .expires_ms = SENT_MS + 29998};
+    struct supervise_input renewed = {.sent_ms = SENT_MS + 90, .expires_ms = SENT_MS + 29998};
     struct supervision run;
 
-    direct.expires_ms = SENT_MS + 988;
-    supervise_state_init(&run, &direct, SENT_MS + 300, ON_LOST_KILL, 0);
-    is_int(run.agreed.kill_ms, SENT_MS + 988 - 250, "KILL is due 250 ms before the lease ends");
-    is_int(run.agreed.term_ms, SENT_MS + 988 - 250 - 98, "TERM comes a tenth of the lease earlier");
-    supervise_state_handle(&run, SUPERVISE_EVENT_STARTED, SENT_MS + 300, none);
-    is_int(supervise_state_next_ms(&run), SENT_MS + 300, "the renewer is due at once");
-    is_int(supervise_state_handle(&run, SUPERVISE_EVENT_RENEWED, SENT_MS + 340, renewed),
+    direct.expires_ms = SENT_MS + 493;
+    supervise_state_init(&run, &direct, SENT_MS + 70, ON_LOST_KILL, 0);
+    is_int(run.agreed.kill_ms, SENT_MS + 493 - 250, "KILL is due 250 ms before the lease ends");
+    is_int(run.agreed.term_ms, SENT_MS + 493 - 250 - 50, "TERM comes 50 ms earlier");
+    supervise_state_handle(&run, SUPERVISE_EVENT_STARTED, SENT_MS + 70, none);
+    is_int(supervise_state_next_ms(&run), SENT_MS + 70 + 20, "the renewer is due soon");
+    supervise_state_handle(&run, SUPERVISE_EVENT_RENEWER_DUE, SENT_MS + 90, none);
+    supervise_state_handle(&run, SUPERVISE_EVENT_RENEWER_FAILED, SENT_MS + 90, none);
+    is_int(supervise_state_next_ms(&run), SENT_MS + 90 + 50,
+           "a renewer that fails to start is tried again before TERM");
+    is_int(supervise_state_handle(&run, SUPERVISE_EVENT_RENEWED, SENT_MS + 130, renewed),
            SUPERVISE_ACTION_EXTEND_GUARD, "the renewal is told to the guard");
     is_int(supervise_state_deadlines(&run).kill_ms, SENT_MS + 29998 - grant.timing.kill_margin_ms,
            "after the renewal KILL is due as under any lease");
-    direct.expires_ms = SENT_MS + 493;
-    supervise_state_init(&run, &direct, SENT_MS + 70, ON_LOST_KILL, 0);
-    is_int(run.agreed.kill_ms, SENT_MS + 493 - 250, "near: KILL is due 250 ms before the end");
-    is_int(run.agreed.term_ms, SENT_MS + 493 - 250 - 49, "near: TERM comes a tenth earlier");
-    supervise_state_handle(&run, SUPERVISE_EVENT_STARTED, SENT_MS + 70, none);
-    is_int(supervise_state_next_ms(&run), SENT_MS + 70 + 20, "near: the renewer is due soon");
-    supervise_state_handle(&run, SUPERVISE_EVENT_RENEWER_DUE, SENT_MS + 90, none);
-    supervise_state_handle(&run, SUPERVISE_EVENT_RENEWER_FAILED, SENT_MS + 90, none);
-    is_int(supervise_state_next_ms(&run), SENT_MS + 90 + 49,
-           "near: a renewer that fails to start is tried again before TERM");
 }
 
 /* ---- a random walk over states and events ---- */

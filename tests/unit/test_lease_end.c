@@ -139,7 +139,8 @@ static enum rlock_status renew(struct quorum *quorum, const struct owner *owner,
 {
     bool restored;
 
-    return quorum_renew(quorum, owner, in(PATIENCE_MS), expires_ms, &restored, NULL);
+    return quorum_renew(quorum, owner, in(PATIENCE_MS), quorum->timing.reply_ms, expires_ms,
+                        &restored, NULL);
 }
 
 /* All kinds of locks: their keys and scripts differ, but their leases must end alike. */

@@ -206,20 +206,19 @@ static const struct {
     enum rlock_queue queue;
     bool is_single_attempt;
     int64_t ticket;
-    enum direct_policy direct;
+    bool allows_direct;
     const char *policy;      /* the wanted POLICY of acquire.lua */
     const char *ticket_text; /* the wanted TICKET */
 } queueing[] = {
-    {RLOCK_QUEUE_FIFO, false, 0, DIRECT_NO, "fifo", ""},
-    {RLOCK_QUEUE_FIFO, true, 0, DIRECT_NO, "try", ""},
-    {RLOCK_QUEUE_NEWEST, false, 9, DIRECT_NO, "newest", "9"},
-    {RLOCK_QUEUE_NEWEST, true, 0, DIRECT_NO, "try", ""},
-    {RLOCK_QUEUE_NONE, false, 0, DIRECT_NO, "none", ""},
-    {RLOCK_QUEUE_NONE, true, 0, DIRECT_NO, "none", ""},
-    {RLOCK_QUEUE_FIFO, false, 0, DIRECT_FAR, "direct", ""},
-    {RLOCK_QUEUE_FIFO, false, 0, DIRECT_NEAR, "near", ""},
-    {RLOCK_QUEUE_FIFO, true, 0, DIRECT_FAR, "try", ""},
-    {RLOCK_QUEUE_FIFO, false, INT64_MAX, DIRECT_NO, "fifo", "9223372036854775807"},
+    {RLOCK_QUEUE_FIFO, false, 0, false, "fifo", ""},
+    {RLOCK_QUEUE_FIFO, true, 0, false, "try", ""},
+    {RLOCK_QUEUE_NEWEST, false, 9, false, "newest", "9"},
+    {RLOCK_QUEUE_NEWEST, true, 0, false, "try", ""},
+    {RLOCK_QUEUE_NONE, false, 0, false, "none", ""},
+    {RLOCK_QUEUE_NONE, true, 0, false, "none", ""},
+    {RLOCK_QUEUE_FIFO, false, 0, true, "direct", ""},
+    {RLOCK_QUEUE_FIFO, true, 0, true, "try", ""},
+    {RLOCK_QUEUE_FIFO, false, INT64_MAX, false, "fifo", "9223372036854775807"},
 };
 
 static const struct {
@@ -249,7 +248,7 @@ static void test_waiting(void)
         owner.queue = queueing[i].queue;
         owner.is_single_attempt = queueing[i].is_single_attempt;
         owner.ticket = queueing[i].ticket;
-        owner.direct = queueing[i].direct;
+        owner.allows_direct = queueing[i].allows_direct;
         requests_acquire(&owner, &request, &when);
         has_words(&request,
                   (const char *[]){KEYS, start, "30000", queueing[i].policy, "", "5",

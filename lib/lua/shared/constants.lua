@@ -13,9 +13,7 @@ local FENCE_LIFE = '604800000'
 -- shared/queue.lua.
 local QUEUE_MS = 40000
 
--- How many ms a lock lasts that a release grants to the first waiter (shared/direct.lua): DIRECT_MS
--- for a waiter far from the server, NEAR_DIRECT_MS for a near one, whose renewals are quick. The
--- first renewal makes the lock last for the TTL. The shorter the lock lasts, the less a stopped
--- waiter delays the queue. The waiter refuses a wake-up that tells more than 1,000 ms, and knows a
--- near lease by its length (DIRECT_NEAR_MS of timing.c).
-local DIRECT_MS, NEAR_DIRECT_MS = 1000, 500
+-- How many ms a lock lasts that a release grants to the first waiter (shared/direct.lua). The first
+-- renewal makes the lock last for the TTL. The shorter the lock lasts, the less a stopped waiter
+-- delays the queue. The waiter refuses a wake-up that tells more than 1,000 ms.
+local DIRECT_MS = 500

@@ -8,31 +8,24 @@
 -- (tests/model/handover.pml).
 
 -- If the waiter's last attempt is older than this, the waiter gets its turn, and asks for the lock.
--- Of DIRECT_MS the waiter keeps 0.36 s for TERM, KILL and drift, and wants at least 0.2 s and four
+-- Of DIRECT_MS the waiter keeps 0.3 s for TERM, KILL and drift, and wants at least 0.1 s and two
 -- round trips for the start: so an older attempt would leave too little. The waiter's safety
 -- doesn't depend on this number.
-local FRESH_MS = 400
-
--- The same for a waiter near the server: of NEAR_DIRECT_MS it keeps 0.3 s for TERM, KILL and drift,
--- and wants at least 0.1 s and four round trips.
-local NEAR_FRESH_MS = 70
+local FRESH_MS = 70
 
 -- Grants the free lock to this waiter, which first_waiter() has just returned. The caller has
--- checked that a near waiter stands behind a brief hold. Returns false if the waiter can't be
--- granted the lock in this way: then the caller gives it the turn, which replaces a value that the
--- first SET has left. pcall catches errors, such as a missing right of the user that releases the
--- lock.
+-- checked that the hold before was brief. Returns false if the waiter can't be granted the lock in
+-- this way: then the caller gives it the turn, which replaces a value that the first SET has left.
+-- pcall catches errors, such as a missing right of the user that releases the lock.
 local function grant_directly(lock, token)
   -- The age of the attempt can't be computed from the heartbeat, which stands in front of "x":
   -- alert_near() shortens the life of a waiter near the front by setting its heartbeat back.
-  local policy, attempt, ttl, asked_ms, info =
-    string.match(get_waiter(lock, token), '^%d+ x (%l+)=(%d+):(%d+):(%d+) (.*)')
-  local is_near = policy == 'near'
+  local attempt, ttl, asked_ms, info =
+    string.match(get_waiter(lock, token), '^%d+ x direct=(%d+):(%d+):(%d+) (.*)')
   local age = asked_ms and now_ms - asked_ms
-  if not age or age < 0 or age > (is_near and NEAR_FRESH_MS or FRESH_MS) then
+  if not age or age < 0 or age > FRESH_MS then
     return false
   end
-  local lasts_ms = is_near and NEAR_DIRECT_MS or DIRECT_MS
   local last, err = last_fence(lock.fence)
   if err then
     return false
@@ -44,13 +37,13 @@ local function grant_directly(lock, token)
   local fence = fence_behind(last)
   local value = token .. ' v1 try=' .. attempt .. ' ttl=' .. ttl .. ' ' .. info ..
     ' since=' .. now_ms
-  if redis.pcall('SET', lock.key, value, 'PX', lasts_ms).err or
+  if redis.pcall('SET', lock.key, value, 'PX', DIRECT_MS).err or
     redis.pcall('SET', lock.fence, fence, 'PX', fence_life(tonumber(ttl))).err then
     return false
   end
   leave_queue(lock, token)
   note_grant(lock.queue, string.match(info, 'history=(%d+)'), fence, value)
   alert_near(lock)
-  wake(lock, token, 'granted ' .. fence .. ' ' .. attempt .. ' ' .. lasts_ms)
+  wake(lock, token, 'granted ' .. fence .. ' ' .. attempt .. ' ' .. DIRECT_MS)
   return true
 end

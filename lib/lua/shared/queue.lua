@@ -13,12 +13,11 @@
 --   that doesn't ask within NEAR_MS then counts as dead.
 
 local LIFE_MS, CLAIM_MS, ABSENT_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 300, 1500, 6
-local RECENT_MS = 150
 local WAKE_MS = LIFE_MS / 2 -- how long a wake-up stays in the waiter's list
 
--- A release grants the lock to a waiter near the server only if the hold that ends has lasted for
--- at most BRIEF_MS. In such a queue most commands end before their first renewal is due, and a
--- saved round trip counts. If holds take longer, that round trip would not be noticed.
+-- A release grants the lock to the first waiter itself only if the hold that ends has lasted for at
+-- most BRIEF_MS. In such a queue most commands end before their first renewal is due, and a saved
+-- round trip counts. If holds take longer, that round trip would hardly be noticed.
 local BRIEF_MS = 70
 
 -- A cache of lock.waiters, as each redis.call() takes as long as many lines of Lua.
@@ -35,10 +34,9 @@ local function set_waiter(lock, token, text)
   redis.call('HSET', lock.waiters, token, text)
 end
 
--- May a release grant the lock to this waiter directly (shared/direct.lua)? Returns "direct" for a
--- waiter far from the server, "near" for a near one, else another word or nil.
-local function direct_policy(lock, token)
-  return string.match(get_waiter(lock, token), '^%d+ x (%l+)=')
+-- Has this waiter told that a release may grant it the lock directly (shared/direct.lua)?
+local function allows_direct(lock, token)
+  return string.find(get_waiter(lock, token), '^%d+ x direct=')
 end
 
 -- Has the hold lasted for at most BRIEF_MS that this script ends? Only the usual release knows for
@@ -102,26 +100,20 @@ end
 -- would get a turn of CLAIM_MS. A waiter that gets its turn before it would ask need not ask.
 --
 -- A waiter that a release may grant the lock directly (shared/direct.lua) must have asked shortly
--- before the release. So a waiter far from the server asks at once, or after ABSENT_MS if it has
--- asked recently. While holds are brief, the waiter at place 2 asks at once if it wants an
--- exclusive lock: it is the next to get the lock, and may be near the server.
+-- before the release. So while holds are brief, the waiter at place 2, which is the next to get the
+-- lock, asks at once if it wants an exclusive lock.
 local function alert_near(lock)
   local is_brief = was_brief(lock)
   for place = 2, #lock.front do
     local waiter = lock.front[place]
-    local left = life_left(lock, waiter)
-    -- nil: no exclusive lock; another word than "direct" and "near": exclusive, but not direct yet
-    local policy = direct_policy(lock, waiter)
-    local is_far = policy == 'direct'
-    local is_next = place == 2 and is_brief and policy and not is_far
-    local is_untold = left > NEAR_MS -- else the waiter was told already, or is dead
-    if is_untold or is_next then
-      local is_recent = LIFE_MS - left < RECENT_MS and left <= LIFE_MS
-      local soon = is_next and 0 or not is_far and CLAIM_MS - 50 or is_recent and ABSENT_MS or 0
+    local is_exclusive = string.find(get_waiter(lock, waiter), '^%d+ x ')
+    local asks_now = place == 2 and is_brief and is_exclusive
+    local is_untold = life_left(lock, waiter) > NEAR_MS -- else it was told already, or is dead
+    if is_untold or asks_now then
       if is_untold then
         set_life_left(lock, waiter, NEAR_MS)
       end
-      wake(lock, waiter, 'soon ' .. soon)
+      wake(lock, waiter, 'soon ' .. (asks_now and 0 or CLAIM_MS - 50))
     end
   end
 end
