@@ -141,7 +141,9 @@ only_rlock_is_left() { [[ $(marked) != *$'\n'* ]]; }
 # assert_ends_without_running SECONDS STATUS: the paused command ends within SECONDS, without
 # running again, and then rlock ends with STATUS. A frozen process ends only if it is killed.
 assert_ends_without_running() {
-    eventually "$(busy_s "$1")" only_rlock_is_left
+    local seconds
+    busy_s seconds "$1"
+    eventually "$seconds" only_rlock_is_left
     redis_continue
     finish tree
     assert_never_ran_again
@@ -348,13 +350,12 @@ lose_lock_while_paused() {
     resume
     eventually 5 ran_since "$continued_ms"
     eventually 5 stopped "$loop"
-    never 1 has_state_R "$loop"
+    never 1 has_state "$loop" R
     kill -CONT "$loop"
-    eventually 5 has_state_R "$loop"
+    eventually 5 has_state "$loop" R
     end_command 0
     assert_status 0
 }
-has_state_R() { [[ $(state "$1") == R ]]; }
 
 @test "pause: a signal that rlock passes on is delivered when the command is resumed" {
     start tree "$RLOCK" -k "$KEY" -t "$ttl" --on-lost pause -- "$TOOLS/show_signals" -e 12 -s 9
@@ -503,7 +504,7 @@ assert_vforker_lives_on() {
     finish output
     assert_vforker_lives_on
 }
-is_reaped() { [[ -z $(state "$1") ]]; }
+is_reaped() { [[ ! -e /proc/$1 ]]; }
 
 # ---- a pause at a terminal ----
 

@@ -13,10 +13,13 @@
 
 bats_require_minimum_version 1.8.0
 
-ROOT=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
+# bats reads this file once for each file and test. What starts processes is done once for a file.
+export RLOCK_TEST_ROOT=${RLOCK_TEST_ROOT:-$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)}
+export RLOCK_TEST_PROCESSORS=${RLOCK_TEST_PROCESSORS:-$(nproc)}
+ROOT=$RLOCK_TEST_ROOT
+PROCESSORS=$RLOCK_TEST_PROCESSORS
 RLOCK=${RLOCK:-$ROOT/rlock}
 TOOLS=${RLOCK_TEST_TOOLS:-$ROOT/build/plain/tools}
-PROCESSORS=$(nproc)
 
 common_setup() {
     [[ -x $RLOCK && -x $TOOLS/hold_clock ]] || fail "not built: $RLOCK and $TOOLS (make check-cli)"
@@ -151,7 +154,7 @@ eventually() {
     local seconds=$1 end from up_ms
     shift
     is_sanitized && seconds=$((seconds * 4))
-    ((seconds < 5)) || seconds=$(busy_s "$seconds")
+    ((seconds < 5)) || busy_s seconds "$seconds"
     read_up_ms
     end=$((up_ms + seconds * 1000))
     # One call of the command may take long. So give up only after a call that began at `end` or
@@ -170,15 +173,15 @@ lease() {
     if is_sanitized || (($(busy_ms 1) > 4)); then echo $((3 * $1)); else echo "$1"; fi
 }
 
-# busy_s SECONDS: print SECONDS multiplied by the load for each processor, but by no less than 1 and
-# no more than 6.
+# busy_s NAME SECONDS: set the variable NAME to SECONDS multiplied by the load for each processor,
+# but by no less than 1 and no more than 6.
 busy_s() {
     local load ms
     read -r load _ </proc/loadavg
-    ms=$((1000 * $1))
+    ms=$((1000 * $2))
     ms=$((ms * 10#${load/./} / 100 / PROCESSORS))
-    ((ms > 6000 * $1)) && ms=$((6000 * $1))
-    echo $((ms / 1000 > $1 ? ms / 1000 : $1))
+    ((ms > 6000 * $2)) && ms=$((6000 * $2))
+    printf -v "$1" %d $((ms / 1000 > $2 ? ms / 1000 : $2))
 }
 
 # never SECONDS COMMAND...: run the command again and again for SECONDS; fail if it succeeds.
@@ -234,17 +237,18 @@ finish() {
     stderr=$(<"$DIR/$name.err")
 }
 
-# state PID: print the state of the process, as in proc(5): R, S, T, Z; nothing if there is none.
-state() {
+# has_state PID STATES: true if the state of the process, as in proc(5), is one of these letters.
+# Like the functions below that call it often, it starts no process.
+has_state() {
     local line
-    read -r line 2>/dev/null <"/proc/$1/stat" || return 0
+    { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 1
     line=${line##*) }
-    echo "${line%% *}"
+    [[ $2 == *"${line%% *}"* ]]
 }
 
-alive() { [[ $(state "$1") == [!ZX] ]]; }
+alive() { has_state "$1" RSDTtIW; }
 dead() { ! alive "$1"; }
-stopped() { [[ $(state "$1") == T ]]; }
+stopped() { has_state "$1" T; }
 
 # children PID, descendants PID: print the pids of these processes, one a line.
 children() { tr -s ' ' '\n' 2>/dev/null <"/proc/$1/task/$1/children" || :; }
@@ -271,16 +275,20 @@ marked() {
 }
 
 # is_child PID: true if the process is a child of this shell.
-is_child() { [[ $'\n'$(children "$$")$'\n' == *$'\n'"$1"$'\n'* ]]; }
+is_child() {
+    local pids=''
+    { read -r pids <"/proc/$$/task/$$/children"; } 2>/dev/null || : # the line has no end
+    [[ " $pids " == *" $1 "* ]]
+}
 
 # started: print the pids of the commands that `start` started and that still run. marked() misses
 # a shell function that `start` runs in the background: the fork of the shell has no exec, so its
 # /proc/PID/environ lacks RLOCK_TEST_MARK. started() ignores a pid that isn't a child of this shell:
 # the command has ended, and the kernel gave its pid to another process.
 started() {
-    local its_pid
-    for its_pid in $(cat "$DIR"/pids/* 2>/dev/null); do
-        is_child "$its_pid" || continue
+    local file its_pid
+    for file in "$DIR"/pids/*; do
+        [[ -e $file ]] && read -r its_pid <"$file" && is_child "$its_pid" || continue
         dead "$its_pid" || echo "$its_pid"
     done
 }
@@ -289,17 +297,21 @@ started() {
 # takes seconds to list them. Meanwhile, a process of the list may end, and the kernel may give its
 # pid to a process of another test. So end_all checks each process again just before it kills it.
 end_all() {
-    local its_pid round
+    local its_pid left round up_ms
     [[ -n ${RLOCK_TEST_MARK:-} ]] || return 0
     for round in {1..50}; do
-        [[ -n "$(started)$(marked)" ]] || return 0
-        for its_pid in $(started) $(marked); do
-            if is_child "$its_pid" || is_marked "$its_pid"; then
+        left=$(started && marked)
+        [[ -n $left ]] || return 0
+        for its_pid in $left; do
+            if is_child "$its_pid"; then
                 kill -KILL "$its_pid" 2>/dev/null || :
+                wait "$its_pid" 2>/dev/null || : # else bash prints "Killed"
+            elif is_marked "$its_pid"; then
+                kill -KILL "$its_pid" 2>/dev/null || :
+                read_up_ms
+                rest_since "$up_ms"
             fi
-            wait "$its_pid" 2>/dev/null || : # else bash prints "Killed"
         done
-        sleep 0.02
     done
     fail "still there after $round rounds of KILL: $(started) $(marked)"
 }
