@@ -169,10 +169,18 @@ void rlock_unkeep(struct rlock *lock)
 enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_deadline deadline,
                               int64_t *expires_ms, struct rlock_error *err)
 {
+    int64_t sent_ms = rlock_clock_ms();
+    enum rlock_status st;
+
     if (ttl_ms != 0 && (ttl_ms < RLOCK_TTL_MIN_MS || ttl_ms > RLOCK_TTL_MAX_MS))
         return err_set(err, RLOCK_E_USAGE, 0, "ttl must be from 1s to 30d");
     owner_set_renewal_ttl(&lock->owner, ttl_ms);
-    return renew_loop_run(&lock->quorum, &lock->owner, deadline, expires_ms, err);
+    st = renew_loop_run(&lock->quorum, &lock->owner, deadline, expires_ms, err);
+    if (st == RLOCK_OK) { /* a later rlock_keep() renews this lease */
+        lock->grant.sent_ms = sent_ms;
+        lock->grant.expires_ms = *expires_ms;
+    }
+    return st;
 }
 
 enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadline,

@@ -678,7 +678,7 @@ static void ask_to_start(struct supervisor *s)
     if (failed == 0) {
         handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
         if (is_direct(s))
-            take_deadlines(s); /* starts the renewer if it is due at once */
+            take_deadlines(s); /* starts the renewer if the start took so long that it is due */
         return;
     }
     say_granted(s);

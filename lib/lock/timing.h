@@ -17,8 +17,9 @@ int64_t timing_expires_ms(int64_t ttl_ms, int64_t sent_ms);
 /* A release grants no lock directly whose TTL is shorter than this. */
 #define TIMING_DIRECT_TTL_MS 3000
 /*
- * How long the server may take to reply to the first renewal of a direct lease. Then rlock renews
- * once more, by a new connection. If a packet is lost, that is much sooner than TCP sends it again.
+ * How long rlock waits for the reply to the first renewal of a direct lease. Then it renews once
+ * more, by a new connection, and waits as long as for any renewal. If a packet is lost, that is
+ * much sooner than TCP sends it again.
  */
 #define TIMING_DIRECT_REPLY_MS 50
 
@@ -37,7 +38,7 @@ bool timing_is_direct(int64_t ttl_ms, int64_t sent_ms, int64_t expires_ms);
  *
  * Returns  renew_ms: how long after the grant to renew the lease for the first time; reply_ms:
  *          TIMING_DIRECT_REPLY_MS, and when to try again if the renewer's thread can't be started;
- *          kill_margin_ms and grace_ms as for other leases
+ *          kill_margin_ms: as for other leases; grace_ms: 50 ms
  */
 struct rlock_timing timing_of_direct(int64_t lasts_ms);
 

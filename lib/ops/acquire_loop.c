@@ -45,9 +45,10 @@
 #define PASSED_ON_MS 1    /* pause after a release, while the next holder starts its command */
 /*
  * TERM of a direct grant has to be so many ms and so many round trips away when the command starts.
- * If the renewal or its reply is lost, rlock connects again 70 ms after the start, and renews then:
- * that takes two round trips. Near the server most of the time is for a server or a machine that is
- * busy. Above DIRECT_TRIP_MAX_MS too little would be left of the lease: such a waiter takes none.
+ * If the renewal or its reply is lost, rlock connects again 70 ms after the grant, and renews then:
+ * that takes two round trips, and one more each for TLS and for a password. Near the server most of
+ * the time is for a server or a machine that is busy. Above DIRECT_TRIP_MAX_MS too little would be
+ * left of the lease: such a waiter takes none.
  */
 #define DIRECT_LEAST_MS 100
 #define DIRECT_LEAST_TRIPS 2

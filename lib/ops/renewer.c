@@ -55,10 +55,12 @@ static void write_last_event(const struct renewer *renewer, struct rlock_event e
         continue;
 }
 
-/* How long the reply to a renewal may take. */
+/* How long the reply to the next renewal may take. */
 static int64_t reply_ms(const struct renewer *renewer)
 {
-    return renewer->is_direct ? TIMING_DIRECT_REPLY_MS : renewer->quorum->timing.reply_ms;
+    bool is_first = renewer->is_direct && renewer->n_failures == 0;
+
+    return is_first ? TIMING_DIRECT_REPLY_MS : renewer->quorum->timing.reply_ms;
 }
 
 /*
@@ -67,7 +69,7 @@ static int64_t reply_ms(const struct renewer *renewer)
  */
 static int64_t backoff_ms(const struct renewer *renewer)
 {
-    int64_t high_ms = reply_ms(renewer);
+    int64_t high_ms = renewer->quorum->timing.reply_ms;
 
     if (renewer->n_failures <= 1)
         return 0;

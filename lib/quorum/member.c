@@ -41,6 +41,9 @@
 /* If a request is abandoned less than reply_ms / LATE_PART before its deadline, or after it, the
  * server was too slow: the next request goes to another server, if one is known. */
 #define LATE_PART 4
+/* A request that had less time than this says nothing about the server: it was the first renewal of
+ * a direct lease. The reply_ms of every other request is longer. */
+#define FAULT_MIN_MS 100
 
 /* How requests find a server, by the kind of server that the URL names. */
 struct server_kind {
@@ -910,10 +913,11 @@ void member_step(struct member *member)
 bool member_abandon(struct member *member, struct request *behind)
 {
     struct conn *conn = &member->route.current->conn;
+    int64_t reply_ms = member->request.limits.reply_ms;
     /* If the caller gives up long before the request's deadline, because its stop descriptor is
      * readable or its own time is over, the server isn't at fault. */
-    bool is_late = rlock_clock_ms() >=
-                   member_deadline_ms(member) - member->request.limits.reply_ms / LATE_PART;
+    bool is_late = reply_ms >= FAULT_MIN_MS &&
+                   rlock_clock_ms() >= member_deadline_ms(member) - reply_ms / LATE_PART;
     struct request undo;
     bool is_sent;
 

@@ -14,7 +14,7 @@ load ../helpers/queue
 
 setup() {
     common_setup
-    SLACK=$(busy_ms 1000) # ms by which a busy machine may exceed a limit
+    SLACK=$(busy_ms 400) # ms by which a busy machine may exceed a limit
     ! is_sanitized || SLACK=8000
     redis_start_shifted
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
@@ -61,14 +61,14 @@ second() {
     eventually 10 in_line 2
 }
 
-# just_asked: returns when waiter 1, the first in the queue, has asked within the last 10 ms. Before
-# that it sets `before` to the number of direct grants, and opens descriptor 7, by which
-# end_brief_hold sends its requests: on a slow machine redis-cli would start too late for a direct
-# grant, which needs a request of the last 70 ms.
+# just_asked [MS]: returns when waiter 1, the first in the queue, has asked 0 to 10 ms ago, or MS to
+# MS + 10 ms ago. Before that it sets `before` to the number of direct grants, and opens descriptor
+# 7, by which end_brief_hold sends its requests: on a slow machine redis-cli would start too late
+# for a direct grant, which needs a request of the last 70 ms.
 just_asked() {
     before=$(n_granted)
     exec 7<>"/dev/tcp/127.0.0.1/$REDIS_PORT"
-    eventually 10 has_just_asked
+    eventually 10 has_just_asked "${1:-0}"
 }
 has_just_asked() {
     local age reply i
@@ -76,7 +76,7 @@ has_just_asked() {
         printf 'eval "%s" 2 %s %s\r\n' "$AGE" "{$KEY}:rlock:queue" "{$KEY}:rlock:waiters" >&7
         read -r -t 5 -u 7 reply || return 1
         age=${reply//[!0-9]/}
-        [[ -z $age ]] || ((age > 10)) || return 0
+        [[ -z $age ]] || ((age < $1 || age > $1 + 10)) || return 0
     done
     return 1
 }
@@ -87,10 +87,14 @@ local asked = string.match(entry, ' direct=%d+:%d+:(%d+) ') \
 return asked and math.abs(t[1] * 1000 + math.floor(t[2] / 1000) - asked) or 99999"
 
 # end_brief_hold: grants `mine` the lock once more, and releases it at once.
+# end_hold: releases the lock, which `mine` has held since before waiter 1 came.
 end_brief_hold() {
-    local reply
     printf 'evalsha %s %s "%s v1 try=2 ttl=30000 pid=1" 30000 none "" 0 "" x ""\r\n' \
         "$ACQUIRE" "$KEYS_OF" "$mine" >&7
+    end_hold
+}
+end_hold() {
+    local reply
     printf 'evalsha %s %s "%s " %s\r\n' "$RELEASE" "$KEYS_OF" "$mine" "$MY_FENCE" >&7
     until [[ ${reply:-} == $':2\r' ]]; do # REPLY_PASSED_ON
         read -r -t 5 -u 7 reply || fail "no release: ${reply:-}" || return 1
@@ -123,26 +127,11 @@ is_renewed_direct() { (($(n_granted) == before + 1 && $(n_asked) == 0 && status 
 repeat_until_direct() {
     local round
     for round in 1 2 3 4 5 6 7 8; do
-        "$@" || return
-        is_renewed_direct && break
+        "$@"
+        ! is_renewed_direct || break
     done
     echo "# $*: direct grant in round $round" >&3
     is_renewed_direct || fail "no direct grant that was renewed: status $status"
-}
-
-# end_all_waiters: ends the waiters behind a proxy that drops what waiter 1 sends. The waiter ends
-# with 76 if it has started its command. Else the machine was too busy, and the waiter still waits.
-end_all_waiters() {
-    all_end 0 2
-    assert_alone
-    if [[ $(served) == '2 ' ]]; then
-        mend
-        all_end 0 1
-    else
-        finish w1 30
-        assert_status 76
-    fi
-    assert_fences_grow
 }
 
 # mend: lets the bytes of waiter 1 through again, by new connections.
@@ -178,7 +167,7 @@ granted_and_renewed() {
 @test "after a longer hold the waiter gets its turn" {
     proxied 0
     just_asked
-    release "$mine" "$MY_FENCE"
+    end_hold
     all_end 0 1
     assert_eq "$(n_granted)" 0 'direct grants'
 }
@@ -216,19 +205,31 @@ granted_and_renewed() {
 }
 
 @test "the renewals of a direct grant are lost: its command ends before the next one starts" {
-    TURN_S=5 proxied 0
-    second
-    just_asked
-    line drop up on
-    end_brief_hold
-    end_all_waiters
+    local round
+    for round in 1 2 3 4 5 6 7 8; do # a busy machine may be too slow for a direct grant
+        TURN_S=5 proxied 0
+        second
+        just_asked
+        line drop up on
+        end_brief_hold
+        all_end 0 2
+        [[ $(served) == '2 ' ]] || break
+        mend
+        all_end 0 1
+    done
+    echo "# direct grant in round $round" >&3
+    finish w1 30
+    assert_status 76
+    assert_eq "$(served)" '1 2 '
+    assert_alone
+    assert_fences_grow
 }
 
-# loses_one: the first renewal of a direct grant, 20 ms after the start, is lost. The waiter renews
-# once more 70 ms after the start, by a new connection.
+# loses_one DELAY: the first renewal of a direct grant, 20 ms after the grant, is lost. The waiter
+# renews once more 70 ms after the grant, by a new connection.
 loses_one() {
     TURN_S=1.5 proxied "$1"
-    just_asked
+    just_asked $((3 * $1 + 3)) # by now the BLPOP behind this request has passed the proxy
     line lose 1
     end_brief_hold
     ends 1
@@ -284,14 +285,19 @@ loses_one() {
 }
 
 @test "the guard is stopped when a release grants the lock: a loss is reported, nothing starts" {
-    local guard
-    proxied 0
-    eventually 10 has_guard
-    guard=$(guard_of "$(pid_of 1)")
-    just_asked
-    kill -STOP "$guard"
-    end_brief_hold
-    eventually 10 grep -q ' lost: \| not-started: ' "$DIR/w1.err"
+    local guard round
+    for round in 1 2 3 4 5 6 7 8; do # a busy machine may be too slow for a direct grant
+        proxied 0
+        eventually 10 has_guard
+        guard=$(guard_of "$(pid_of 1)")
+        just_asked
+        kill -STOP "$guard"
+        end_brief_hold
+        ! eventually 2 grep -q ' lost: \| not-started: ' "$DIR/w1.err" || break
+        kill -CONT "$guard"
+        all_end 0 1
+    done
+    echo "# direct grant in round $round" >&3
     kill -CONT "$guard" 2>/dev/null || :
     finish w1 30
     [[ $status != 0 ]]
@@ -311,6 +317,8 @@ has_guard() { [[ -n $(guard_of "$(pid_of 1)") ]]; }
     kill -TERM "$(pid_of 1)"
     all_end 0 2
     finish w1 30
+    [[ $status != 0 ]]
+    assert_eq "$(served)" '2 '
     assert_alone
     assert_clean
 }

@@ -9,8 +9,9 @@
 
 -- If the waiter's last attempt is older than this, the waiter gets its turn, and asks for the lock.
 -- Of DIRECT_MS the waiter keeps 0.3 s for TERM, KILL and drift, and wants at least 0.1 s and two
--- round trips for the start: so an older attempt would leave too little. The waiter's safety
--- doesn't depend on this number.
+-- round trips for the start: so an older attempt would leave too little. (At a distance less is too
+-- old: 33 ms with a round trip of 20 ms. Then the waiter asks, and keeps the fence.) The waiter's
+-- safety doesn't depend on this number.
 local FRESH_MS = 70
 
 -- Grants the free lock to this waiter, which first_waiter() has just returned. The caller has
