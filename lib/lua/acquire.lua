@@ -400,11 +400,11 @@ local function block_ms(lock, place, left)
     return far
   end
   -- A release has granted the lock directly, or the lease ends soon: the waiters ahead may be dead.
-  local is_brief = lock.mode == 'exclusive' and not lock.turn and left >= 0 and left <= DIRECT_MS
-  if not (lock.turn or is_its_turn or is_brief) then
+  local is_short = lock.mode == 'exclusive' and not lock.turn and left >= 0 and left <= DIRECT_MS
+  if not (lock.turn or is_its_turn or is_short) then
     return can_have(lock, token, mode) and math.min(CLAIM_MS, life_left(lock, first)) + 2 or far
   end
-  local block = is_brief and left + 2 or 2
+  local block = is_short and left + 2 or 2
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, place - 2)) do
     -- If the waiter's wake-up is still in its list, either the waiter is dead, or it reads the
     -- wake-up in a moment. Then a waiter that was told to ask soon (alert_near) needs more than
