@@ -575,6 +575,22 @@ static enum rlock_status not_renewed(struct quorum *quorum, const struct votes *
     return lose(quorum, votes, err);
 }
 
+/*
+ * For how long a lease lasts at least after its renewal. rlock_renew() may have asked for less than
+ * the TTL of the grant, or for "the TTL of the grant" (0). A caller that knows only the token is
+ * told by the server how much is left.
+ */
+static int64_t renewed_for_ms(const struct quorum *quorum, const struct owner *owner,
+                              const struct votes *votes)
+{
+    int64_t asked_ms = owner_granted_ttl_ms(owner);
+    int64_t ttl_ms = quorum->timing.ttl_ms;
+
+    if (owner->is_adopted && votes->left_ms > 0)
+        return votes->left_ms;
+    return asked_ms > 0 && asked_ms < ttl_ms ? asked_ms : ttl_ms;
+}
+
 enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, int64_t reply_ms,
                                int64_t *expires_ms, bool *restored, struct rlock_error *err)
@@ -587,9 +603,7 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
 
     note_lost(quorum, &votes);
     if (is_granted(&votes, quorum)) {
-        bool is_told = owner->is_adopted && votes.left_ms > 0;
-
-        *expires_ms = lease_end(&votes, is_told ? votes.left_ms : quorum->timing.ttl_ms);
+        *expires_ms = lease_end(&votes, renewed_for_ms(quorum, owner, &votes));
         *restored = votes.n_restored > 0;
         if (st == RLOCK_OK)
             repair(quorum, owner, votes.gone_from, deadline);

@@ -440,6 +440,34 @@ static void test_renew_by_token(void)
     }
 }
 
+/*
+ * After a grant with its TTL, rlock_renew() asks for another TTL: the end counts by the shorter one,
+ * because a lease that is nearly over gets only the TTL that the renewal asks for.
+ */
+static void test_renew_for_less(void)
+{
+    static const int64_t asked_ms[] = {1000, 0, 2 * TTL_MS};
+    size_t i;
+
+    for (i = 0; i < sizeof asked_ms / sizeof asked_ms[0]; i++) {
+        struct server server = {
+            .answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT), [ASKED_RENEW] = ANSWERS(RENEWED)}};
+        struct rlock *lock = open_lock(&server, config_for(NULL, 1));
+        int64_t expires_ms = 0;
+        int64_t before;
+
+        if (lock == NULL)
+            continue;
+        (void)acquire_end(lock, "a grant");
+        before = rlock_clock_ms();
+        okf(rlock_renew(lock, asked_ms[i], in(PATIENCE_MS), &expires_ms, NULL) == RLOCK_OK,
+            "a lease is renewed for %lld ms", (long long)asked_ms[i]);
+        is_end(expires_ms, i == 0 ? 1000 : TTL_MS, before, server_read_ms(&server, ASKED_RENEW, 0),
+               "a renewal for another TTL than the grant's");
+        close_lock(&server, lock);
+    }
+}
+
 static void test_renewer(void)
 {
     struct one one = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(LATE_BY(RENEWED), CLOSE,
@@ -702,6 +730,7 @@ int main(void)
     test_redirected("ASK");
     test_replicas();
     test_renew_by_token();
+    test_renew_for_less();
     test_renewer();
     test_first_renewal();
     test_majority();
