@@ -256,14 +256,13 @@ assert_grows() {
     redis_start cluster --cluster-enabled yes
     eval "$(asking) cluster addslots {0..16383}" >/dev/null
     eventually 10 cluster_serves
-    export -f redis_cli
     RLOCK_URL=unix://$REDIS_SOCKET
     for key in 'with space' $'new\nline' '{tag}x' 'a{tag}x' 'a{}x' '{' '}first' '}{' '}{tag}' \
         'a{b' '{a}b}' '{a}{b}' '{{a}}' $'\xff\xfe\x80' '%n%s\x41' $'quote\'"\\$(x)`x`' -k '*?[a]' \
         "$long" "}${long:1}" "{${long:2}}"; do
         redis_cli flushall >/dev/null
         run -0 --separate-stderr rlock --key="$key" -- bash -c \
-            '[[ $RLOCK_KEY == "$1" ]] && redis_cli exists "$1"' - "$key"
+            '[[ $RLOCK_KEY == "$1" ]] && '"$(asking)"' exists "$1"' - "$key"
         assert_eq "$output|$stderr" '1|' "${key:0:40}"
         gone "$key"
         assert_eq "$(redis_cli dbsize)" 1

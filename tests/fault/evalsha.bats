@@ -76,7 +76,11 @@ in_queue() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 # ---- how many bytes a run sends ----
 
-received() { redis_cli info stats | tr -d '\r' | sed -n 's/^total_net_input_bytes://p'; }
+# The command is also run by rlock's command, so it is one for sh.
+received() { sh -c "$(received_command)"; }
+received_command() {
+    echo "$(asking) info stats | tr -d '\r' | sed -n 's/^total_net_input_bytes://p'"
+}
 
 @test "a run on a server that knows the scripts sends at most 1,500 bytes, 1,400 in a request" {
     local before info after mode acquire release
@@ -87,7 +91,7 @@ received() { redis_cli info stats | tr -d '\r' | sed -n 's/^total_net_input_byte
         info=$(($(received) - before)) # bytes that one call of `received` sends
         before=$(received)
         run -0 --separate-stderr rlock "$mode" -k "backup:$KEY" -- \
-            sh -c "$(declare -f received redis_cli); received"
+            sh -c "$(received_command)"
         after=$(received)
         acquire=$((output - before - info)) release=$((after - output - info))
         assert_between "$acquire" 200 1400 "bytes that the acquire sent: $mode"

@@ -8,7 +8,8 @@
 #     redis_stop / redis_crash                 end the server by TERM / by KILL
 #     redis_restart                            start the server again, on the same port
 #     redis_pause / redis_continue             send the server the signal STOP / CONT
-#     redis_cli COMMAND...                     send the server a command, and print the reply
+#     redis_cli COMMAND...                     send the server a command, and print the reply as the
+#                                              program redis-cli does
 #     redis_user NAME [RIGHT...]               create a user with the rights that the manual says
 #                                              rlock needs, and with RIGHTs; its password is SECRET
 #     redis_allow_inspection NAME              add the manual's rights for status, list,
@@ -53,10 +54,11 @@ redis_start_shifted() {
 }
 
 # redis_cli starts no program if it need not: on some machines that takes 20 ms. The program does
-# what needs its options, commands on standard input, or a server without a plain TCP port.
+# what needs its options, commands on standard input, a password, or an address of its own.
 redis_cli() {
     local cli=redis-cli socket
-    if [[ ${1:--} != -* && $1 != monitor ]] && redis_connect; then
+    if [[ ${1:--} != -* && $1 != monitor && ${REDIS_BY_TCP:-} == yes &&
+        -z ${REDISCLI_AUTH:-}${VALKEYCLI_AUTH:-} ]] && redis_connect; then
         redis_talk "$@"
         return
     fi
@@ -70,38 +72,45 @@ redis_connect() {
 }
 
 # redis_talk COMMAND...: send the command to `socket`, print the reply as redis-cli prints it to a
-# pipe, and close the connection. bash can't store NULs, so the output has none.
+# pipe, and close the connection. bash can't store NULs, so the output has none. The command is one
+# line, as in telnet: of several lines bash would send each in a packet of its own.
 redis_talk() {
-    local LC_ALL=C word request="*$#" status=0 # LC_ALL=C: count and read bytes
-    local reply=''
+    local LC_ALL=C word request='' reply='' first # LC_ALL=C: read bytes
+    local backslash='\\' quote='\"' newline='\n' return='\r'
     for word; do
-        request+=$'\r\n'"\$${#word}"$'\r\n'"$word"
+        word=${word//\\/"$backslash"}
+        word=${word//\"/"$quote"}
+        word=${word//$'\n'/"$newline"}
+        word=${word//$'\r'/"$return"}
+        request+=" \"$word\""
     done
     printf '%s\r\n' "$request" >&"$socket"
-    redis_read_reply || status=1
+    redis_read_reply || fail "no reply to: $*"
     exec {socket}>&-
     printf '%s' "$reply"
-    [[ $reply == *$'\n' ]] || echo # redis-cli adds none to the lines of INFO or CLIENT LIST
-    return "$status"
+    # redis-cli adds no newline to the lines of INFO or CLIENT LIST.
+    [[ $first == '$' && $reply == *$'\n' ]] || echo
+    [[ -n $first ]]
 }
 
-# redis_read_reply: read a reply from `socket`, and set `reply` to its text: an array has a line for
-# each element, nil is empty.
+# redis_read_reply: read a reply from `socket`. Sets `reply` to its text (an array has a line for
+# each element, nil is empty), and `first` to the first character, which tells the kind of reply.
 redis_read_reply() {
     local line n lines=()
+    first=
     IFS= read -r -t 60 -u "$socket" line || return
     line=${line%$'\r'}
+    reply=
     case $line in
     [+:]*) reply=${line:1} ;;
     -*) reply=${line:1}$'\n' ;;
-    '$'[1-9]*)
-        reply=''
-        for ((n = ${line:1}; n > 0; n -= ${#line})); do # each NUL ends a read, and is left out
-            IFS= read -r -t 60 -d '' -n "$n" -u "$socket" line || return
-            reply+=$line
-            ((${#line} == n)) || ((n--))
+    '$'[0-9]*)
+        for ((n = ${line:1}; n > 0; n -= ${#REPLY})); do # each NUL ends a read, and is left out
+            IFS= read -r -t 60 -d '' -n "$n" -u "$socket" || return
+            reply+=$REPLY
+            ((${#REPLY} == n)) || ((n--))
         done
-        IFS= read -r -t 60 -u "$socket" line
+        IFS= read -r -t 60 -u "$socket" || return
         ;;
     '*'[1-9]*)
         for ((n = ${line:1}; n > 0; n--)); do
@@ -111,12 +120,8 @@ redis_read_reply() {
         printf -v reply '%s\n' "${lines[@]}"
         reply=${reply%$'\n'}
         ;;
-    '$0')
-        IFS= read -r -t 60 -u "$socket" line
-        reply=''
-        ;;
-    *) reply='' ;;
     esac
+    first=${line:0:1}
 }
 
 redis_start() {
@@ -144,9 +149,11 @@ redis_use() {
     done
     REDIS_SOCKET=$REDIS_DIR/socket
     read -r REDIS_PORT <"$REDIS_DIR/port"
+    REDIS_BY_TCP=yes
+    [[ " $(<"$REDIS_DIR/options") " != *--bind* ]] || REDIS_BY_TCP=
     REDIS_PID=
     [[ ! -e $REDIS_DIR/pid ]] || read -r REDIS_PID <"$REDIS_DIR/pid"
-    export REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_PID
+    export REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_BY_TCP REDIS_PID
 }
 
 # Start the server of REDIS_DIR; fail if it ends before it replies.
@@ -165,11 +172,10 @@ redis_launch() {
     # The server overwrites its environment, so end_all finds it by its pid instead of its mark.
     [[ $REDIS_DIR != "${BATS_TEST_TMPDIR:-none}"/* ]] ||
         echo "$REDIS_PID" >"$DIR/pids/${REDIS_DIR##*/}"
-    eventually 10 redis_settled
-    alive "$REDIS_PID"
+    eventually 10 redis_settled && alive "$REDIS_PID"
 }
 
-# The server makes its Unix socket only when it has got its TCP port. So no other server can answer.
+# The server makes its Unix socket only when it has got its TCP port. So no other server answers.
 redis_settled() {
     dead "$REDIS_PID" ||
         { [[ -S $REDIS_SOCKET ]] && [[ $(redis_cli ping 2>&1) == *@(PONG|NOAUTH)* ]]; }
@@ -183,7 +189,9 @@ redis_stop() {
     kill -CONT "$REDIS_PID" && kill -TERM "$REDIS_PID" && eventually 10 dead "$REDIS_PID"
 }
 
-redis_crash() { kill -KILL "$REDIS_PID" && eventually 10 dead "$REDIS_PID"; }
+redis_crash() {
+    kill -KILL "$REDIS_PID" && eventually 10 dead "$REDIS_PID" && rm -f "$REDIS_SOCKET"
+}
 redis_pause() { kill -STOP "$REDIS_PID" && eventually 5 stopped "$REDIS_PID"; }
 redis_continue() { kill -CONT "$REDIS_PID"; }
 
