@@ -441,8 +441,8 @@ static void test_renew_by_token(void)
 }
 
 /*
- * After a grant with its TTL, rlock_renew() asks for another TTL: the end counts by the shorter one,
- * because a lease that is nearly over gets only the TTL that the renewal asks for.
+ * After a grant, rlock_renew() asks for another TTL than the grant's: the end counts by the shorter
+ * one, because a lease that is nearly over gets only the TTL that the renewal asks for.
  */
 static void test_renew_for_less(void)
 {
