@@ -381,7 +381,7 @@ every_node_leads_to_all() {
 
 tls_node() { tls_redis "$1" node "${@:2}" --tls-auth-clients no --tls-cluster yes; }
 tls_port_of() {
-    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_PID TLS_PORT
+    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_BY_TCP REDIS_PID TLS_PORT
     tls_use "n$1"
     echo "$TLS_PORT"
 }

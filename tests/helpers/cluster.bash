@@ -54,19 +54,19 @@ cluster_replicates() {
 slot_of() { redis_cli cluster keyslot "$1"; }
 
 id_of() {
-    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_PID
+    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_BY_TCP REDIS_PID
     node "$1"
     redis_cli cluster myid
 }
 
 port_of() {
-    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_PID
+    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_BY_TCP REDIS_PID
     node "$1"
     echo "$REDIS_PORT"
 }
 
 on() {
-    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_PID
+    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_BY_TCP REDIS_PID
     node "$1"
     redis_cli "${@:2}"
 }

@@ -32,7 +32,7 @@ quorum_urls() {
 }
 
 on() {
-    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_PID number=$1
+    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_BY_TCP REDIS_PID number=$1
     shift
     redis_use "q$number"
     "$@"
@@ -69,6 +69,6 @@ has_run_for() { (($(uptime_s) >= $1)); }
 quorum_is_old() { # SECONDS
     local each
     for each in $(all_members); do
-        eventually 10 on "$each" has_run_for "$1" || return 1
+        eventually $(($1 + 5)) on "$each" has_run_for "$1" || return 1
     done
 }

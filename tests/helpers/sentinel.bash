@@ -79,7 +79,7 @@ sentinel_knows() { # NUMBER REPLICAS OTHER-SENTINELS
 field() { awk -v name="$1" 'found { print; exit } $0 == name { found = 1 }'; }
 
 primary_of() {
-    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_PID
+    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_BY_TCP REDIS_PID
     redis_use "s$1"
     redis_cli sentinel get-master-addr-by-name main | sed -n 2p
 }
