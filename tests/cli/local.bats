@@ -39,7 +39,7 @@ servers() {
 }
 
 no_server() { [[ -z "$(keepers)" && ! -e $place/server.sock ]]; }
-local_cli() { REDIS_BY_TCP= REDIS_SOCKET=$place/server.sock redis_cli "$@"; }
+local_cli() { REDIS_BY_TCP='' REDIS_SOCKET=$place/server.sock redis_cli "$@"; }
 
 # hold NAME [OPTION...]: holds the lock $KEY:NAME until $DIR/NAME.stop exists.
 hold() {

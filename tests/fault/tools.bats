@@ -113,7 +113,7 @@ END
 
 @test "fakeredis: listens on a Unix socket" {
     fake_start -u "$DIR/fake" <<<$'ACCEPT\nEXPECT PING\nSEND +PONG\\r\\n\nCLOSE'
-    REDIS_BY_TCP= REDIS_SOCKET=$DIR/fake run redis_cli ping
+    REDIS_BY_TCP='' REDIS_SOCKET=$DIR/fake run redis_cli ping
     assert_eq "$output" PONG
     fake_end
 }
