@@ -25,7 +25,9 @@ static const char *policy_word(const struct owner *owner)
         return "parents";
     if (owner->is_single_attempt && owner->queue != RLOCK_QUEUE_NONE)
         return "try";
-    return owner->allows_direct ? "direct" : words[owner->queue];
+    if (owner->allows_direct)
+        return owner->is_distant ? "distant" : "direct";
+    return words[owner->queue];
 }
 
 enum which { ALL_LOCKS, OWN_LOCKS };

@@ -8,11 +8,12 @@
 --         TOKEN: the owner's. ATTEMPT: the number of this attempt; the owner's next attempt has a
 --         greater one. INFO: who the owner is (holder info)
 --       2 TTL of the lease in ms
---       3 POLICY: "fifo": wait in the queue; "direct": as "fifo", and a release may grant the lock
---         to this waiter, see shared/direct.lua; "newest": wait in the queue, from which this owner
---         removes older waiters; "none": ignore the queue, and take a lock that is free although
---         others wait for it; "try": take a lock only if nobody waits for it, and don't join the
---         queue; "parents": grant the locks only if PARENT tokens hold them already
+--       3 POLICY: "fifo": wait in the queue; "direct" and "distant": as "fifo", and a release may
+--         grant the lock to this waiter, which is near the server or far from it, see
+--         shared/direct.lua; "newest": wait in the queue, from which this owner removes older
+--         waiters; "none": ignore the queue, and take a lock that is free although others wait for
+--         it; "try": take a lock only if nobody waits for it, and don't join the queue; "parents":
+--         grant the locks only if PARENT tokens hold them already
 --       4 HISTORY: the history of the lock keeps at most this many entries; "": this script notes
 --         nothing in the history
 --       5 NOT_AFTER: the latest server time, in ms, at which this script may act; 0: any time
@@ -57,7 +58,7 @@ if string.sub(length, -3) == '000' then
 end
 
 -- May a release grant the lock to this owner?
-local may_be_direct = policy == 'direct'
+local may_be_direct = policy == 'direct' or policy == 'distant'
 
 -- May one of the short cuts below serve this request: one lock, and any policy but "newest" and
 -- "parents"?
@@ -136,13 +137,14 @@ local FIRST_ASKS_MS = 250
 -- What the hash of the waiters tells about this owner, see shared/keys.lua.
 local function waiter_entry()
   local direct = may_be_direct and
-    'direct=' .. attempt .. ':' .. ARGV[2] .. ':' .. now_ms .. ' ' or ''
+    policy .. '=' .. attempt .. ':' .. ARGV[2] .. ':' .. now_ms .. ' ' or ''
   return now_ms .. ' ' .. mode .. ' ' .. direct .. info
 end
 
 -- The usual grant to a waiter: the one lock is exclusive, and reserved for this waiter. Or (policy
--- "direct") this waiter was granted the lock already, by a release or by an attempt whose
--- reply was lost, and could not start its command: then it gets the same fence, for the whole TTL.
+-- "direct" or "distant") this waiter was granted the lock already, by a release or by an attempt
+-- whose reply was lost, and could not start its command: then it gets the same fence, for the whole
+-- TTL.
 -- This grant stands here because it needs none of the files that are included below.
 --
 -- `tried` is the number behind "TOKEN v1 try=", from byte 41 of the value on: with which attempt

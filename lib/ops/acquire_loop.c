@@ -44,15 +44,17 @@
 #define NEXT_IN_TURN_MS 2 /* pause while the waiter ahead, now the holder, starts its command */
 #define PASSED_ON_MS 1    /* pause after a release, while the next holder starts its command */
 /*
- * TERM of a direct grant has to be so many ms and so many round trips away when the command starts.
- * If the renewal or its reply is lost, rlock connects again 70 ms after the grant, and renews then:
- * that takes two round trips, and one more each for TLS and for a password. Near the server most of
- * the time is for a server or a machine that is busy. Above DIRECT_TRIP_MAX_MS too little would be
- * left of the lease: such a waiter takes none.
+ * TERM of a direct grant has to be so many ms and a round trip away when the command starts. If the
+ * renewal or its reply is lost, rlock connects again 70 ms after the grant, and renews then: that
+ * takes two round trips, and one more each for TLS and for a password. So up to a round trip of
+ * 20 ms one lost packet ends no command. Near the server most of the time is for a server or a
+ * machine that is busy. Above DIRECT_TRIP_MAX_MS too little would be left of the lease: such a
+ * waiter takes none.
  */
-#define DIRECT_LEAST_MS 100
-#define DIRECT_LEAST_TRIPS 2
+#define DIRECT_LEAST_MS 90
 #define DIRECT_TRIP_MAX_MS 30
+/* From this round trip on a waiter is distant: it has to ask earlier, see alert_near. */
+#define DISTANT_TRIP_MS 5
 #define EXPIRY_GRANULARITY_MS 2 /* Redis may remove a key up to 2 ms after its PTTL has ended */
 
 /* The state of one rlock_acquire(). */
@@ -210,6 +212,11 @@ static bool allows_direct(const struct acquire_loop *loop)
     return loop->may_be_direct && loop->trip_ms <= DIRECT_TRIP_MAX_MS;
 }
 
+static bool is_distant(const struct acquire_loop *loop)
+{
+    return allows_direct(loop) && loop->trip_ms >= DISTANT_TRIP_MS;
+}
+
 /* ---- pausing before the next attempt ---- */
 
 /*
@@ -282,6 +289,8 @@ static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block
         told_ms = deadline_in(loop->deadline, block_ms).at_ms;
         ask_ms = told_ms < ask_ms ? told_ms : ask_ms;
         st = prepare_for_turn(loop);
+        if (is_distant(loop) && !loop->owner->is_distant)
+            ask_ms = 0; /* ask at once, so that the server knows this early enough */
         block_ms = ask_ms - rlock_clock_ms();
     } while (st == RLOCK_PENDING && !loop->owner->whole_seconds && block_ms > 0);
     if (st <= RLOCK_PENDING)
@@ -323,7 +332,7 @@ static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *
     struct quorum *quorum = loop->quorum;
     enum rlock_status st;
 
-    owner_allow_direct(loop->owner, allows_direct(loop));
+    owner_allow_direct(loop->owner, allows_direct(loop), is_distant(loop));
     st = quorum_acquire(quorum, loop->owner, loop->deadline, grant, loop->obstacle, block_ms, err);
     if (quorum->busy_sent_ms != 0 && rlock_clock_ms() - quorum->busy_sent_ms < loop->trip_ms)
         loop->trip_ms = rlock_clock_ms() - quorum->busy_sent_ms;
@@ -358,8 +367,7 @@ static bool can_be_direct(const struct quorum *quorum, const struct owner *owner
 static bool take_direct(struct acquire_loop *loop, struct rlock_grant *grant)
 {
     return loop->owner->allows_direct && /* so trip_ms is known */
-           quorum_take_direct(loop->quorum, loop->owner,
-                              DIRECT_LEAST_MS + DIRECT_LEAST_TRIPS * loop->trip_ms, grant);
+           quorum_take_direct(loop->quorum, loop->owner, DIRECT_LEAST_MS + loop->trip_ms, grant);
 }
 
 /* ---- trouble: no server answers, or too few replicas have the grant ---- */

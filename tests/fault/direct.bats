@@ -52,7 +52,7 @@ take_mine() {
     RELEASE=$(redis_cli script load "$(script release)")
 }
 words() { awk -v n="$1" '{ print $n }' <<<"$2"; }
-allows_direct() { redis_cli hvals "{$KEY}:rlock:waiters" | grep -q ' x direct='; }
+allows_direct() { redis_cli hvals "{$KEY}:rlock:waiters" | grep -qE ' x (direct|distant)='; }
 blocks() { redis_cli client list | grep -q ' cmd=blpop '; }
 
 # second: starts waiter 2, behind waiter 1.
@@ -64,7 +64,7 @@ second() {
 # just_asked [MS]: returns when waiter 1, the first in the queue, has asked 0 to 10 ms ago, or MS to
 # MS + 10 ms ago. Before that it sets `before` to the number of direct grants, and opens descriptor
 # 7, by which end_brief_hold sends its requests: on a slow machine redis-cli would start too late
-# for a direct grant, which needs a request of the last 70 ms.
+# for a direct grant, which needs a request of the last 90 ms.
 just_asked() {
     before=$(n_granted)
     exec 7<>"/dev/tcp/127.0.0.1/$REDIS_PORT"
@@ -83,7 +83,7 @@ has_just_asked() {
 # How many ms ago the first waiter has asked. KEYS: the queue and the hash of the waiters.
 AGE="local t, first = redis.call('TIME'), redis.call('ZRANGE', KEYS[1], 0, 0)[1] \
 local entry = first and redis.call('HGET', KEYS[2], first) or '' \
-local asked = string.match(entry, ' direct=%d+:%d+:(%d+) ') \
+local asked = string.match(entry, ' di%l+=%d+:%d+:(%d+) ') \
 return asked and math.abs(t[1] * 1000 + math.floor(t[2] / 1000) - asked) or 99999"
 
 # end_brief_hold: grants `mine` the lock once more, and releases it at once.
@@ -107,7 +107,7 @@ n_granted() { grep -c '"granted [0-9]' "$DIR/monitor" || :; }
 n_woken() { grep -cE '"(granted [0-9]|turn)' "$DIR/monitor" || :; }
 has_woken() { (($(n_woken) > $1)); }
 # n_asked: prints how often waiters that allow direct grants have asked since the last such grant.
-n_asked() { awk '/"granted [0-9]/ { n = 0 } / "direct" / { n++ } END { print n + 0 }' \
+n_asked() { awk '/"granted [0-9]/ { n = 0 } / "(direct|distant)" / { n++ } END { print n + 0 }' \
     "$DIR/monitor"; }
 
 # ends NUMBER: waits for this waiter, which may have had a direct grant: if the machine stands still
@@ -330,7 +330,7 @@ has_guard() { [[ -n $(guard_of "$(pid_of 1)") ]]; }
         waiter 1 --on-lost "$what"
         eventually 10 in_line 1
         asks_again
-        run ! grep -q '"direct"' "$DIR/monitor"
+        run ! grep -qE '"(direct|distant)"' "$DIR/monitor"
         kill -TERM "$(pid_of 1)"
         finish w1 30
     done

@@ -406,7 +406,8 @@ static void watch_acquire(struct server *server, struct process *client, const s
     bool is_usual_grant = reply->at[0] == '$'; /* the reply is the fence alone */
     int code = is_usual_grant ? REPLY_OK : atoi(strchr(reply->at, ':') + 1);
     struct text policy = word[KEYS_PER_LOCK + 5];
-    bool is_fifo = text_is(policy, "fifo") || text_is(policy, "direct");
+    bool is_fifo =
+        text_is(policy, "fifo") || text_is(policy, "direct") || text_is(policy, "distant");
     bool is_newest = text_is(policy, "newest");
     char token[RLOCK_TOKEN_BYTES + 1] = "";
     bool has_ticket = n > KEYS_PER_LOCK + 8 && word[KEYS_PER_LOCK + 8].n > 0;

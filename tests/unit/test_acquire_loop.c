@@ -403,14 +403,14 @@ static void test_direct(void)
 
 /*
  * A waiter takes a lease of 500 ms. Returns whether it did: on a busy machine the wake-up may come
- * too late. is_late: the wake-up comes 100 ms later.
+ * too late. is_late: the wake-up comes 150 ms later.
  */
 static bool takes_short(bool is_late)
 {
     struct server server = {
         .answers = {[ASKED_ACQUIRE] = ANSWERS(HELD, HELD, GRANT),
                     [ASKED_WAKE] = ANSWERS(
-                        NOT_WOKEN, is_late ? AFTER(100, DIRECT("2", "0500")) : DIRECT("2", "0500"),
+                        NOT_WOKEN, is_late ? AFTER(150, DIRECT("2", "0500")) : DIRECT("2", "0500"),
                         NOT_WOKEN)}};
     struct rlock_grant grant = {.fence = 0};
     struct rlock *lock = NULL;
@@ -438,7 +438,7 @@ static void test_short(void)
     for (i = 0; i < 20 && !is_direct; i++)
         is_direct = takes_short(false);
     ok(is_direct, "a wake-up grants the lock for 500 ms");
-    ok(!takes_short(true), "a wake-up that comes 100 ms later grants nothing");
+    ok(!takes_short(true), "a wake-up that comes 150 ms later grants nothing");
 }
 
 /* The shortest time that the server took to reply counts, and not that of the first attempt. */

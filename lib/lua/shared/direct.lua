@@ -8,11 +8,11 @@
 -- (tests/model/handover.pml).
 
 -- If the waiter's last attempt is older than this, the waiter gets its turn, and asks for the lock.
--- Of DIRECT_MS the waiter keeps 0.3 s for TERM, KILL and drift, and wants at least 0.1 s and two
--- round trips for the start: so an older attempt would leave too little. (At a distance less is too
--- old: 33 ms with a round trip of 20 ms. Then the waiter asks, and keeps the fence.) The waiter's
+-- Of DIRECT_MS the waiter keeps 0.3 s for TERM, KILL and drift, and wants at least 90 ms and one
+-- round trip for the start: so an older attempt would leave too little. (At a distance less is too
+-- old: 60 ms with a round trip of 20 ms. Then the waiter asks, and keeps the fence.) The waiter's
 -- safety doesn't depend on this number.
-local FRESH_MS = 70
+local FRESH_MS = 90
 
 -- Grants the free lock to this waiter, which first_waiter() has just returned. The caller has
 -- checked that the hold before was brief. Returns false if the waiter can't be granted the lock in
@@ -22,7 +22,7 @@ local function grant_directly(lock, token)
   -- The age of the attempt can't be computed from the heartbeat, which stands in front of "x":
   -- alert_near() shortens the life of a waiter near the front by setting its heartbeat back.
   local attempt, ttl, asked_ms, info =
-    string.match(get_waiter(lock, token), '^%d+ x direct=(%d+):(%d+):(%d+) (.*)')
+    string.match(get_waiter(lock, token), '^%d+ x di%l+=(%d+):(%d+):(%d+) (.*)')
   local age = asked_ms and now_ms - asked_ms
   if not age or age < 0 or age > FRESH_MS then
     return false

@@ -34,9 +34,10 @@ local function set_waiter(lock, token, text)
   redis.call('HSET', lock.waiters, token, text)
 end
 
--- Has this waiter told that a release may grant it the lock directly (shared/direct.lua)?
-local function allows_direct(lock, token)
-  return string.find(get_waiter(lock, token), '^%d+ x direct=')
+-- Has this waiter told that a release may grant it the lock directly (shared/direct.lua)? Returns
+-- "direct", or "distant" if the waiter is far from the server, or nil.
+local function direct_policy(lock, token)
+  return string.match(get_waiter(lock, token), '^%d+ x (di%l+)=')
 end
 
 -- Has the hold lasted for at most BRIEF_MS that this script ends? Only the usual release knows for
@@ -100,14 +101,16 @@ end
 -- would get a turn of CLAIM_MS. A waiter that gets its turn before it would ask need not ask.
 --
 -- A waiter that a release may grant the lock directly (shared/direct.lua) must have asked shortly
--- before the release. So while holds are brief, the waiter at place 2, which is the next to get the
--- lock, asks at once if it wants an exclusive lock.
+-- before the release, and must be blocked in BLPOP again. So while holds are brief, the waiter at
+-- place 2, which is the next to get the lock, asks at once if it wants an exclusive lock. A distant
+-- waiter is not back in BLPOP until a round trip after its request, so it asks at place 3.
 local function alert_near(lock)
   local is_brief = was_brief(lock)
   for place = 2, #lock.front do
     local waiter = lock.front[place]
     local is_exclusive = string.find(get_waiter(lock, waiter), '^%d+ x ')
-    local asks_now = place == 2 and is_brief and is_exclusive
+    local asks_at = direct_policy(lock, waiter) == 'distant' and 3 or 2
+    local asks_now = place == asks_at and is_brief and is_exclusive
     local is_untold = life_left(lock, waiter) > NEAR_MS -- else it was told already, or is dead
     if is_untold or asks_now then
       if is_untold then
