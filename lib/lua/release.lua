@@ -86,7 +86,8 @@ if is_usual then
   end
   local since = string.match(held, ' since=(%d+)$')
   lock.held_ms = since and now_ms - since
-  if was_brief(lock) and direct_policy(lock, first) then
+  if was_brief(lock) and direct_policy(lock, first) and
+    redis.call('ZCARD', lock.queue) <= DIRECT_QUEUE_MAX then
     -- with shared/history_grant.lua
     -- with shared/next_fence.lua
     -- with shared/direct.lua
