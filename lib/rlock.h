@@ -358,8 +358,8 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadli
                                 struct rlock_error *err) __attribute__((warn_unused_result));
 
 /*
- * rlock_keep: starts the renewer for the lease of the last rlock_acquire(), or of an rlock_renew()
- * behind it. The renewer writes a whole struct rlock_event to a pipe for each renewal that
+ * rlock_keep: starts the renewer for the lease of the last rlock_acquire(), or of a later
+ * rlock_renew(). The renewer writes a whole struct rlock_event to a pipe for each renewal that
  * succeeds, and for the first one that fails after a success. Returns RLOCK_OK (`*events` is the
  * read end: close-on-exec, and closed by rlock_unkeep()) or RLOCK_E_SYSTEM.
  */

@@ -8,8 +8,8 @@
  *
  * A fork copies only the thread that forks. So we fork the guard before we start the renewer's
  * thread. We start the thread 0.1 s after the grant; if a release has granted the lease directly,
- * after 20 ms. We release the lock when the guard has reported that no process of the
- * command runs any more, or when we have killed the command ourselves.
+ * after 20 ms. We release the lock when the guard has reported that no process of the command runs
+ * any more, or when we have killed the command ourselves.
  */
 #include "supervise/supervise.h"
 

@@ -21,8 +21,8 @@
 #define GRACE_MAX_MS 5000
 #define KILL_MARGIN_MIN_MS 250
 /*
- * When a direct lease is renewed first: a command that ends earlier needs no renewal, nor a thread
- * for it.
+ * How long after the grant rlock renews a direct lease for the first time. A command that ends
+ * earlier needs no renewal, and no thread for it.
  */
 #define DIRECT_RENEW_MS 20
 #define DIRECT_GRACE_MS 50

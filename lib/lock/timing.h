@@ -18,8 +18,8 @@ int64_t timing_expires_ms(int64_t ttl_ms, int64_t sent_ms);
 #define TIMING_DIRECT_TTL_MS 3000
 /*
  * How long rlock waits for the reply to the first renewal of a direct lease. Then it renews once
- * more, by a new connection, and waits as long as for any renewal. If a packet is lost, that is
- * much sooner than TCP sends it again.
+ * more, by a new connection, and waits as long as for any renewal. If a packet is lost, the second
+ * renewal comes much sooner than TCP sends the packet again.
  */
 #define TIMING_DIRECT_REPLY_MS 50
 

@@ -388,8 +388,8 @@ local function block_ms(lock, place, left)
     return left >= 0 and math.min(block, left + 2) or block
   end
   if place == 1 then
-    -- A server that has nothing else to do ends a BLPOP up to 100 ms late. So one BLPOP until the
-    -- lock may be taken back is better than two.
+    -- A server that has nothing else to do ends a BLPOP up to 100 ms late. So the waiter sends one
+    -- BLPOP that lasts until the lock may be taken back, and not two, which could both end late.
     local block = lock.absent_in and lock.absent_in + 2 or FIRST_ASKS_MS
     return left >= 0 and math.min(block, left + 2) or block
   end

@@ -46,9 +46,9 @@
 /*
  * TERM of a direct grant has to be so many ms and a round trip away when the command starts. If the
  * renewal or its reply is lost, rlock connects again 70 ms after the grant, and renews then: that
- * takes two round trips, and one more each for TLS and for a password. So up to a round trip of
- * 20 ms one lost packet ends no command. Near the server most of the time is for a server or a
- * machine that is busy. Above DIRECT_TRIP_MAX_MS too little would be left of the lease: such a
+ * takes two round trips, and one more each for TLS and for a password. So if a round trip takes at
+ * most 20 ms, one lost packet ends no command. Near the server most of the time is for a server or
+ * a machine that is busy. Above DIRECT_TRIP_MAX_MS too little would be left of the lease: such a
  * waiter takes none.
  */
 #define DIRECT_LEAST_MS 90

@@ -336,7 +336,6 @@ has_guard() { [[ -n $(guard_of "$(pid_of 1)") ]]; }
     done
 }
 
-
 # asks_again: returns when the waiter has asked once more.
 asks_again() {
     local before

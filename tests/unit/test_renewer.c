@@ -227,7 +227,8 @@ static void test_direct(void)
     is_int(first, RLOCK_KEPT_RENEWED, "one lost packet writes no event");
     if (!ok(keep(&kept, 60000, SILENT_MS, true), "the renewer of a direct lease starts"))
         return;
-    is_int(next_event(&kept).kind, RLOCK_KEPT_TROUBLE, "two lost packets write an event");
+    is_int(next_event(&kept).kind, RLOCK_KEPT_TROUBLE,
+           "two renewals without a reply write an event");
     do {
         event = next_event(&kept);
     } while (event.kind == RLOCK_KEPT_TROUBLE);

@@ -15,5 +15,5 @@ local QUEUE_MS = 40000
 
 -- How many ms a lock lasts that a release grants to the first waiter (shared/direct.lua). The first
 -- renewal makes the lock last for the TTL. The shorter the lock lasts, the less a stopped waiter
--- delays the queue. The waiter refuses a wake-up that tells more than 1,000 ms.
+-- delays the queue. The waiter refuses a wake-up that names more than 1,000 ms.
 local DIRECT_MS = 500
