@@ -41,9 +41,9 @@
 /* If a request is abandoned less than reply_ms / LATE_PART before its deadline, or after it, the
  * server was too slow: the next request goes to another server, if one is known. */
 #define LATE_PART 4
-/* If a request had less time than this to be answered, the missing reply doesn't mean that the server
- * was too slow. So it is with the first renewal of a direct lease, and with the last requests of a
- * quorum's acquire whose time is nearly over. */
+/* If a request had less time than this to be answered, a missing reply doesn't mean that the server
+ * was too slow: the first renewal of a direct lease, and the last requests of a quorum's acquire
+ * whose time is nearly over. */
 #define FAULT_MIN_MS 100
 
 /* How requests find a server, by the kind of server that the URL names. */

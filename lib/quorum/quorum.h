@@ -113,9 +113,9 @@ bool quorum_take_direct(struct quorum *quorum, struct owner *owner, int64_t leas
 void quorum_requeue(struct quorum *quorum, const struct owner *owner);
 
 /*
- * quorum_renew: make one attempt to extend the leases. Blocks for timing.reply_ms at the longest; if
- * members of a quorum have lost the lock, this call also writes it to them again, which may block for
- * a quarter of the TTL more.
+ * quorum_renew: make one attempt to extend the leases. Blocks for timing.reply_ms at the
+ * longest; if members of a quorum have lost the lock, this call also writes it to them again,
+ * which may block for a quarter of the TTL more.
  *
  *   reply_ms    how long a member may take to reply; then the connection to it is closed
  *   expires_ms  out, on RLOCK_OK: the new end of the leases, on rlock_clock_ms()

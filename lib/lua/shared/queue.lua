@@ -20,9 +20,9 @@ local WAKE_MS = LIFE_MS / 2 -- how long a wake-up stays in the waiter's list
 -- round trip counts. If holds take longer, that round trip would hardly be noticed.
 local BRIEF_MS = 70
 
--- If more waiters are in the queue, no release grants the lock itself. Thousands of waiters may keep
--- their host so busy that a short lease ends before its first renewal; and a waiter behind so many
--- others gains nothing from a saved round trip.
+-- If more waiters are in the queue, no release grants the lock itself. Thousands of waiters may
+-- keep their host so busy that a short lease ends before its first renewal; and a waiter behind
+-- so many others gains nothing from a saved round trip.
 local DIRECT_QUEUE_MAX = 500
 
 -- A cache of lock.waiters, as each redis.call() takes as long as many lines of Lua.
