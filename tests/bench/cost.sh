@@ -2,19 +2,21 @@
 # cost: the part of run.sh that measures what one uncontended run costs the server: processor time
 # and bytes.
 #
-# The processor time is that of the server's main thread, which the kernel counts in nanoseconds. A
-# single run is too short for it, so the programs take turns, and in its turn a program runs `true`
-# several times. For redis-py and node-redlock one process makes all runs of a turn, with a
-# connection for each, so that their start doesn't count. Each other program is started once for
-# each run.
+# The processor time is that of the server's main thread, which the kernel counts in nanoseconds.
+# The programs take turns, and in its turn a program runs `true` once: a server that has just served
+# the same program, or has hardly been idle since, finds its data in the processor's caches, and
+# takes half as long. Meanwhile the server has a processor of its own, as it has on a host of its
+# own: a program that starts near the server's data would evict these from the cache.
 #
-#   BENCH_COST_ROUNDS=N     how often each program has its turn; default: 15
-#   BENCH_COST_RUNS=N       how often a program runs `true` in one turn; default: 40
+# redis-py and node-redlock run as one process each, which makes a run when it gets a line. So the
+# start of their interpreters, which evicts much, doesn't fall between the runs.
+#
+#   BENCH_COST_ROUNDS=N     how often each program has its turn; default: 200
 #
 # SPDX-License-Identifier: MIT
 
-cost_rounds=${BENCH_COST_ROUNDS:-15}
-cost_runs=${BENCH_COST_RUNS:-40}
+cost_rounds=${BENCH_COST_ROUNDS:-200}
+bytes_runs=20           # how often a program runs while its bytes are counted
 costs=$scratch/costs    # lists the programs to measure, in the format of the file $programs
 
 # server_cpu_ns: prints how much processor time the server's main thread has used, once it is idle:
@@ -35,29 +37,56 @@ server_bytes() {
     redis-cli -p "$redis_port" INFO stats | tr -d '\r' | sed -n 's/^total_net_input_bytes://p'
 }
 
-# cost_runs_of WORDS: runs the program as often as it runs in one turn.
-cost_runs_of() (
-    words=$1
-    IFS=$tab
-    set -f
-    # shellcheck disable=SC2086 # $words is several arguments
-    case $words in
-    *_runs.*) $words "$cost_runs" true ;;
-    *)
-        i=0
-        while [ "$i" -lt "$cost_runs" ]; do
-            i=$((i + 1))
-            $words true || exit
-        done
+# cpus_of PID: prints the numbers of the processors on which the process may run, one a line.
+cpus_of() {
+    taskset -cp "$1" | sed 's/.*: //' | tr , '\n' |
+        awk -F - '{ for (cpu = $1; cpu <= $NF; cpu++) print cpu }'
+}
+
+# part_processors: gives the first processor to the server alone, and the others to this script and
+# all that it starts. unite_processors ends that.
+part_processors() {
+    cpus=$(cpus_of $$ 2>/dev/null | paste -sd ,)
+    case $cpus in
+    *,*) taskset -acp "${cpus%%,*}" "$redis_pid" && taskset -cp "${cpus#*,}" $$ ;;
+    *) say "the server shares its processor with the programs: their costs can't be compared" ;;
+    esac >/dev/null
+}
+unite_processors() {
+    case $cpus in
+    *,*) taskset -acp "$cpus" "$redis_pid" && taskset -cp "$cpus" $$ ;;
+    esac >/dev/null
+}
+
+# standing_start NAME WORDS: starts a program that makes a run for each line it reads, and prints a
+# line after the run. The program reads and writes named pipes, which it opens for both, so that it
+# never sees their end. Adds the program to the list as `standing FILE`.
+standing_start() {
+    pipes=$scratch/standing.$(wc -l <"$costs")
+    name=$1
+    shift
+    mkfifo "$pipes.in" "$pipes.out"
+    timeout -k 5 1800 "$@" <>"$pipes.in" 1<>"$pipes.out" 2>"$pipes.log" &
+    started="$started $!"
+    cost_program "$name" standing "$pipes"
+}
+
+# cost_run WORDS: runs `true` once under a lock of the program.
+cost_run() {
+    case $1 in
+    standing$tab*)
+        echo run >"${1#*"$tab"}.in"
+        timeout 30 head -n 1 "${1#*"$tab"}.out" | grep -q .
         ;;
+    *) (run "$1" true) >/dev/null ;;
     esac
-) </dev/null 3<&-
+}
 
 cost_measure() {
     before=$(server_cpu_ns)
-    cost_runs_of "$2" >/dev/null || die "$1: failed while its cost was measured"
+    cost_run "$2" || die "$1: failed while its cost was measured"
     after=$(server_cpu_ns)
-    printf '%s\t%s\t%s\n' "$1" "$round" $(((after - before) / cost_runs)) >>"$out/cost_samples.tsv"
+    printf '%s\t%s\t%s\n' "$1" "$round" $((after - before)) >>"$out/cost_samples.tsv"
 }
 
 # bytes_measure NAME WORDS: measures how many bytes the server receives for one run of the program.
@@ -65,9 +94,13 @@ cost_measure() {
 bytes_measure() {
     own=$(($(server_bytes) - $(server_bytes)))
     before=$(server_bytes)
-    cost_runs_of "$2" >/dev/null || die "$1: failed while its bytes were counted"
+    i=0
+    while [ "$i" -lt "$bytes_runs" ]; do
+        i=$((i + 1))
+        cost_run "$2" || die "$1: failed while its bytes were counted"
+    done
     after=$(server_bytes)
-    printf '%s\t%s\n' "$1" $(((after - before + own) / cost_runs)) >>"$scratch/bytes"
+    printf '%s\t%s\n' "$1" $(((after - before + own) / bytes_runs)) >>"$scratch/bytes"
 }
 
 cost_program() {
@@ -78,20 +111,22 @@ cost_programs() {
     grep -E "^(rlock|$other|bare C, dynamic, fork|shell script, redis-cli)$tab" \
         "$programs" >"$costs"
     if /usr/bin/python3 -c 'import redis' 2>/dev/null; then
-        cost_program "redis-py Lock" /usr/bin/python3 "$here/redis_py_runs.py" "$redis_port" bench
+        standing_start "redis-py Lock" \
+            /usr/bin/python3 "$here/redis_py_runs.py" "$redis_port" bench true
     fi
     if has node && [ -e build/node/node_modules/redlock ]; then
-        cost_program node-redlock node "$here/node_redlock_runs.js" "$PWD/build/node" \
-            "$redis_port" bench
+        standing_start node-redlock \
+            node "$here/node_redlock_runs.js" "$PWD/build/node" "$redis_port" bench true
     fi
 }
 
 # cost_measure_all: writes the medians of all programs to cost.tsv. Meanwhile it sets the server's
 # timer from ten ticks a second to one (CONFIG SET hz), because a tick costs as much processor time
-# as several runs.
+# as several requests.
 cost_measure_all() {
+    part_processors
     cost_programs
-    say "cost for the server: $(wc -l <"$costs") programs, $cost_rounds times $cost_runs runs"
+    say "cost for the server: $(wc -l <"$costs") programs, $cost_rounds rounds"
     redis-cli -p "$redis_port" CONFIG SET hz 1 >/dev/null
     printf 'name\tround\tcpu_ns\n' >"$out/cost_samples.tsv"
     : >"$scratch/bytes"
@@ -103,6 +138,7 @@ cost_measure_all() {
         each cost_measure "$scratch/turned"
     done
     redis-cli -p "$redis_port" CONFIG SET hz 10 >/dev/null
+    unite_processors
     printf 'name\tcpu_us\tbytes\n' >"$out/cost.tsv"
     while IFS=$tab read -r name bytes; do
         printf '%s\t%s\t%s\n' "$name" "$(cost_median "$name")" "$bytes" >>"$out/cost.tsv"

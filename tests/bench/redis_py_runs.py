@@ -1,8 +1,9 @@
 """redis_py_runs: runs a command under a Lock of redis-py, with its defaults, again and again.
 
-    redis_py_runs.py PORT KEY RUNS COMMAND
+    redis_py_runs.py PORT KEY COMMAND
 
-Each run opens a connection of its own, as a program does that is started for each run.
+For each line of standard input the script runs the command once, and then prints a line. Each run
+opens a connection of its own, as a program does that is started for each run.
 
 SPDX-License-Identifier: MIT
 """
@@ -12,9 +13,10 @@ import sys
 
 import redis
 
-port, key, runs, command = sys.argv[1:]
-for _ in range(int(runs)):
+port, key, command = sys.argv[1:]
+for _ in sys.stdin:
     client = redis.Redis('127.0.0.1', port=int(port))
     with client.lock(key, timeout=300):
         subprocess.run([command], check=True)
     client.connection_pool.disconnect()
+    print('done', flush=True)
