@@ -406,6 +406,13 @@ local function block_ms(lock, place, left)
   if not (lock.turn or is_its_turn or is_short) then
     return can_have(lock, token, mode) and math.min(CLAIM_MS, life_left(lock, first)) + 2 or far
   end
+  -- A distant waiter asks two grants before its own: a release has just granted the lock, and one
+  -- waiter is ahead. If the next release told it to ask soon (alert_near), the waiter would be on
+  -- its way back to BLPOP when it is granted the lock. So this reply tells it instead.
+  if is_short and place == 2 and direct_policy(lock, token) == 'distant' then
+    set_life_left(lock, token, NEAR_MS)
+    return left + 2
+  end
   local block = is_short and left + 2 or 2
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, place - 2)) do
     -- If the waiter's wake-up is still in its list, either the waiter is dead, or it reads the
