@@ -190,32 +190,37 @@ server_crowd() {
     crowd "$1" "$2" "$3" "$4" 0 && server_count "$1" "$3"
 }
 
-# server_measure NAME WORDS: runs pairs of crowds, which server_summary compares with each other.
+# server_measure NAME WORDS: runs the crowds from which server_summary computes its numbers.
 server_measure() {
     case $1 in etcdctl* | flock) return ;; esac
     server_crowd "$1" "$2" $((few / 2)) 0 && server_crowd "$1" "$2" "$few" 0 || return 0
     [ "$1" = rlock ] || return 0
-    server_crowd "$1" "$2" "$many" 0
-    server_crowd "$1" "$2" "$many" 5
+    for ms in 0 100 150; do
+        server_crowd "$1" "$2" "$many" "$ms"
+    done
 }
 
-# server_summary: computes the number of requests for one grant from a pair of crowds.
-# - If the crowds have different sizes, server_summary divides the difference in requests by the
-#   difference in waiters. The last waiters of a crowd, for which the server has less to do, are in
-#   both crowds, so they don't count.
-# - If the crowds have the same size, and turns of different lengths, the difference in requests is
-#   due to the longer waiting, not to grants. Divided by the difference in waiting time, it is the
-#   number of requests for a second of waiting. server_summary multiplies that number by the time
-#   that the first crowd waited, and subtracts the product from the first crowd's requests.
+# server_summary: computes the number of requests for one grant, in one of two ways:
+# - From a small crowd and one of half its size: server_summary divides the difference in requests
+#   by the difference in waiters. The last waiters of a crowd, for which the server has less to do,
+#   are in both crowds, so they don't count.
+# - From three large crowds: the second and third have turns of different lengths, so the difference
+#   of their requests is due to the longer waiting, not to grants. Divided by the difference in
+#   waiting time, it is the number of requests for a second of waiting. server_summary subtracts the
+#   requests for the waiting from those of the first crowd. The turns of these two are longer than
+#   BRIEF_MS of lib/lua/shared/queue.lua: behind shorter turns the requests for a grant depend on
+#   the turn's length.
 server_summary() {
-    awk -F '\t' '
+    awk -F '\t' -v few="$few" '
         BEGIN { OFS = FS; print "name", "waiters", "requests", "commands", "beats_per_s" }
-        NR % 2 { n = $2; requests = $3; commands = $4; waiter_s = $5; next }
-        $2 > n { print $1, $2, ($3 - requests) / ($2 - n), ($4 - commands) / ($2 - n), "" ; next }
-        {
-            passed = waiter_s / ($5 - waiter_s)
-            print $1, $2, (requests - ($3 - requests) * passed) / n,
-                (commands - ($4 - commands) * passed) / n, ($3 - requests) / ($5 - waiter_s)
+        $2 < few { n = $2; requests = $3; commands = $4; next }
+        $2 == few { print $1, $2, ($3 - requests) / ($2 - n), ($4 - commands) / ($2 - n), ""; next }
+        { nth++; asked[nth] = $3; executed[nth] = $4; waited_s[nth] = $5 }
+        nth == 3 {
+            longer_s = waited_s[3] - waited_s[2]
+            beats = (asked[3] - asked[2]) / longer_s
+            print $1, $2, (asked[1] - beats * waited_s[1]) / $2,
+                (executed[1] - (executed[3] - executed[2]) / longer_s * waited_s[1]) / $2, beats
         }' "$scratch/server" >"$out/server.tsv"
 }
 
