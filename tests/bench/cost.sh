@@ -3,10 +3,10 @@
 # and bytes.
 #
 # The processor time is that of the server's main thread, which the kernel counts in nanoseconds.
-# The programs take turns, and in its turn a program runs `true` once: a server that has just served
-# the same program, or has hardly been idle since, finds its data in the processor's caches, and
-# takes half as long. Meanwhile the server has a processor of its own, as it has on a host of its
-# own: a program that starts near the server's data would evict these from the cache.
+# The programs take turns in a random order, and in its turn a program runs `true` once: a server
+# that has served the same program a moment ago finds its data in the processor's caches, and takes
+# half as long. Meanwhile no program runs on the server's processor, as on a host of its own: a
+# program that starts there evicts the server's data from the caches.
 #
 # redis-py and node-redlock run as one process each, which makes a run when it gets a line. So the
 # start of their interpreters, which evicts much, doesn't fall between the runs.
@@ -47,20 +47,25 @@ cpus_of() {
 # all that it starts. unite_processors ends that.
 part_processors() {
     cpus=$(cpus_of $$ 2>/dev/null | paste -sd ,)
-    case $cpus in
-    *,*) taskset -acp "${cpus%%,*}" "$redis_pid" && taskset -cp "${cpus#*,}" $$ ;;
-    *) say "the server shares its processor with the programs: their costs can't be compared" ;;
-    esac >/dev/null
+    use_processors "${cpus%%,*}" "${cpus#*,}" ||
+        say "the server shares its processor with the programs: their costs can't be compared"
 }
 unite_processors() {
+    use_processors "$cpus" "$cpus" || :
+}
+
+# use_processors SERVER OTHERS: lists of processors for the server, and for this script.
+use_processors() {
     case $cpus in
-    *,*) taskset -acp "$cpus" "$redis_pid" && taskset -cp "$cpus" $$ ;;
+    *,*) taskset -acp "$1" "$redis_pid" && taskset -cp "$2" $$ ;;
+    *) return 1 ;;
     esac >/dev/null
 }
 
 # standing_start NAME WORDS: starts a program that makes a run for each line it reads, and prints a
-# line after the run. The program reads and writes named pipes, which it opens for both, so that it
-# never sees their end. Adds the program to the list as `standing FILE`.
+# line after the run. The program reads from one named pipe and writes to another. It opens each for
+# reading and writing: such an open doesn't wait for the other side, and the pipe never ends. Adds
+# the program to the list as `standing FILE`.
 standing_start() {
     pipes=$scratch/standing.$(wc -l <"$costs")
     name=$1
@@ -75,7 +80,7 @@ standing_start() {
 cost_run() {
     case $1 in
     standing$tab*)
-        echo run >"${1#*"$tab"}.in"
+        echo run 1<>"${1#*"$tab"}.in"
         timeout 30 head -n 1 "${1#*"$tab"}.out" | grep -q .
         ;;
     *) (run "$1" true) >/dev/null ;;
@@ -133,7 +138,7 @@ cost_measure_all() {
     each bytes_measure "$costs" # these runs fill the caches, so they come before the timed ones
     round=0
     while [ "$round" -lt "$cost_rounds" ]; do
-        begin_with "$costs" $((round % $(wc -l <"$costs") + 1)) >"$scratch/turned"
+        shuf "$costs" >"$scratch/turned"
         round=$((round + 1))
         each cost_measure "$scratch/turned"
     done

@@ -195,7 +195,7 @@ server_measure() {
     case $1 in etcdctl* | flock) return ;; esac
     server_crowd "$1" "$2" $((few / 2)) 0 && server_crowd "$1" "$2" "$few" 0 || return 0
     [ "$1" = rlock ] || return 0
-    for ms in 0 100 150; do
+    for ms in 0 150 200; do
         server_crowd "$1" "$2" "$many" "$ms"
     done
 }
@@ -207,8 +207,9 @@ server_measure() {
 # - From three large crowds: the second and third have turns of different lengths, so the difference
 #   of their requests is due to the longer waiting, not to grants. Divided by the difference in
 #   waiting time, it is the number of requests for a second of waiting. server_summary subtracts the
-#   requests for the waiting from those of the first crowd. The turns of these two are longer than
-#   BRIEF_MS of lib/lua/shared/queue.lua: behind shorter turns the requests for a grant depend on
+#   requests for the waiting from those of the first crowd. The turns of the second and third are so
+#   long that each waiter asks once between the wake-up that tells it so (alert_near of
+#   lib/lua/shared/queue.lua) and its turn: behind shorter turns, the requests for a grant depend on
 #   the turn's length.
 server_summary() {
     awk -F '\t' -v few="$few" '
