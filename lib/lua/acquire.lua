@@ -379,7 +379,8 @@ local UNREAD_MS = 150
 -- Returns in how many ms a waiter must ask again if nobody wakes it.
 -- - The first waiter asks when the lease expires, and every FIRST_ASKS_MS; or when the lock may be
 --   taken back (take_back_unread).
--- - The waiters at the next places ask when those ahead of them may have missed their turns.
+-- - The waiters at the next places ask when those ahead of them may have missed their turns, or
+--   when a short lease ends.
 -- - All others ask seldom: only so that the server knows that they are alive.
 local function block_ms(lock, place, left)
   -- In a quorum each waiter polls: the waiter that this server wakes may find no majority free.
@@ -407,8 +408,9 @@ local function block_ms(lock, place, left)
     return can_have(lock, token, mode) and math.min(CLAIM_MS, life_left(lock, first)) + 2 or far
   end
   -- A distant waiter asks two grants before its own: a release has just granted the lock, and one
-  -- waiter is ahead. If the next release told it to ask soon (alert_near), the waiter would be on
-  -- its way back to BLPOP when it is granted the lock. So this reply tells it instead.
+  -- waiter is ahead. If the next release told it to ask soon, the waiter would be on its way back
+  -- to BLPOP when it is granted the lock. So this reply tells it, and the waiter counts as told:
+  -- then alert_near() doesn't wake it.
   if is_short and place == 2 and direct_policy(lock, token) == 'distant' then
     set_life_left(lock, token, NEAR_MS)
     return left + 2
