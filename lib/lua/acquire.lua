@@ -379,8 +379,8 @@ local UNREAD_MS = 150
 -- Returns in how many ms a waiter must ask again if nobody wakes it.
 -- - The first waiter asks when the lease expires, and every FIRST_ASKS_MS; or when the lock may be
 --   taken back (take_back_unread).
--- - The waiters at the next places ask when those ahead of them may have missed their turns, or
---   when a short lease ends.
+-- - The waiters at the next places ask when the waiters ahead of them may have missed their turns.
+--   A distant waiter behind a lease of at most DIRECT_MS asks when that lease ends.
 -- - All others ask seldom: only so that the server knows that they are alive.
 local function block_ms(lock, place, left)
   -- In a quorum each waiter polls: the waiter that this server wakes may find no majority free.
@@ -407,10 +407,11 @@ local function block_ms(lock, place, left)
   if not (lock.turn or is_its_turn or is_short) then
     return can_have(lock, token, mode) and math.min(CLAIM_MS, life_left(lock, first)) + 2 or far
   end
-  -- A distant waiter asks two grants before its own: a release has just granted the lock, and one
-  -- waiter is ahead. If the next release told it to ask soon, the waiter would be on its way back
-  -- to BLPOP when it is granted the lock. So this reply tells it, and the waiter counts as told:
-  -- then alert_near() doesn't wake it.
+  -- This distant waiter was at place 3 when a release told it to ask (alert_near), and is at place
+  -- 2 since the same release granted the lock to the first waiter. The release after the next may
+  -- grant the lock to this waiter, which must then be blocked in BLPOP. If the next release woke
+  -- the waiter to tell it when to ask, the waiter would block again too late. So this reply tells
+  -- it. alert_near() wakes no waiter that has only NEAR_MS to live.
   if is_short and place == 2 and direct_policy(lock, token) == 'distant' then
     set_life_left(lock, token, NEAR_MS)
     return left + 2

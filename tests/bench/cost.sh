@@ -8,8 +8,8 @@
 # half as long. Meanwhile no program runs on the server's processor, as on a host of its own: a
 # program that starts there evicts the server's data from the caches.
 #
-# redis-py and node-redlock run as one process each, which makes a run when it gets a line. So the
-# start of their interpreters, which evicts much, doesn't fall between the runs.
+# redis-py and node-redlock run as one process each, which runs `true` whenever it reads a line. So
+# their interpreters, whose start evicts much from the caches, start only once.
 #
 #   BENCH_COST_ROUNDS=N     how often each program has its turn; default: 200
 #
@@ -43,8 +43,8 @@ cpus_of() {
         awk -F - '{ for (cpu = $1; cpu <= $NF; cpu++) print cpu }'
 }
 
-# part_processors: gives the first processor to the server alone, and the others to this script and
-# all that it starts. unite_processors ends that.
+# part_processors: lets the server run on the first processor only, and this script and all that it
+# starts from now on, on the others only. unite_processors lets both run on all processors again.
 part_processors() {
     cpus=$(cpus_of $$ 2>/dev/null | paste -sd ,)
     use_processors "${cpus%%,*}" "${cpus#*,}" ||

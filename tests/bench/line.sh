@@ -207,10 +207,9 @@ server_measure() {
 # - From three large crowds: the second and third have turns of different lengths, so the difference
 #   of their requests is due to the longer waiting, not to grants. Divided by the difference in
 #   waiting time, it is the number of requests for a second of waiting. server_summary subtracts the
-#   requests for the waiting from those of the first crowd. The turns of the second and third are so
-#   long that each waiter asks once between the wake-up that tells it so (alert_near of
-#   lib/lua/shared/queue.lua) and its turn: behind shorter turns, the requests for a grant depend on
-#   the turn's length.
+#   requests for the waiting from those of the first crowd. Behind turns of less than 100 ms, how
+#   often a waiter asks for one grant depends on the turn's length (alert_near of
+#   lib/lua/shared/queue.lua), so the second and third crowds have longer turns.
 server_summary() {
     awk -F '\t' -v few="$few" '
         BEGIN { OFS = FS; print "name", "waiters", "requests", "commands", "beats_per_s" }

@@ -20,7 +20,8 @@ local FRESH_MS = 90
 -- pcall catches errors, such as a missing right of the user that releases the lock.
 local function grant_directly(lock, token)
   -- The age of the attempt can't be computed from the heartbeat, which stands in front of "x":
-  -- set_life_left() shortens the life of a waiter near the front by setting its heartbeat back.
+  -- set_life_left() sets the heartbeat of a waiter near the front back, so that the waiter counts
+  -- as dead sooner.
   local attempt, ttl, asked_ms, info =
     string.match(get_waiter(lock, token), '^%d+ x di%l+=(%d+):(%d+):(%d+) (.*)')
   local age = asked_ms and now_ms - asked_ms
