@@ -78,12 +78,12 @@ come_back() {
     for how in stop kill; do
         rm -f "$DIR/beat"
         start holder "$RLOCK" -k "$KEY" -- sh -c 'trap "" TERM
-            while "$TOOLS/hold_clock" >"$DIR/beat.new"; do mv "$DIR/beat.new" "$DIR/beat"; done'
-        eventually 5 test -e "$DIR/beat"
+            exec "$TOOLS/hold_clock" "$DIR/beat" 10'
+        eventually 5 test -s "$DIR/beat"
         fail_by "$how" 1 3 5
         began=$(now_ms)
         finish holder
-        ended=$(<"$DIR/beat")
+        ended=$(tail -n 1 "$DIR/beat")
         assert_status 76
         assert_match "$stderr" "lost: "
         # the last renewal was before the members failed, and `began` was read after that

@@ -31,21 +31,26 @@ export mine yours third
 
 # script NAME: print the text of the script as rlock sends it, with longer times if SLOWLY is set.
 script() {
-    local lua=$ROOT/lib/lua
-    awk -v form=lua -f "$lua/embed.awk" "$lua/reply_codes.tsv" "$lua/$1.lua" |
-        sed "${SLOWLY:+/^local LIFE_MS,CLAIM_MS,ABSENT_MS,/s/00,/000,/g}"
+    local text
+    redis_script "$1"
+    [[ -z ${SLOWLY:-} ]] ||
+        text=$(sed '/^local LIFE_MS,CLAIM_MS,ABSENT_MS,/s/00,/000,/g' <<<"$text")
+    printf '%s' "$text"
 }
 
 key_of() { echo "{${2:-$KEY}}:rlock:$1"; }
 
 # lua NAME ARG...: run the script NAME on the lock KEY, or on all locks in LOCKS, with these ARGV.
 lua() {
-    local name=$1 key keys=()
+    local name=$1 key keys=() reply
     shift
     for key in "${LOCKS[@]:-$KEY}"; do
         keys+=("$key" "{$key}:rlock:"{fence,queue})
     done
-    redis_cli eval "$(script "$name")" "${#keys[@]}" "${keys[@]}" "$@" | tr '\n' ' '
+    reply=$(redis_cli eval "$(script "$name")" "${#keys[@]}" "${keys[@]}" "$@" || :
+        echo .) # keeps the empty lines at the end
+    reply=${reply%.}
+    printf '%s' "${reply//$'\n'/ }"
 }
 
 # As requests_acquire() does, this leaves out the last arguments of a first attempt if they are the

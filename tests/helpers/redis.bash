@@ -15,6 +15,7 @@
 #     redis_allow_inspection NAME              add the manual's rights for status, list,
 #                                              history and break
 #     redis_monitor FILE                       write all commands that the server gets to FILE
+#     redis_script NAME                        set `text` to rlock's script NAME, as rlock sends it
 #     redis_load_scripts                       make the server know rlock's scripts, as it does when
 #                                              rlock has used it before
 #
@@ -209,11 +210,22 @@ redis_user() { redis_rule 'rlock on .*' "$@"; }
 redis_allow_inspection() { redis_rule rlock "$@"; }
 
 redis_load_scripts() {
-    local lua=$ROOT/lib/lua script
-    for script in "$lua"/*.lua; do
-        awk -v form=lua -f "$lua/embed.awk" "$lua/reply_codes.tsv" "$script" |
-            redis_cli -x script load >/dev/null
+    local file text
+    for file in "$ROOT"/lib/lua/*.lua; do
+        file=${file##*/}
+        redis_script "${file%.lua}"
+        redis_cli script load "$text" >/dev/null
     done
+}
+
+# Only the first call of a test file for a script starts a program.
+redis_script() {
+    local kept=$BATS_FILE_TMPDIR/$1.lua lua=$ROOT/lib/lua new=$BATS_FILE_TMPDIR/$1.$BASHPID
+    if [[ ! -e $kept ]]; then
+        awk -v form=lua -f "$lua/embed.awk" "$lua/reply_codes.tsv" "$lua/$1.lua" >"$new"
+        mv "$new" "$kept"
+    fi
+    IFS= read -r -d '' text <"$kept" || : # to the end of the file
 }
 
 redis_monitor() {
