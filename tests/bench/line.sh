@@ -280,7 +280,6 @@ distance_measure_all() {
     [ ! -x "$out/bare_line" ] ||
         waits "bare C, in line" "$out/bare_line" "$distant_port" line "$turn"
     say "at a distance: $lines times $few waiters, round trips of $round_trips_ms ms"
-    others=$started
     for round_trip_ms in $round_trips_ms; do
         serve "distance-$round_trip_ms" "$out/distance" "$distant_port" "$redis_port" \
             $((round_trip_ms * 500))
@@ -291,9 +290,7 @@ distance_measure_all() {
             round=$((round + 1))
             each distance_measure "$waiting"
         done
-        kill "$proxy"
-        wait "$proxy" 2>/dev/null || :
-        started=$others
+        end_server "$proxy"
     done
     distance_summary >"$out/distance.tsv"
 }

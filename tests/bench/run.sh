@@ -59,6 +59,13 @@ serve() {
     started="$started $!"
 }
 
+# end_server PID: ends the server that was started last.
+end_server() {
+    kill "$1"
+    wait "$1" 2>/dev/null || :
+    started=${started% "$1"}
+}
+
 finish() {
     for pid in $current $started; do
         kill "$pid" 2>/dev/null || :
@@ -273,16 +280,13 @@ requests_make() {
 }
 
 requests_count() {
-    others=$started
     serve monitor redis-cli -p "$redis_port" MONITOR
     monitor=$log monitor_pid=$!
     eventually 5 grep -q OK "$monitor" || die "no MONITOR"
     each requests_make
     eventually 5 grep -qF "\"ECHO\" \"$last\"" "$monitor" || die "MONITOR ended early"
     # MONITOR would cost the server more time than the requests themselves.
-    kill "$monitor_pid"
-    wait "$monitor_pid" 2>/dev/null || :
-    started=$others
+    end_server "$monitor_pid"
     # A line is TIME [DB ADDRESS] "COMMAND" "ARGUMENT"...; calls of a script have the address "lua".
     awk '
         # Returns how many bytes the request had for which MONITOR printed this line.
