@@ -380,7 +380,8 @@ local UNREAD_MS = 150
 -- - The first waiter asks when the lease expires, and every FIRST_ASKS_MS; or when the lock may be
 --   taken back (take_back_unread).
 -- - The waiters at the next places ask when the waiters ahead of them may have missed their turns.
---   A distant waiter behind a lease of at most DIRECT_MS asks when that lease ends.
+--   A distant waiter (direct_policy) at place 2 asks when the present lease ends, if that is
+--   within DIRECT_MS.
 -- - All others ask seldom: only so that the server knows that they are alive.
 local function block_ms(lock, place, left)
   -- In a quorum each waiter polls: the waiter that this server wakes may find no majority free.
@@ -407,11 +408,11 @@ local function block_ms(lock, place, left)
   if not (lock.turn or is_its_turn or is_short) then
     return can_have(lock, token, mode) and math.min(CLAIM_MS, life_left(lock, first)) + 2 or far
   end
-  -- This distant waiter was at place 3 when a release told it to ask (alert_near), and is at place
-  -- 2 since the same release granted the lock to the first waiter. The release after the next may
-  -- grant the lock to this waiter, which must then be blocked in BLPOP. If the next release woke
-  -- the waiter to tell it when to ask, the waiter would block again too late. So this reply tells
-  -- it. alert_near() wakes no waiter that has only NEAR_MS to live.
+  -- The release after the next one may grant the lock to the waiter at place 2, if the waiter is
+  -- blocked in BLPOP then. So the next release must not wake a distant waiter to tell it when to
+  -- ask: the waiter would leave BLPOP, ask, and be back in BLPOP only a round trip later. Instead
+  -- this reply tells the waiter when to ask. If a waiter counts as alive for at most NEAR_MS,
+  -- alert_near() takes the waiter for one that was told already, and doesn't wake it.
   if is_short and place == 2 and direct_policy(lock, token) == 'distant' then
     set_life_left(lock, token, NEAR_MS)
     return left + 2

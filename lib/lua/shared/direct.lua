@@ -19,9 +19,9 @@ local FRESH_MS = 90
 -- this way: then the caller gives it the turn, which replaces a value that the first SET has left.
 -- pcall catches errors, such as a missing right of the user that releases the lock.
 local function grant_directly(lock, token)
-  -- The age of the attempt can't be computed from the heartbeat, which stands in front of "x":
-  -- set_life_left() sets the heartbeat of a waiter near the front back, so that the waiter counts
-  -- as dead sooner.
+  -- The number in front of "x" is the time of the waiter's heartbeat. It doesn't tell how old the
+  -- attempt is: set_life_left() replaces the number by an earlier time, to make the server count a
+  -- silent waiter as dead sooner.
   local attempt, ttl, asked_ms, info =
     string.match(get_waiter(lock, token), '^%d+ x di%l+=(%d+):(%d+):(%d+) (.*)')
   local age = asked_ms and now_ms - asked_ms

@@ -10,9 +10,9 @@
 -- - A waiter that gets its turn has CLAIM_MS to ask for the lock. Then the next waiter gets its
 --   turn. The waiter has only ABSENT_MS if it has not read the wake-up from its list.
 -- - alert_near() tells the waiters at places 2 to NEAR_PLACES that their turn is near. A waiter
---   that doesn't ask within NEAR_MS then counts as dead. The same holds for a distant waiter at
---   place 2 whose request was answered while a lease of at most DIRECT_MS ran: block_ms() of
---   acquire.lua.
+--   that doesn't ask within NEAR_MS then counts as dead. If a distant waiter (direct_policy) asks
+--   at place 2 while the present lease ends within DIRECT_MS, block_ms() of acquire.lua tells this
+--   waiter in the reply when to ask again, and gives it the same NEAR_MS.
 
 local LIFE_MS, CLAIM_MS, ABSENT_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 300, 1500, 6
 local WAKE_MS = LIFE_MS / 2 -- how long a wake-up stays in the waiter's list
