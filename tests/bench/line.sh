@@ -283,14 +283,13 @@ distance_measure_all() {
     for round_trip_ms in $round_trips_ms; do
         serve "distance-$round_trip_ms" "$out/distance" "$distant_port" "$redis_port" \
             $((round_trip_ms * 500))
-        proxy=$!
         eventually 5 redis-cli -p "$distant_port" PING || die "distance: $(tail -n 1 "$log")"
         round=0
         while [ "$round" -lt "$lines" ]; do
             round=$((round + 1))
             each distance_measure "$waiting"
         done
-        end_server "$proxy"
+        end_last_server
     done
     distance_summary >"$out/distance.tsv"
 }

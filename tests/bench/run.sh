@@ -59,11 +59,11 @@ serve() {
     started="$started $!"
 }
 
-# end_server PID: ends the server that was started last.
-end_server() {
-    kill "$1"
-    wait "$1" 2>/dev/null || :
-    started=${started% "$1"}
+# end_last_server: ends the server that `serve` started last, and forgets its pid.
+end_last_server() {
+    kill "${started##* }"
+    wait "${started##* }" 2>/dev/null || :
+    started=${started% *}
 }
 
 finish() {
@@ -281,12 +281,12 @@ requests_make() {
 
 requests_count() {
     serve monitor redis-cli -p "$redis_port" MONITOR
-    monitor=$log monitor_pid=$!
+    monitor=$log
     eventually 5 grep -q OK "$monitor" || die "no MONITOR"
     each requests_make
     eventually 5 grep -qF "\"ECHO\" \"$last\"" "$monitor" || die "MONITOR ended early"
     # MONITOR would cost the server more time than the requests themselves.
-    end_server "$monitor_pid"
+    end_last_server
     # A line is TIME [DB ADDRESS] "COMMAND" "ARGUMENT"...; calls of a script have the address "lua".
     awk '
         # Returns how many bytes the request had for which MONITOR printed this line.

@@ -364,7 +364,8 @@ broken() {
 faults() {
     local shared=$RLOCK_URL
     KEY+=:5
-    # The renewal after 1 s restores the key, unless it is 2 s late: beside other tests it may be.
+    # The first renewal, after 1 s, restores the key. It may come late on a busy machine, so the TTL
+    # and the command leave it 2 s more.
     start job "$RLOCK" -v --json -k "$KEY" -t 3 -- sleep 3
     eventually 5 exists "$KEY"
     redis_cli del "$KEY"

@@ -12,7 +12,7 @@ setup() {
     # The older program: a shell script with only the commands of SETNX's manual page.
     cat >"$DIR/older" <<'END'
 # older PORT KEY TURNS COMMAND: takes the lock for 5 s and runs COMMAND, TURNS times.
-exec {redis}<>"/dev/tcp/127.0.0.1/$1" {nobody}<>"$DIR/nobody" || exit
+exec {redis}<>"/dev/tcp/127.0.0.1/$1" || exit
 ask() { # ask WORD...: sends a command and sets `answer`
     local word
     printf '*%d\r\n' $# >&$redis
@@ -36,8 +36,7 @@ take() {
             ask GETSET "$1" $mine
             [[ $answer && $answer -ge $now ]] || break
         fi
-        # A pause that starts no process: nobody writes to this pipe.
-        read -r -t "0.0$((RANDOM % 4 + 1))" <&$nobody
+        rest "0.0$((RANDOM % 4 + 1))"
     done
     until=$mine
 }
@@ -56,8 +55,8 @@ echo $((n + 1)) >"$DIR/count"
 exec 9>&-
 END
     echo 0 >"$DIR/count"
-    mkfifo "$DIR/nobody"
     export DIR KEY
+    export -f rest # for the older program
 }
 
 holder() { redis_cli get "$KEY"; }

@@ -34,7 +34,8 @@ write_command() {
 "$TOOLS/hold_clock" "$DIR/clock.child" 10 &
 (exec setsid "$TOOLS/hold_clock" "$DIR/clock.grandchild" 10) &
 (setsid sh -c '"$TOOLS/hold_clock" "$DIR/clock.daemon" 10 & echo $! >"$DIR/daemon"' &)
-nice -n 19 sh -c 'while :; do :; done' & # does not delay the tests that run at the same time
+# At the lowest priority: other tests run at the same time, and need the processors.
+nice -n 19 sh -c 'while :; do :; done' &
 echo $! >"$DIR/loop"
 n=0
 until [ -e "$DIR/end" ]; do

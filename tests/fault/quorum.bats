@@ -76,14 +76,14 @@ come_back() {
     quorum_start 5
     quorum_is_old "$old"
     for how in stop kill; do
-        rm -f "$DIR/beat"
+        rm -f "$DIR/clock"
         start holder "$RLOCK" -k "$KEY" -- sh -c 'trap "" TERM
-            exec "$TOOLS/hold_clock" "$DIR/beat" 10'
-        eventually 5 test -s "$DIR/beat"
+            exec "$TOOLS/hold_clock" "$DIR/clock" 10'
+        eventually 5 test -s "$DIR/clock"
         fail_by "$how" 1 3 5
         began=$(now_ms)
         finish holder
-        ended=$(tail -n 1 "$DIR/beat")
+        ended=$(tail -n 1 "$DIR/clock")
         assert_status 76
         assert_match "$stderr" "lost: "
         # the last renewal was before the members failed, and `began` was read after that

@@ -131,18 +131,23 @@ busy_ms() {
         { busy = $1 / processors; printf "%d\n", ms * (busy > 1 ? busy : 1) }' /proc/loadavg
 }
 
+# rest SECONDS: return after SECONDS. Unlike sleep, `rest` starts no process once the pipe is there:
+# it waits for the input of a pipe that nobody writes to. Another process may make the pipe first.
+rest() {
+    [[ -p $BATS_RUN_TMPDIR/nobody ]] || mkfifo "$BATS_RUN_TMPDIR/nobody" 2>/dev/null || :
+    read -r -t "$1" <>"$BATS_RUN_TMPDIR/nobody" || :
+}
+
 # rest_since UP_MS: return after 20 ms or, if that is more, twice the time since read_up_ms has set
 # up_ms to UP_MS, but at most 100 ms. So a loop that calls a command and rest_since leaves the
-# processors to others most of the time, even where each call starts slow processes. rest_since
-# itself starts none: it waits for the input of a pipe that nobody writes to.
+# processors to others most of the time, even where each call starts slow processes.
 rest_since() {
     local ms seconds
     read_up_ms
     ms=$((2 * (up_ms - $1)))
     ms=$((ms < 20 ? 20 : ms > 100 ? 100 : ms))
     printf -v seconds '0.%03d' "$ms"
-    [[ -p $BATS_RUN_TMPDIR/nobody ]] || mkfifo "$BATS_RUN_TMPDIR/nobody"
-    read -r -t "$seconds" <>"$BATS_RUN_TMPDIR/nobody" || :
+    rest "$seconds"
 }
 
 # eventually SECONDS COMMAND...: run the command again and again until it succeeds, with pauses as

@@ -218,7 +218,8 @@ redis_load_scripts() {
     done
 }
 
-# Only the first call of a test file for a script starts a program.
+# The first call for a script keeps its text for the other tests of the file: starting awk for each
+# test took most of the time of some files.
 redis_script() {
     local kept=$BATS_FILE_TMPDIR/$1.lua lua=$ROOT/lib/lua new=$BATS_FILE_TMPDIR/$1.$BASHPID
     if [[ ! -e $kept ]]; then

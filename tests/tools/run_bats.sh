@@ -40,11 +40,12 @@ trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 times=build/bats/${RLOCK_TEST_FLAVOUR:-plain}
 mkdir -p "$times"
 
-# The version manager pyenv has a shell script as `python3`, which starts dozens of processes before
-# Python. Then the tests use the system's Python, for which deps.sh installs the modules.
-start=
-IFS= read -r -n 2 start 2>/dev/null <"$(type -P python3)"
-if [[ $start == '#!' && -x /usr/bin/python3 ]]; then
+# With the version manager pyenv, `python3` is a shell script that starts dozens of processes before
+# it starts Python. If `python3` is a script, the tests use the system's Python, for which deps.sh
+# installs the modules.
+first_two=
+IFS= read -r -n 2 first_two 2>/dev/null <"$(type -P python3)"
+if [[ $first_two == '#!' && -x /usr/bin/python3 ]]; then
     mkdir "$work/bin" && ln -s /usr/bin/python3 "$work/bin/python3"
     export PATH=$work/bin:$PATH
 fi
