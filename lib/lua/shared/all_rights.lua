@@ -11,7 +11,7 @@ local function has_all_rights(key, fence, holders)
     return false -- a server before Redis 7
   end
   local is_known, is_allowed = pcall(may, 'ACL', 'SETUSER', '')
-  return is_known and is_allowed and may('PTTL', key) and may('PEXPIRE', key) and
+  return is_known and is_allowed and may('PTTL', key) and may('PEXPIRE', key, 0) and
     may('DEL', key) and may('INCR', fence) and
     (not holders or may('ZSCORE', holders, '') and may('ZRANGEBYSCORE', holders, 0, 0) and
     may('ZADD', holders, 0, ''))
