@@ -76,7 +76,8 @@ pinned() {
         ! grep -n '"resolved"' "$lock" &&
         ! grep -rnE 'npm (install|i) ' tests/tools tests/helpers &&
         ! grep -n 'no-check-gpg' tests/tools/distros.sh &&
-        grep -q -e '--force-check-gpg --keyring=' tests/tools/distros.sh
+        grep -q -e '--force-check-gpg --keyring=' tests/tools/distros.sh &&
+        grep -q '^    echo "deb \[signed-by=$keyring\] ' tests/tools/servers.sh
 }
 
 # shell_check: runs shellcheck, which takes longer than all other rules together. When the scripts

@@ -63,6 +63,7 @@ test   <lua5.1/lua.h>              liblua5.1-0-dev -
 test   haproxy                     haproxy         haproxy
 test   git                         git             git
 test   abidiff                     abigail-tools   -
+test   /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring -
 bench  redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
 bench  flock                       util-linux      util-linux    apk=flock
 bench  etcd                        etcd-server     etcd
