@@ -15,6 +15,10 @@
 #define SENTINEL_PORT 26379
 #define DB_MAX 1000000 /* no server has more databases; a larger number may not fit an int */
 
+#define ODD_PASSWORD                                                                   \
+    "write / ? # % @ in a password as %2F %3F %23 %25 %40, or use --password-file or " \
+    "RLOCK_PASSWORD"
+
 /* Sets why a URL is refused; url_parse() adds the URL itself. */
 static enum rlock_status bad(struct rlock_error *err, const char *why)
 {
@@ -82,17 +86,20 @@ static bool parse_number(const char *text, const char *end, long most, long *val
     return true;
 }
 
-static enum rlock_status parse_db(struct url *url, const char *text, struct rlock_error *err)
+static enum rlock_status parse_db(struct url *url, const char *text, const char *end,
+                                  struct rlock_error *err)
 {
     long db;
 
-    if (!parse_number(text, text + strlen(text), DB_MAX, &db))
+    if (!parse_number(text, end, DB_MAX, &db))
         return bad(err, "the database isn't a number");
     url->db = (int)db;
     return RLOCK_OK;
 }
 
-/* Reads what follows the address (host or service): nothing, "/", "/N", "?db=N" or "/?db=N". */
+/*
+ * Reads what follows the address (host or service): nothing, "/", "/N", "/N/", "?db=N" or "/?db=N".
+ */
 static enum rlock_status parse_end(struct url *url, const char *text, struct rlock_error *err)
 {
     const char *query = text + strcspn(text, "?#");
@@ -100,25 +107,33 @@ static enum rlock_status parse_end(struct url *url, const char *text, struct rlo
     if (*text == '/')
         text++;
     if (*query == '\0')
-        return *text == '\0' ? RLOCK_OK : parse_db(url, text, err);
+        return *text == '\0' ? RLOCK_OK : parse_db(url, text, query - (query[-1] == '/'), err);
     if (query > text || strncmp(query, "?db=", strlen("?db=")) != 0)
         return bad(err, "only the number of the database may follow the address: /N or ?db=N");
-    return parse_db(url, query + strlen("?db="), err);
+    query += strlen("?db=");
+    return parse_db(url, query, query + strlen(query), err);
 }
 
-/* Reads "user[:password]", which ends at the '@' in front of the host. */
+/*
+ * Reads "[user[:password]@]host[:port]" up to the '@', and sets `*host` to the host's start. `end`
+ * is the first of "/?#": an '@' behind it shows that the password has one of these signs.
+ */
 static enum rlock_status parse_login(struct url *url, const char *text, const char *end,
-                                     struct rlock_error *err)
+                                     const char **host, struct rlock_error *err)
 {
-    const char *colon = memchr(text, ':', (size_t)(end - text));
-    const char *user_end = colon == NULL ? end : colon;
+    const char *at = memrchr(text, '@', (size_t)(end - text));
+    const char *colon = at == NULL ? NULL : memchr(text, ':', (size_t)(at - text));
+    const char *user_end = colon == NULL ? at : colon;
     enum rlock_status st = RLOCK_OK;
 
-    if (user_end > text)
+    *host = at == NULL ? text : at + 1;
+    if (strchr(end, '@') != NULL)
+        return bad(err, ODD_PASSWORD);
+    if (at != NULL && user_end > text)
         st = decode(&url->user, text, user_end, err);
-    if (st == RLOCK_OK && colon != NULL && colon + 1 < end)
-        st = decode(&url->password, colon + 1, end, err);
-    return st;
+    if (st == RLOCK_OK && colon != NULL && colon + 1 < at)
+        st = decode(&url->password, colon + 1, at, err);
+    return st == RLOCK_E_CONFIG ? bad(err, ODD_PASSWORD) : st;
 }
 
 static void set_shown(struct url *url)
@@ -164,14 +179,12 @@ static enum rlock_status parse_host(struct url *url, const char *text, const cha
 static enum rlock_status parse_tcp(struct url *url, const char *text, struct rlock_error *err)
 {
     const char *end = text + strcspn(text, "/?#");
-    const char *at = memrchr(text, '@', (size_t)(end - text));
-    enum rlock_status st = RLOCK_OK;
+    const char *host;
+    enum rlock_status st = parse_login(url, text, end, &host, err);
 
     url->kind = URL_TCP;
-    if (at != NULL)
-        st = parse_login(url, text, at, err);
     if (st == RLOCK_OK)
-        st = parse_host(url, at == NULL ? text : at + 1, end, REDIS_PORT, err);
+        st = parse_host(url, host, end, REDIS_PORT, err);
     return st == RLOCK_OK ? parse_end(url, end, err) : st;
 }
 
@@ -202,17 +215,15 @@ static enum rlock_status parse_sentinels(struct url *url, const char *text, cons
 static enum rlock_status parse_sentinel(struct url *url, const char *text, struct rlock_error *err)
 {
     const char *end = text + strcspn(text, "/?#");
-    const char *at = memrchr(text, '@', (size_t)(end - text));
     const char *service_end = *end == '/' ? end + 1 + strcspn(end + 1, "/?#") : end;
-    enum rlock_status st = RLOCK_OK;
+    const char *host;
+    enum rlock_status st = parse_login(url, text, end, &host, err);
 
     url->kind = URL_SENTINEL;
-    if (service_end <= end + 1)
-        return bad(err, "the service that the Sentinels watch is missing");
-    if (at != NULL)
-        st = parse_login(url, text, at, err);
+    if (st == RLOCK_OK && service_end <= end + 1)
+        st = bad(err, "the service that the Sentinels watch is missing");
     if (st == RLOCK_OK)
-        st = parse_sentinels(url, at == NULL ? text : at + 1, end, err);
+        st = parse_sentinels(url, host, end, err);
     if (st == RLOCK_OK)
         st = decode(&url->service, end + 1, service_end, err);
     if (st == RLOCK_OK)
@@ -240,7 +251,7 @@ static enum rlock_status parse_unix(struct url *url, const char *text, struct rl
         return RLOCK_OK;
     if (strncmp(end, "?db=", 4) != 0)
         return bad(err, "only ?db=N may follow the path");
-    return parse_db(url, end + 4, err);
+    return parse_db(url, end + 4, end + strlen(end), err);
 }
 
 static void mask(char *text, const char *end)
@@ -387,9 +398,29 @@ static char *complete(const char *text)
     static const struct {
         const char *start; /* how the text begins, in upper or lower case */
         const char *scheme;
-    } starts[] = {{"rediss:", "rediss://"}, {"redis:", "redis://"}, {"valkeys:", "valkeys://"},
-                  {"valkey:", "valkey://"}, {"tcp:", "redis://"},   {"tls:", "rediss://"},
-                  {"unix:", "unix:///"},    {"/", "unix:///"}};
+    } starts[] = {{"rediss:", "rediss://"},
+                  {"redis:", "redis://"},
+                  {"valkeys:", "valkeys://"},
+                  {"valkey:", "valkey://"},
+                  {"tcp:", "redis://"},
+                  {"tls:", "rediss://"},
+                  {"ssl:", "rediss://"},
+                  {"http:", "redis://"},
+                  {"https:", "rediss://"},
+                  {"redis+tcp:", "redis://"},
+                  {"redis+cluster:", "redis://"},
+                  {"rediss+cluster:", "rediss://"},
+                  {"redis+tls:", "rediss://"},
+                  {"redis+ssl:", "rediss://"},
+                  {"redis-ssl:", "rediss://"},
+                  {"redis-sentinel:", "redis+sentinel://"},
+                  {"rediss-sentinel:", "rediss+sentinel://"},
+                  {"redis+unix:", "unix:///"},
+                  {"redis+socket:", "unix:///"},
+                  {"redis-socket:", "unix:///"},
+                  {"unix:", "unix:///"},
+                  {"/", "unix:///"}};
+    const char *service = strrchr(text, '#');
     const char *scheme = "redis://";
     char *made;
     size_t i;
@@ -401,6 +432,14 @@ static char *complete(const char *text)
             break;
         }
     text += strspn(text, "/");
+    if (service != NULL && strstr(scheme, "+sentinel") != NULL) { /* HOSTS[/N]#SERVICE */
+        int n = (int)strcspn(text, "/#");
+
+        return asprintf(&made, "%s%.*s/%s%.*s", scheme, n, text, service + 1,
+                        (int)(service - text) - n, text + n) < 0
+                   ? NULL
+                   : made;
+    }
     return asprintf(&made, "%s%s", scheme, text) < 0 ? NULL : made;
 }
 

@@ -300,11 +300,12 @@ localhost:6379 redis://localhost:6379
 redis.example.com redis://redis.example.com
 redis:/h redis://h
 tcp://h:6379 redis://h:6379
+https://h.example.com rediss://h.example.com
 unix:/x unix:///x
 /run/redis.sock unix:///run/redis.sock
 local local:
 END
-    refused 78 'bad URL: "http://h": it starts with none of [^;]*$' -u http://h -k "$KEY" -- true
+    refused 78 'bad URL: "ftp://h": it starts with none of [^;]*$' -u ftp://h -k "$KEY" -- true
 }
 
 @test "a bad URL is named without its password, and with the place that it comes from" {
