@@ -248,7 +248,7 @@ static bool append_text(struct parser *parser, const struct option *row, const c
 
 /*
  * Append all values of an option that may be repeated. The environment and files give them as one
- * text, separated by blanks.
+ * text, separated by blanks; a variable that comes from a file often ends in a line end.
  */
 static bool append_words(struct parser *parser, const struct option *row, const char *value)
 {
@@ -259,8 +259,8 @@ static bool append_words(struct parser *parser, const struct option *row, const 
     char *saved;
     char *word;
 
-    for (word = good ? strtok_r(words, " \t", &saved) : NULL; good && word != NULL;
-         word = strtok_r(NULL, " \t", &saved), n++)
+    for (word = good ? strtok_r(words, OPTIONS_BLANKS, &saved) : NULL; good && word != NULL;
+         word = strtok_r(NULL, OPTIONS_BLANKS, &saved), n++)
         good = keep_text(parser->options, word, &kept) && append_text(parser, row, kept);
     if (words != NULL)
         explicit_bzero(words, strlen(value)); /* the copy may contain a URL with a password */

@@ -12,6 +12,7 @@
 
 /* The URL of the private server, which is for the locks of one machine. */
 #define OPTIONS_LOCAL_URL "local:"
+#define OPTIONS_BLANKS " \t\r\n" /* may stand around and between the URLs in a variable */
 
 /*
  * The choices of --protocol, --timestamp-unit, --scripts, --on-lost and --format. The constants

@@ -89,17 +89,23 @@ bool credentials_were_stripped(void)
     return getenv(CREDENTIALS_STRIPPED) != NULL;
 }
 
+static bool is_stripped(const char *stripped, const char *variable)
+{
+    return strstr(stripped, variable) != NULL && getenv(variable) == NULL;
+}
+
 /*
  * If a parent rlock has removed the URL from the environment, fail instead of using the default
- * server: a lock on the wrong server would exclude nobody.
+ * server, or the one in REDIS_URL instead of VALKEY_URL: a lock on the wrong server would exclude
+ * nobody.
  */
 static enum rlock_status check_url(const struct options *options, struct rlock_error *err)
 {
     const char *stripped = getenv(CREDENTIALS_STRIPPED);
 
     if (options->url_from == FROM_DEFAULT && stripped != NULL &&
-        (strstr(stripped, "RLOCK_URL") != NULL ||
-         (strstr(stripped, "REDIS_URL") != NULL && getenv("REDIS_URL") == NULL)))
+        (strstr(stripped, "RLOCK_URL") != NULL || is_stripped(stripped, "VALKEY_URL") ||
+         (is_stripped(stripped, "REDIS_URL") && getenv("VALKEY_URL") == NULL)))
         return err_set(
             err, RLOCK_E_CONFIG, 0,
             "a parent rlock removed the server's URL, which has a password, from the "
@@ -114,8 +120,9 @@ static void clear(char *secret)
     free(secret);
 }
 
-/* Check REDIS_URL; option_parser_read() has checked all other URLs. */
-static enum rlock_status check_redis_url(const char *text, struct rlock_error *err)
+/* Check a URL of VALKEY_URL or REDIS_URL; option_parser_read() has checked all other URLs. */
+static enum rlock_status check_others_url(const char *variable, const char *text,
+                                          struct rlock_error *err)
 {
     struct rlock_error why = {.status = RLOCK_OK};
     char meant[URL_SHOWN_BYTES];
@@ -129,30 +136,67 @@ static enum rlock_status check_redis_url(const char *text, struct rlock_error *e
         return RLOCK_OK;
     }
     is_like = url_suggest(text, meant);
-    return err_set(err, why.status, 0, "REDIS_URL: %.180s%s%.50s%s", why.text,
+    return err_set(err, why.status, 0, "%s: %.240s%s%.80s%s", variable, why.text,
                    is_like ? "; did you mean " : "", is_like ? meant : "", is_like ? "?" : "");
+}
+
+/* Finds the value of a variable without the blanks and line ends around it; `*n` is its length. */
+static const char *find_value(const char *variable, size_t *n)
+{
+    const char *value = first_set(getenv(variable), "");
+
+    value += strspn(value, OPTIONS_BLANKS);
+    *n = strlen(value);
+    while (*n > 0 && strchr(OPTIONS_BLANKS, value[*n - 1]) != NULL)
+        --*n;
+    return value;
+}
+
+/* The URL if rlock was given none: that of VALKEY_URL, of REDIS_URL, or the default. */
+static enum rlock_status copy_others_url(struct credentials *credentials, struct rlock_error *err)
+{
+    size_t valkey_bytes;
+    size_t redis_bytes;
+    const char *valkey_url = find_value("VALKEY_URL", &valkey_bytes);
+    const char *redis_url = find_value("REDIS_URL", &redis_bytes);
+    char **url = credentials->url;
+
+    if (valkey_bytes > 0) {
+        credentials->url_variable = "VALKEY_URL";
+        credentials->has_other_url =
+            redis_bytes > 0 &&
+            (redis_bytes != valkey_bytes || strncmp(valkey_url, redis_url, valkey_bytes) != 0);
+        *url = strndup(valkey_url, valkey_bytes);
+    } else if (redis_bytes > 0) {
+        credentials->url_variable = "REDIS_URL";
+        *url = strndup(redis_url, redis_bytes);
+    } else {
+        *url = strdup(DEFAULT_URL);
+    }
+    if (*url == NULL)
+        return no_memory(err);
+    credentials->n_urls = 1;
+    if (strcasecmp(*url, OPTIONS_LOCAL_URL) == 0)
+        strcpy(*url, OPTIONS_LOCAL_URL);
+    return check_others_url(credentials->url_variable, *url, err);
 }
 
 static enum rlock_status copy_urls(struct credentials *credentials, const struct options *options,
                                    struct rlock_error *err)
 {
-    const char *by_default = first_set(getenv("REDIS_URL"), DEFAULT_URL);
-    const char *const *url = options->n_urls > 0 ? options->urls : &by_default;
     size_t n = options->n_urls > 0 ? options->n_urls : 1;
 
-    if (strcasecmp(by_default, OPTIONS_LOCAL_URL) == 0)
-        by_default = OPTIONS_LOCAL_URL;
-    credentials->is_redis_url = options->n_urls == 0 && if_set("REDIS_URL") != NULL;
     credentials->url = calloc(n, sizeof *credentials->url);
-    while (credentials->url != NULL && credentials->n_urls < n) {
-        credentials->url[credentials->n_urls] = strdup(url[credentials->n_urls]);
-        if (credentials->url[credentials->n_urls] == NULL)
-            break;
-        credentials->n_urls++;
-    }
-    if (credentials->n_urls < n)
+    if (credentials->url == NULL)
         return no_memory(err);
-    return options->n_urls == 0 ? check_redis_url(by_default, err) : RLOCK_OK;
+    if (options->n_urls == 0)
+        return copy_others_url(credentials, err);
+    for (; credentials->n_urls < n; credentials->n_urls++) {
+        credentials->url[credentials->n_urls] = strdup(options->urls[credentials->n_urls]);
+        if (credentials->url[credentials->n_urls] == NULL)
+            return no_memory(err);
+    }
+    return RLOCK_OK;
 }
 
 static enum rlock_status find_password(struct credentials *credentials,

@@ -17,22 +17,23 @@ struct credentials {
     size_t n_urls;
     char *password; /* heap: for URLs that have no password; NULL: none, or `place` has it */
     struct password_place place; /* file or command with the password; `name` NULL: there is none */
-    const char *password_variable;        /* the variable with the password; NULL: none has it */
-    bool is_redis_url;                    /* the URL is that of REDIS_URL */
-    char *sentinel_password;              /* as `password`, for the Sentinels */
+    const char *password_variable; /* the variable with the password; NULL: none has it */
+    const char *url_variable;      /* VALKEY_URL or REDIS_URL, if the URL is its value; else NULL */
+    bool has_other_url;            /* VALKEY_URL gave the URL, and REDIS_URL has another one */
+    char *sentinel_password;       /* as `password`, for the Sentinels */
     struct password_place sentinel_place; /* as `place`, for the Sentinels */
 };
 
 /*
  * credentials_read: copy the URLs, and find the password. Options on the command line outrank the
  * environment, which outranks the configuration file; within one of these the password in a URL
- * outranks others. REDIS_URL, VALKEYCLI_AUTH and REDISCLI_AUTH, which belong to other programs,
- * come last.
+ * outranks others. VALKEY_URL, REDIS_URL, VALKEYCLI_AUTH and REDISCLI_AUTH, which belong to other
+ * programs, come last.
  *
  *   credentials  out; on RLOCK_OK the caller frees it by credentials_fini()
  *
- * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read, REDIS_URL is no URL, or a parent rlock
- *          has removed the URL from the environment) or RLOCK_E_MEMORY.
+ * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read, VALKEY_URL or REDIS_URL is no URL, or a
+ *          parent rlock has removed the URL from the environment) or RLOCK_E_MEMORY.
  * Blocks   while it reads a password file that is a pipe.
  */
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,

@@ -73,15 +73,20 @@ static bool is_password(const char *entry)
            strncmp(entry, "RLOCK_SENTINEL_PASSWORD", strlen("RLOCK_SENTINEL_PASSWORD")) == 0;
 }
 
+static bool is_others_url(const char *entry)
+{
+    return variable_is_named(entry, "VALKEY_URL") || variable_is_named(entry, "REDIS_URL");
+}
+
 static bool is_url(const char *entry)
 {
-    return variable_is_named(entry, "RLOCK_URL") || variable_is_named(entry, "REDIS_URL");
+    return variable_is_named(entry, "RLOCK_URL") || is_others_url(entry);
 }
 
 /*
  * True if the variable holds a password. RLOCK_URL may have several URLs. In redis://NAME@host,
- * NAME is a user name for rlock. But REDIS_URL belongs to other programs, which may take NAME as
- * the password.
+ * NAME is a user name for rlock. But VALKEY_URL and REDIS_URL belong to other programs, which may
+ * take NAME as the password.
  */
 static bool holds_secret(char *entry)
 {
@@ -90,7 +95,7 @@ static bool holds_secret(char *entry)
 
     if (is_password(entry))
         return true;
-    if (variable_is_named(entry, "REDIS_URL"))
+    if (is_others_url(entry))
         return url_may_hold_password(strchr(entry, '=') + 1);
     for (; is_url(entry) && (url = strstr(url, "://")) != NULL; url++)
         if (url_find_password(url, &n) != NULL)

@@ -378,6 +378,17 @@ static enum rlock_status open_private_server(struct session *session, struct rlo
 
 /* ---- opening the session ---- */
 
+static void warn_of_other_url(const struct session *session, const struct credentials *credentials)
+{
+    if (credentials->has_other_url)
+        report_say(&session->report, REPORT_NOTICE,
+                   (struct message){.what = EVENT_WARNING,
+                                    .why = "VALKEY_URL and REDIS_URL differ, and rlock uses "
+                                           "VALKEY_URL",
+                                    .hint = "locks on different servers don't exclude each other: "
+                                            "set RLOCK_URL"});
+}
+
 /*
  * The TTL to acquire the lock with. A person's hold begins with a short lease, and gets its whole
  * length when rlock has stored its token. If rlock is killed before that, nobody can release the
@@ -435,8 +446,10 @@ enum exit_reason session_open_with(struct session *session, const char *program,
                                    const struct credentials *credentials)
 {
     struct rlock_error err = {.status = RLOCK_OK};
-    enum rlock_status st = open_server(session, credentials, &err);
+    enum rlock_status st;
 
+    warn_of_other_url(session, credentials);
+    st = open_server(session, credentials, &err);
     if (st == RLOCK_OK)
         st = open_lock(session, program, credentials, &err);
     if (st == RLOCK_OK)

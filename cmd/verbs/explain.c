@@ -161,9 +161,9 @@ static void explain_choice(struct explanation *e, const struct credentials *cred
     if (options->n_urls > 0)
         say(e, "server", "%s given by %s.", credentials->n_urls > 1 ? "The URLs are" : "The URL is",
             origin(e, "url", from));
-    else if (credentials->is_redis_url)
-        say(e, "server",
-            "The URL is given by REDIS_URL, as no option, RLOCK_URL or file names a server.");
+    else if (credentials->url_variable != NULL)
+        say(e, "server", "The URL is given by %s, as no option, RLOCK_URL or file names a server.",
+            credentials->url_variable);
     else
         say(e, "server",
             "The URL is the default: no option, variable or file names a server; -u URL would.");

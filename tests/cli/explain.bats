@@ -64,6 +64,9 @@ tells_not() { refute_match "$told" "$1"; }
     unset RLOCK_CONFIG
     REDIS_URL=$url explains 0 -- true
     tells "server: $url The URL is given by REDIS_URL.* There is no configuration file\."
+    VALKEY_URL=$url REDIS_URL=redis://other explains 0 -- true
+    tells "server: $url The URL is given by VALKEY_URL"
+    assert_match "$stderr" 'warning: VALKEY_URL and REDIS_URL differ, and rlock uses VALKEY_URL; '
 }
 
 @test "explain: it names the place of the password, but not the password" {

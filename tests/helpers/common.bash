@@ -29,7 +29,7 @@ common_setup() {
     # Each process that the test starts inherits this variable: marked() finds the processes by it.
     export RLOCK_TEST_MARK="$KEY:$BASHPID"
     local name
-    for name in "${!RLOCK_@}" REDIS_URL REDISCLI_AUTH VALKEYCLI_AUTH; do
+    for name in "${!RLOCK_@}" VALKEY_URL REDIS_URL REDISCLI_AUTH VALKEYCLI_AUTH; do
         [[ $name == RLOCK_TEST_* ]] || unset "$name"
     done
     # The sanitizers in rlock write their reports to this test's folder, so that no report of

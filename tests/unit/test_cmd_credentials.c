@@ -194,6 +194,57 @@ static void test_redis_url(void)
     set("REDIS_URL", NULL);
 }
 
+/* Where a URL that belongs to other programs, too, comes from; VALKEY_URL outranks REDIS_URL. */
+static const struct {
+    const char *valkey_url, *redis_url, *stripped;
+    const char *url, *variable; /* url NULL: refused, as a parent rlock removed the URL */
+    bool is_warned;
+} others[] = {
+    {NULL, NULL, NULL, "redis://127.0.0.1:6379", NULL, false},
+    {NULL, PLAIN "\n", NULL, PLAIN, "REDIS_URL", false},
+    {" " WITH "\r\n", NULL, NULL, WITH, "VALKEY_URL", false},
+    {"valkey://h", "", NULL, "valkey://h", "VALKEY_URL", false},
+    {"\n", PLAIN, NULL, PLAIN, "REDIS_URL", false},
+    {"", " ", NULL, "redis://127.0.0.1:6379", NULL, false},
+    {PLAIN, PLAIN "\n", NULL, PLAIN, "VALKEY_URL", false},
+    {PLAIN, "redis://other", NULL, PLAIN, "VALKEY_URL", true},
+    {NULL, PLAIN, "REDIS_URL", PLAIN, "REDIS_URL", false},
+    {NULL, NULL, "RLOCK_PASSWORD REDIS_URL", NULL, NULL, false},
+    {NULL, PLAIN, "VALKEY_URL", NULL, NULL, false},
+    {PLAIN, NULL, "REDIS_URL", PLAIN, "VALKEY_URL", false},
+};
+
+static void test_others(void)
+{
+    struct options options = {.url_from = FROM_DEFAULT};
+    struct credentials found;
+    struct rlock_error err;
+    size_t i;
+
+    for (i = 0; i < sizeof others / sizeof others[0]; i++) {
+        enum rlock_status wanted = others[i].url != NULL ? RLOCK_OK : RLOCK_E_CONFIG;
+
+        err = (struct rlock_error){.text = ""};
+        set("VALKEY_URL", others[i].valkey_url);
+        set("REDIS_URL", others[i].redis_url);
+        set("RLOCK_STRIPPED", others[i].stripped);
+        if (!okf(credentials_read(&found, &options, &err) == wanted, "row %zu: %s", i, err.text) ||
+            wanted != RLOCK_OK)
+            continue;
+        okf(same(found.url[0], others[i].url) && same(found.url_variable, others[i].variable) &&
+                found.has_other_url == others[i].is_warned,
+            "row %zu: the URL is %s", i, found.url[0]);
+        credentials_fini(&found);
+    }
+    set("VALKEY_URL", "u:s3cret@h:7");
+    okf(credentials_read(&found, &options, &err) == RLOCK_E_CONFIG &&
+            strncmp(err.text, "VALKEY_URL: bad URL: \"u:******@h:7\": ", 37) == 0,
+        "a bad VALKEY_URL is named without its password: %s", err.text);
+    set("VALKEY_URL", NULL);
+    set("REDIS_URL", NULL);
+    set("RLOCK_STRIPPED", NULL);
+}
+
 static void test_several(void)
 {
     const char *several[] = {WITH, PLAIN, WITH};
@@ -323,6 +374,7 @@ int main(void)
     test_nearest();
     test_valkey();
     test_redis_url();
+    test_others();
     test_several();
     test_file();
     test_command();

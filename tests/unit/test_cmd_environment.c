@@ -32,6 +32,8 @@ static const struct {
     {"REDIS_URL=redis://u:p#w@h", false, true},
     {"REDIS_URL=redis://token@h/1", false, true},
     {"REDIS_URL=token@h", false, true},
+    {"VALKEY_URL=valkey://token@h", false, true},
+    {"VALKEY_URL=valkey://h", true, true},
     {"RLOCK_URL=redis://h", true, true},
     {"RLOCK_URL=redis://u@h", true, true},
     {"RLOCK_URL=redis://u:@h", true, true},
@@ -120,8 +122,8 @@ static void test_passed(bool keeps_secrets)
                 &environment, CREDENTIALS_STRIPPED
                 "=RLOCK_PASSWORD RLOCK_PASSWORD RLOCK_PASSWORD_FILE RLOCK_PASSWORD_OLD "
                 "REDISCLI_AUTH VALKEYCLI_AUTH RLOCK_SENTINEL_PASSWORD RLOCK_SENTINEL_PASSWORD_FILE "
-                "RLOCK_PASSWORD_COMMAND REDIS_URL REDIS_URL REDIS_URL RLOCK_URL RLOCK_URL "
-                "RLOCK_URL REDIS_URL REDIS_URL"),
+                "RLOCK_PASSWORD_COMMAND REDIS_URL REDIS_URL REDIS_URL VALKEY_URL RLOCK_URL "
+                "RLOCK_URL RLOCK_URL REDIS_URL REDIS_URL"),
             1,
             "RLOCK_STRIPPED has the names of the variables that were left out, not their values");
     environment_fini(&environment);
@@ -213,11 +215,13 @@ static void test_hidden(void)
     char password[] = "RLOCK_PASSWORD=pw";
     char without_value[] = "RLOCK_PASSWORD";
     char url[] = "REDIS_URL=redis://u:p@h";
-    char *inherited[] = {without_value, password, url, NULL};
+    char valkey_url[] = "VALKEY_URL=valkey://:p@h";
+    char *inherited[] = {without_value, password, url, valkey_url, NULL};
 
     environment_hide(inherited);
     is_str(password, "RLOCK_PASSWORD=**", "asterisks replace the password that rlock inherited");
     is_str(url, "REDIS_URL=redis://u:*@h", "asterisks replace the password in a URL");
+    is_str(valkey_url, "VALKEY_URL=valkey://:*@h", "... and in the URL of VALKEY_URL");
     is_str(inherited[1], "RLOCK_PASSWORD=pw", "rlock itself still finds the password");
     ok(inherited[0] == without_value && strcmp(without_value, "RLOCK_PASSWORD") == 0,
        "a variable without a value stays as it is");
@@ -225,6 +229,7 @@ static void test_hidden(void)
     is_str(inherited[1], "RLOCK_PASSWORD=**", "asterisks replace the copy of the password, too");
     free(inherited[1]);
     free(inherited[2]);
+    free(inherited[3]);
 }
 
 int main(void)

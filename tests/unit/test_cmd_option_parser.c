@@ -498,6 +498,11 @@ static void test_urls(void)
     ok(read_line(&options, "-k K -u redis://h x", &err) == RLOCK_OK,
        "a bad URL in RLOCK_URL is ignored if -u is given");
     options_fini(&options);
+    setenv("RLOCK_URL", " \tredis://h:7\r\n", 1);
+    ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.n_urls == 1 &&
+           strcmp(options.urls[0], "redis://h:7") == 0,
+       "blanks and line ends around the URL in RLOCK_URL mean nothing");
+    options_fini(&options);
     test_several_urls();
     unsetenv("RLOCK_URL");
     ok(read_line(&options, "-k K -u Local: x", &err) == RLOCK_OK &&
