@@ -104,6 +104,12 @@ TLS := $(shell printf '$(OPENSSL_3)' | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 &&
                echo not-found)
 endif
 
+# What a program that is linked with OpenSSL statically needs besides, as OpenSSL's own file for
+# pkg-config says: that of Debian 13 needs zlib and zstd.
+ifeq ($(TLS),linked)
+OPENSSL_LIBS := $(or $(shell $(PKG_CONFIG) --static --libs openssl 2>/dev/null),-lssl -lcrypto)
+endif
+
 # musl-gcc doesn't search /usr/include for the kernel's headers. Search it after musl's own headers.
 MUSL_CPPFLAGS := $(if $(findstring musl-gcc,$(CC)),\
                    $(patsubst %,-idirafter /usr/include%,/ /$(shell gcc -print-multiarch)))
@@ -133,7 +139,7 @@ compile = $(Q)$(if $(V),,echo "  CC    $@" &&) mkdir -p $(@D) && \
 link    = $(Q)$(if $(V),,echo "  LINK  $@" &&) mkdir -p $(@D) && \
           $(CC) $(ALL_CFLAGS) $(SANITIZE) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) \
           $(HIREDIS_LIBS) \
-          $(if $(filter linked,$(TLS)),-Wl$(comma)--wrap=OPENSSL_cpuid_setup -lssl -lcrypto) -ldl
+          $(if $(OPENSSL_LIBS),-Wl$(comma)--wrap=OPENSSL_cpuid_setup $(OPENSSL_LIBS)) -ldl
 
 # ---- source and object files ---------------------------------------------------------------------
 
@@ -173,7 +179,8 @@ rlock: $(B)/rlock
 	$(Q)cp -f $< $@
 
 .PHONY: static
-static:  ## build ./rlock-static, which needs no library, with TLS in it
+static:  ## install what is missing, build ./rlock-static, which needs no library, with TLS in it
+	$(Q)tests/tools/deps.sh static || :
 	$(Q)$(MAKE) FLAVOUR=$(STATIC)
 	$(Q)cp -f build/$(STATIC)/rlock rlock-static
 
@@ -222,6 +229,17 @@ $(B)/hiredis.found: $(if $(HIREDIS_SRC),$(B)/include/hiredis)
 	$(CC) $(ALL_CPPFLAGS) -E -o $@ - 2>/dev/null || \
 	{ echo "rlock: hiredis and its headers are needed to build; install them with: make deps" >&2; \
 	  rm -f $@; exit 1; }
+
+# The same for the libraries of the static program. static.log has what the linker says.
+ifneq ($(STATIC_LDFLAGS),)
+$(LIB_OBJ) $(CMD_OBJ): | $(B)/static.found
+$(B)/static.found: | $(B)/hiredis.found
+	$(Q)echo 'int main(void) { return 0; }' | \
+	$(CC) -static $(if $(OPENSSL_LIBS),-Wl$(comma)-u$(comma)SSL_CTX_new) $(LDFLAGS) -o $@ -x c - \
+	    -x none $(HIREDIS_LIBS) $(OPENSSL_LIBS) -ldl 2>$(B)/static.log || { rm -f $(B)/rlock; \
+	echo "rlock: can't link a static program here, as it lacks libraries: see $(B)/static.log" >&2; \
+	exit 1; }
+endif
 
 # rlock includes <hiredis/hiredis.h>, so a link with the name hiredis leads to HIREDIS_SRC.
 $(B)/include/hiredis:
@@ -422,10 +440,11 @@ STATIC_RLOCK := $(if $(filter plain-yes,$(FLAVOUR)-$(TLS)),build/static/rlock)
 ALSO_TESTED := $(STATIC_RLOCK) $(if $(filter plain,$(FLAVOUR)),$(LIBRARY))
 ifneq ($(STATIC_RLOCK),)
 # The static program is built by a second make. The first make generates the headers before that:
-# otherwise both would write the same files in build/gen at the same time.
+# otherwise both would write the same files in build/gen at the same time. If the program can't be
+# linked here, only its tests are skipped.
 .PHONY: $(STATIC_RLOCK)
 $(STATIC_RLOCK): | build/gen/scripts_embedded.h build/gen/reply_codes.h
-	$(Q)$(MAKE) FLAVOUR=static
+	$(Q)$(MAKE) FLAVOUR=static || test ! -e build/static/static.found
 endif
 
 tested := RLOCK=$(abspath $(B))/rlock RLOCK_TEST_TOOLS=$(abspath $(B))/tools \

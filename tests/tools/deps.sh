@@ -3,10 +3,11 @@
 #
 #     tests/tools/deps.sh GROUP
 #
-# GROUP is build, demo, test, ci, bench, distros, deb, rpm, abi, arch, mutants, piuparts,
+# GROUP is build, demo, test, ci, static, bench, distros, deb, rpm, abi, arch, mutants, piuparts,
 # publish or reproducible.
 #
-# Each of the first four groups includes those before it. `bench` has the programs that rlock is
+# Each of the first four groups includes those before it. `static` has what `make static` links
+# with, which the tests need, too. `bench` has the programs that rlock is
 # compared with; a program that can't be installed is reported and left out. `distros` has what
 # distros.sh needs, `deb` and `rpm` what building packages needs, `abi` and `arch` what abi.sh and
 # arch.sh need, `reproducible` what reproducible.sh needs, `publish` what `make publish` needs,
@@ -22,7 +23,8 @@ set -eu
 # table: prints a row for each package, with these columns:
 # 1. the group;
 # 2. the sign that the package is installed: a command, a list of commands of which one is enough, a
-#    header, a Python module, a file, or an option that clang can link a program with;
+#    header, a Python module, a file, a library that cc can link a static program with, or an option
+#    that clang can link a program with;
 # 3. the package for apt-get;
 # 4. the package for other package managers;
 # 5. exceptions, as MANAGER=PACKAGE.
@@ -34,11 +36,13 @@ build  make                        make            make
 build  <stdio.h>                   libc6-dev       glibc-devel   apk=musl-dev pacman=glibc
 build  <hiredis/hiredis.h>         libhiredis-dev  hiredis-devel apk=hiredis-dev pacman=hiredis
 build  <openssl/ssl.h>             libssl-dev      openssl-devel apk=openssl-dev pacman=openssl
+static pkg-config                  pkgconf         pkgconf-pkg-config apk=pkgconf pacman=pkgconf
+static -lz                         zlib1g-dev      -
+static -lzstd                      libzstd-dev     -
 demo   redis-server,valkey-server  redis-server    valkey
 test   redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
 test   bash                        bash            bash
 test   c++                         g++             gcc-c++       apk=g++ pacman=gcc
-test   pkg-config                  pkgconf         pkgconf-pkg-config apk=pkgconf pacman=pkgconf
 test   bats                        bats            bats          pacman=bash-bats
 test   mandoc                      mandoc          mandoc
 test   groff                       groff-base      groff
@@ -113,14 +117,15 @@ die() {
 case ${1:-} in
     build) groups='build' ;;
     demo) groups='build demo' ;;
-    test) groups='build demo test' ;;
-    ci) groups='build demo test ci' ;;
+    static) groups='build static' ;;
+    test) groups='build static demo test' ;;
+    ci) groups='build static demo test ci' ;;
     bench) groups='build demo bench' ;;
     deb) groups='build deb' ;;
     rpm) groups='build rpm' ;;
     abi) groups='build abi' ;;
     reproducible) groups='build reproducible' ;;
-    mutants) groups='build demo test mutants' ;;
+    mutants) groups='build static demo test mutants' ;;
     distros | arch | piuparts | publish) groups=$1 ;;
     *) die 'usage: deps.sh GROUP; its first lines name the groups' ;;
 esac
@@ -136,6 +141,8 @@ is_there() {
     case $1 in
         /*) [ -r "$1" ] ;;
         '<'*) echo "#include $1" | ${CC:-cc} -E - >/dev/null 2>&1 ;;
+        -l*) echo 'int main(void) { return 0; }' |
+            ${CC:-cc} -static -x c -o /dev/null - -x none "$1" >/dev/null 2>&1 ;;
         clang:*) echo 'int main(void) { return 0; }' |
             clang "${1#*:}" -x c -o /dev/null - >/dev/null 2>&1 ;;
         python:*) /usr/bin/python3 -c "import ${1#*:}" 2>/dev/null ;;
