@@ -31,6 +31,48 @@ held_by_other() { redis_cli set "$1" other PX 60000 >/dev/null; }
     done
 }
 
+@test "readme: make demo shows three jobs, one after the other, with higher and higher fences" {
+    local fences
+    unset RLOCK_URL
+    run -0 --separate-stderr env RLOCK="$RLOCK" "$ROOT/tests/tools/demo.sh"
+    mapfile -t fences < <(grep -oE 'fence [0-9]+' <<<"$output" | cut -d ' ' -f 2)
+    ((${#fences[@]} == 2 && fences[1] > fences[0])) || fail "fences: ${fences[*]}"
+    sed "s|$RLOCK|./rlock|; s/sh -c '.*'/sh -c JOB/; s/fence [0-9]*\$/fence N/" <<<"$output" |
+        diff - /dev/fd/4 4<<'END'
+
+A job that takes 3 seconds, under the lock "demo":
+$ ./rlock -u local: -k demo -- sh -c JOB
+   first: has the lock, fence N
+
+The same job, started a second time while the first one runs, does not wait (-n):
+$ ./rlock -u local: -k demo -n -- echo '   second: has the lock'
+   rlock did not run the second job; its exit status is 75: the lock is held
+
+The same job, started a third time, waits until the first one ends:
+$ ./rlock -u local: -k demo -- sh -c JOB
+   first: ready
+   third: has the lock, fence N
+
+The jobs ran one after the other. Each got a higher fence than the one before it.
+END
+}
+
+@test "readme: make demo ends at the first step that goes wrong, and says which status it had" {
+    local which words wanted
+    unset RLOCK_URL
+    cat >wrong <<END
+#!/bin/sh
+case \$* in *"\$WRONG"*) exit 78 ;; esac
+exec "$RLOCK" "\$@"
+END
+    chmod 755 wrong
+    while read -r which wanted words; do
+        run -1 --separate-stderr env RLOCK="$PWD/wrong" WRONG="$words" "$ROOT/tests/tools/demo.sh"
+        assert_match "$stderr" "the $which rlock ended with the status 78 instead of $wanted\$"
+        refute_match "$output" 'The jobs ran'
+    done <<<$'first 0 first:\nsecond 75 -n\nthird 0 third:'
+}
+
 @test "readme: the first try, in two terminals: the second one waits for the first" {
     unset RLOCK_URL
     mkfifo go

@@ -2,20 +2,21 @@
 # demo: three runs of a command under the same lock, for a person to watch (`make demo`).
 #
 # The first rlock starts a private Redis server for the lock (`-u local:`). The server ends by
-# itself after the last rlock has ended.
+# itself after the last rlock has ended. RLOCK names another rlock than ./rlock.
 
 set -eu
 cd "$(dirname "$0")/../.."
 
+rlock=${RLOCK:-./rlock}
 first=
-RLOCK_LOCAL_DIR=$(mktemp -d)
-export RLOCK_LOCAL_DIR
-trap 'kill $first 2>/dev/null || :; rm -rf "$RLOCK_LOCAL_DIR"' EXIT
+dir=$(mktemp -d)
+export RLOCK_LOCAL_DIR="$dir/local" STARTED="$dir/started"
+trap 'kill $first 2>/dev/null || :; rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
 
 say() { printf '\n%s\n' "$*"; }
 
-# show COMMAND...: prints the command with the quotes that a shell needs, and runs it.
+# show COMMAND...: prints the command with the quotes that a shell needs, runs it, and sets status.
 show() {
     printf '$'
     for word; do
@@ -25,27 +26,46 @@ show() {
         esac
     done
     printf '\n'
-    "$@"
+    status=0
+    "$@" || status=$?
 }
 
+# expect WHICH STATUS: ends the demonstration unless this rlock ended with STATUS.
+expect() {
+    [ "$status" -eq "$2" ] && return
+    echo "demo: the $1 rlock ended with the status $status instead of $2" >&2
+    exit 1
+}
+
+# Single quotes: these variables are for the job's shell.
+job='echo "   first: has the lock, fence $RLOCK_FENCE"; touch "$STARTED"; '
+job=$job'sleep 3; echo "   first: ready"'
+
 say 'A job that takes 3 seconds, under the lock "demo":'
-show ./rlock -u local: -k demo -- \
-    sh -c 'echo "   first: has the lock, fence $RLOCK_FENCE"; sleep 3; echo "   first: ready"' &
+{
+    show "$rlock" -u local: -k demo -- sh -c "$job"
+    echo "$status" >"$dir/first"
+} &
 first=$!
-# If this rlock gets the lock, the first job doesn't hold it yet.
-while ./rlock -q -u local: -k demo -n true; do
+until [ -e "$STARTED" ] || [ -s "$dir/first" ]; do
     sleep 0.1
 done
+if [ ! -e "$STARTED" ]; then
+    read -r status <"$dir/first"
+    expect first 0
+fi
 
 say 'The same job, started a second time while the first one runs, does not wait (-n):'
-status=0
-show ./rlock -u local: -k demo -n -- echo '   second: has the lock' || status=$?
+show "$rlock" -u local: -k demo -n -- echo '   second: has the lock'
+expect second 75
 echo "   rlock did not run the second job; its exit status is $status: the lock is held"
 
 say 'The same job, started a third time, waits until the first one ends:'
-show ./rlock -u local: -k demo -- sh -c 'echo "   third: has the lock, fence $RLOCK_FENCE"'
+show "$rlock" -u local: -k demo -- sh -c 'echo "   third: has the lock, fence $RLOCK_FENCE"'
+expect third 0
 
 wait "$first"
 first=
-[ "$status" -eq 75 ]
+read -r status <"$dir/first"
+expect first 0
 say 'The jobs ran one after the other. Each got a higher fence than the one before it.'
