@@ -1,34 +1,38 @@
 #!/usr/bin/env bash
-# distros: runs `make demo` and `make test` in new root directories of Debian releases.
+# distros: runs both commands of the README in clean root directories of Debian releases.
 #
-#     tests/tools/distros.sh [SUITE[:SERVER]]...       as root; needs debootstrap
+#     tests/tools/distros.sh [--quick] [SUITE[:chroot]]...     as root; needs debootstrap
 #
-# SUITE is a release of Debian, SERVER the server program to test with. Without arguments the script
-# tests bookworm and trixie with their redis-server, and trixie with its valkey-server.
+# SUITE is a release of Debian. Its root directory is a mount point of its own, as in a container;
+# with `:chroot` it is a plain folder, where the propagation of mounts can't be changed. Without
+# arguments: bookworm and trixie:chroot, with --quick: trixie.
 #
-# Each root directory gets what the README asks for: git, make and a C compiler. `make demo` and
-# `make test` install the rest. The commit that is checked out here is cloned into the root, so
-# changes that are not committed are not tested. Results are TAP. build/distros keeps the output of
-# each command. build/distros also keeps a copy of each root directory from before the tests: making
-# a root directory takes a minute. Each command runs in new mount and process namespaces, so the
-# kernel kills all processes that the command leaves behind.
+# The commands are `make demo` and `make test`; with --quick, which takes a few minutes, `make
+# demo`, `make static` and the build of all that tests need. Each root directory has what the README
+# asks for: git, make and a C compiler. `make` installs the rest. The commit that is checked out
+# here is cloned into the root, so changes that are not committed are not tested. Results are TAP,
+# with the seconds that each command took; build/distros keeps its output. Each command runs in new
+# mount and process namespaces, so the kernel kills all processes that the command leaves behind.
 #
-# debootstrap checks the packages with the keys of Debian's archive, so the mirror may be http.
+# The root directories as debootstrap makes them are kept for a week in ~/.cache/rlock-roots. Each
+# run begins with a copy. debootstrap checks the packages with the keys of Debian's archive, so the
+# mirror may be http.
 #
+#     DISTROS_RUNS=N        how many times to run the commands, each in a new copy; default: 1
+#     DISTROS_TEST=COMMAND  the second command; default: `make test`
 #     DISTROS_MIRROR=URL    the mirror; default: http://deb.debian.org/debian
 #     DISTROS_KEYRING=FILE  the keys; default: the file of the package debian-archive-keyring
-#     DISTROS_TEST=COMMAND  the test; default: `make test`
 
 set -euo pipefail
 cd "${BASH_SOURCE[0]%/*}/../.."
 
 mirror=${DISTROS_MIRROR:-http://deb.debian.org/debian}
 keyring=${DISTROS_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
+bases=${XDG_CACHE_HOME:-$HOME/.cache}/rlock-roots
 folder=$PWD/build/distros
+root=
 n=0
 failed=0
-
-say() { echo "# $*"; }
 
 result() { # STATUS TEXT
     n=$((n + 1))
@@ -40,79 +44,79 @@ result() { # STATUS TEXT
     fi
 }
 
-# make_base SUITE: makes the root directory $folder/SUITE.base, with git, make and a compiler, if it
-# doesn't exist yet.
+# make_base SUITE: makes the root directory $bases/SUITE, unless there is one that is at most a week
+# old. An older one is kept if the mirror can't be reached.
 make_base() {
-    local root=$folder/$1.base
-    [[ ! -e $root/ready ]] || return 0
-    rm -rf "$root"
-    debootstrap --force-check-gpg --keyring="$keyring" --variant=minbase \
+    local base=$bases/$1 new=$bases/$1.new.$$
+    [[ -z $(find "$base" -maxdepth 0 -mtime -7 2>/dev/null) ]] || return 0
+    if debootstrap --force-check-gpg --keyring="$keyring" --variant=minbase \
         --include=ca-certificates,git,make,gcc,libc6-dev \
-        "$1" "$root" "$mirror" >"$folder/$1.base.log" 2>&1 || return
-    rm -rf "$root"/var/cache/apt/archives/*.deb
-    touch "$root/ready"
+        "$1" "$new" "$mirror" >"$folder/$1.base.log" 2>&1; then
+        rm -rf --one-file-system "$new"/var/cache/apt/archives/*.deb "$base"
+        touch "$new"
+        mv -T "$new" "$base"
+    else
+        rm -rf --one-file-system "$new"
+        [[ -d $base ]] && echo "# $1: debootstrap failed; the root directory is older than a week"
+    fi
 }
 
-# inside ROOT COMMAND [SERVER]: runs the shell command COMMAND with the root directory ROOT, in the
-# cloned source there. The tests start SERVER, by default redis-server. When COMMAND ends, the
-# kernel kills all processes of its process namespace.
+# make_root SUITE: makes the root directory $root, a copy of $bases/SUITE, with the DNS settings and
+# the local CA certificates of this machine, and the source.
+make_root() {
+    root=$(mktemp -d "$folder/root.XXXXXX")
+    cp -a "$bases/$1/." "$root"
+    cp /etc/resolv.conf "$root/etc/"
+    [[ ! -d /usr/local/share/ca-certificates ]] ||
+        cp -a /usr/local/share/ca-certificates "$root/usr/local/share/"
+    chroot "$root" update-ca-certificates >/dev/null 2>&1
+    git clone -q . "$root/src/rlock"
+}
+remove_root() { [[ -z $root ]] || rm -rf --one-file-system "$root"; }
+trap remove_root EXIT
+trap 'exit 1' HUP INT TERM
+
+# inside KIND COMMAND: runs the shell command COMMAND with the root directory $root, in the source
+# there. When COMMAND ends, the kernel kills all processes of its process namespace.
 inside() {
     # shellcheck disable=SC2016 # the variables are for the shell in the namespace
     unshare --mount --pid --fork --kill-child bash -c '
         set -e
         mount --make-rprivate /
-        # After the chroot $0 is /. Tests call unshare(1) there, which changes the propagation of
-        # mounts in /, and fails if / is not a mount point.
-        mount --bind "$0" "$0"
+        [[ $1 == chroot ]] || mount --bind "$0" "$0"
         mount -t proc proc "$0/proc"
         mount -t sysfs sysfs "$0/sys"
         mount --rbind /dev "$0/dev"
         exec chroot "$0" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
-            LANG=C.UTF-8 TERM="${TERM:-dumb}" DEBIAN_FRONTEND=noninteractive \
+            TERM="${TERM:-dumb}" DEBIAN_FRONTEND=noninteractive \
             NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt \
-            RLOCK_TEST_SERVER="$2" sh -c "cd /src/rlock && $1"' "$1" "$2" "${3:-}" </dev/null
+            sh -c "cd /src/rlock && $2"' "$root" "$1" "$2" </dev/null
 }
 
-# copy_network_settings ROOT: copies the DNS settings and the local CA certificates of this machine.
-copy_network_settings() {
-    cp /etc/resolv.conf "$1/etc/"
-    [[ ! -d /usr/local/share/ca-certificates ]] ||
-        cp -a /usr/local/share/ca-certificates "$1/usr/local/share/"
-    chroot "$1" update-ca-certificates >/dev/null 2>&1
-}
-
-# counts LOG: prints how many tests passed, failed and were skipped.
+# counts LOG: prints how many tests passed, failed and were skipped, if any ran.
 counts() {
-    awk '/^ *(ok|not ok) / { seen[$1 == "ok" ? "passed" : "failed"]++ }
+    awk '/^ *(ok|not ok) / { n++; seen[$1 == "ok" ? "passed" : "failed"]++ }
         /^ok .*# skip/ { seen["skipped"]++ }
-        END { printf "%d passed, %d failed, %d skipped", seen["passed"], seen["failed"],
+        END { if (n) printf ": %d passed, %d failed, %d skipped", seen["passed"], seen["failed"],
             seen["skipped"] }' "$1"
 }
 
-# test_in SUITE SERVER: runs `make demo` and `make test` in a copy of the root directory of SUITE.
-test_in() {
-    local suite=$1 server=$2 root=$folder/root log=$folder/$1-${2:-default} status
-    make_base "$suite" || {
-        result 1 "$suite: debootstrap failed; see $folder/$suite.base.log"
-        return
-    }
-    rm -rf --one-file-system "$root"
-    cp -a "$folder/$suite.base" "$root"
-    copy_network_settings "$root"
-    git clone -q . "$root/src/rlock"
-    status=0
-    inside "$root" 'make demo' >"$log.demo.log" 2>&1 || status=$?
-    result "$status" "$suite: make demo"
-    if [[ $server == valkey-server ]]; then
-        inside "$root" 'apt-get install -y valkey-server' >"$log.install.log" 2>&1 || :
-    fi
-    status=0
-    inside "$root" "${DISTROS_TEST:-make test}" "$server" >"$log.test.log" 2>&1 || status=$?
-    say "$(inside "$root" "${server:-redis-server} --version" 2>/dev/null | cut -c 1-60)"
-    result "$status" \
-        "$suite: ${DISTROS_TEST:-make test}${server:+ with $server}: $(counts "$log.test.log")"
-    grep '^not ok' "$log.test.log" | sed 's/^/# /' || :
-    rm -rf --one-file-system "$root"
+# run_in SUITE KIND RUN: runs the commands, until one fails.
+run_in() {
+    local log command from status i=0
+    make_root "$1"
+    for command in "${commands[@]}"; do
+        log=$folder/$1-$2-$3.$((++i)).log
+        from=$SECONDS status=0
+        inside "$2" "$command" >"$log" 2>&1 || status=$?
+        result "$status" "$1, $2: $command, $((SECONDS - from)) s$(counts "$log")"
+        ((status == 0)) || {
+            grep '^not ok' "$log" | sed 's/^/# /' || tail -n 5 "$log" | sed 's/^/# /'
+            break
+        }
+    done
+    remove_root
+    root=
 }
 
 ((EUID == 0)) || {
@@ -127,11 +131,26 @@ command -v debootstrap >/dev/null || {
     echo "distros: $keyring: not readable; the package debian-archive-keyring has this file" >&2
     exit 1
 }
-mkdir -p "$folder"
-(($# > 0)) || set -- bookworm trixie trixie:valkey-server
-for each; do
-    [[ $each == *:* ]] || each=$each:
-    test_in "${each%%:*}" "${each#*:}"
+mkdir -p "$folder" "$bases"
+commands=('make demo' "${DISTROS_TEST:-make test}")
+systems=(bookworm trixie:chroot)
+if [[ ${1:-} == --quick ]]; then
+    shift
+    commands=('make demo' 'make static' 'tests/tools/deps.sh test && make -j2 WERROR=1 tests-built')
+    systems=(trixie)
+fi
+(($# == 0)) || systems=("$@")
+echo '# left out: Ubuntu, Alpine, Fedora, as the mirror has only releases of Debian'
+for each in "${systems[@]}"; do
+    suite=${each%%:*} kind=mount
+    [[ $each != *:chroot ]] || kind=chroot
+    make_base "$suite" || {
+        result 1 "$suite: debootstrap failed; see $folder/$suite.base.log"
+        continue
+    }
+    for ((run = 1; run <= ${DISTROS_RUNS:-1}; run++)); do
+        run_in "$suite" "$kind" "$run"
+    done
 done
 echo "1..$n"
-((failed == 0))
+((n > 0 && failed == 0))
