@@ -15,7 +15,7 @@ redis_has_key() { [[ $(redis_cli exists "$KEY") == 1 ]]; }
 
 # as_process_1 OPTION...: runs rlock as process 1 of a new PID namespace, which has its own /proc.
 as_process_1() {
-    unshare --pid --fork --kill-child --mount-proc "$RLOCK" -k "$KEY" "$@" 3>&-
+    "${AS_PROCESS_1[@]}" "$RLOCK" -k "$KEY" "$@" 3>&-
 }
 
 @test "process 1: rlock runs the command, passes its status on, and releases the lock" {

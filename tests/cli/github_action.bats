@@ -149,7 +149,7 @@ held_by_other() { redis_cli set "$KEY" other PX 60000 >/dev/null; }
     local sleeper
     # The shell is process 1 of the namespace, so the parent of main.js is process 1.
     # shellcheck disable=SC2016
-    start container unshare --pid --fork --kill-child --mount-proc sh -c '
+    start container "${AS_PROCESS_1[@]}" sh -c '
         node "$ACTION/main.js" || exit; echo taken; read -r token <"$DIR/go"
         STATE_token=$token STATE_sleeper=$(cat "$DIR/sleeper") node "$ACTION/post.js" || exit
         echo released; exec cat "$DIR/end"'

@@ -151,7 +151,7 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
     redis_cli set "$KEY" other
     # shellcheck disable=SC2016
     start inner sh -c 'echo $$ >"$CGROUP/cgroup.procs" && exec "$@"' - \
-        unshare --pid --fork --mount-proc sh -c '
+        "${AS_PROCESS_1[@]}" sh -c '
             echo "$1" >/proc/sys/kernel/ns_last_pid
             shift
             setpriv --reuid 65534 --regid 65534 --clear-groups "$@"

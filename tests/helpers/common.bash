@@ -39,6 +39,7 @@ common_setup() {
         export "$name=${!name:-}:log_path=$DIR/sanitizer"
     done
     export HOME=$DIR XDG_RUNTIME_DIR=$DIR
+    export LC_ALL=C.UTF-8 # whatever the machine's locale is; a test that needs another sets it
     unset XDG_CONFIG_HOME
     export RLOCK_LOCAL_DIR=$DIR/rlock # each test has a private server of its own
     export RLOCK_HOLD_DIR=$DIR/holds
@@ -111,6 +112,11 @@ assert_status() {
     [[ $status == "$1" ]] ||
         fail "status is $status, wanted $1" "output: ${output:-}" "stderr: ${stderr:-}"
 }
+
+# AS_PROCESS_1: run as root, "${AS_PROCESS_1[@]}" COMMAND... runs the command as process 1 of a new
+# PID namespace with its own /proc. The option is for a chroot: there unshare can't change the
+# propagation of the mounts in /, which it does otherwise.
+AS_PROCESS_1=(unshare --propagation unchanged --pid --fork --kill-child --mount-proc)
 
 # ---- time ----
 

@@ -93,8 +93,7 @@ container_words() {
     local -n container_words_array=$1
     config_words container_words_array image
     if ((EUID == 0)) && command -v unshare >/dev/null; then
-        container_words_array=(unshare --pid --fork --kill-child --mount-proc
-            "${container_words_array[@]}")
+        container_words_array=("${AS_PROCESS_1[@]}" "${container_words_array[@]}")
     fi
 }
 
