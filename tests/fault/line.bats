@@ -2,12 +2,14 @@
 # line: waiters in a queue get the lock in their order, also if other waiters, the holder or the
 # server die, stop or come back.
 #
-# RLOCK_TEST_WAITERS is the length of the queue in the first test: 100 by default.
+# tests/unit/scripts.txt has after how many ms the next waiter takes a dead waiter's turn, and the
+# simulator (tests/sim) checks the order with up to 2,000 waiters and all faults.
 #
-# run: about 70 s
+# RLOCK_TEST_WAITERS is the length of the queue in the long test: 100 by default.
 
 load ../helpers/common
 load ../helpers/fake
+load ../helpers/lua
 load ../helpers/queue
 
 setup_file() { redis_start; }
@@ -68,6 +70,7 @@ assert_ended_by() {
         "$(sort -n "$DIR/$2")" "waiters that ended with $1"
 }
 
+# bats test_tags=long
 @test "some waiters are killed, stopped, sent TERM, or time out: the others get the lock in order" {
     local each stall dead wanted
     RANDOM=${RLOCK_TEST_SEED:=$RANDOM}
@@ -101,154 +104,50 @@ assert_ended_by() {
     assert_keys_expire
 }
 
-@test "several dead or stopped waiters in a row delay the next waiter by at most 1 s each" {
-    local each from
-    hold holder -k "$KEY"
-    queue_up 9
-    for each in 1 2 3 4; do kill -KILL "$(pid_of "$each")"; done
-    for each in 6 7 8; do kill -STOP "$(pid_of "$each")"; done
-    from=$(now_ms)
+# If nobody took over the turn of a dead waiter, the holder's TTL would have to end first.
+@test "dead and stopped waiters in a row: the waiters behind them get the lock soon" {
+    local each
+    hold holder -k "$KEY" -t 600
+    queue_up 6
+    kill -KILL "$(pid_of 1)" "$(pid_of 2)"
+    kill -STOP "$(pid_of 4)" "$(pid_of 5)"
     let_go holder
-    all_end 0 5 9
-    echo "# ms: $(($(started_ms 5) - from)) $(($(started_ms 9) - $(started_ms 5)))" >&3
-    assert_between $(($(started_ms 5) - from)) 0 $((4000 + SLACK)) 'ms behind four dead waiters'
-    assert_between $(($(started_ms 9) - $(started_ms 5))) 0 $((3000 + SLACK)) \
-        'ms behind three stopped waiters'
-    for each in 6 7 8; do kill -CONT "$(pid_of "$each")"; done
-    all_end 0 6 7 8
-    assert_alone
-}
-
-# write_turn_until_killed: writes a command that runs for TURN_S seconds. If $DIR/alive.N exists,
-# the command of waiter N - 1 also runs until the test has killed waiter N and removed the file.
-# Otherwise waiter N might get the lock before the test kills it.
-write_turn_until_killed() {
-    cat >"$DIR/turn" <<'TURN'
-exec 9>>"$DIR/alone"
-flock -n 9 || echo "$1" >>"$DIR/overlaps"
-read -r up rest </proc/uptime
-echo "$1 $up" >>"$DIR/served"
-sleep "$TURN_S"
-while [ -e "$DIR/alive.$(($1 + 1))" ]; do sleep 0.01; done
-read -r up rest </proc/uptime
-echo "$1 $up" >>"$DIR/turn_ends"
-TURN
-}
-turn_ended_ms() { awk -v n="$1" '$1 == n { printf "%d\n", $2 * 1000 }' "$DIR/turn_ends"; }
-
-@test "a waiter killed just before it gets the lock delays the next waiter by at most 1 s" {
-    local dead ms
-    write_turn_until_killed
-    # When BLPOPs time out, an idle Redis replies late, and to several clients at once. Then more
-    # waiters ask again than a release has woken, and one of them finds the dead waiter by chance.
-    # To test that the right waiter finds it, pings keep the server from being idle.
-    start busy redis-cli -s "$REDIS_SOCKET" -r -1 -i 0.004 ping
-    for TURN_S in 0.2 0.3 0.4 0.7; do
-        export TURN_S
-        : >"$DIR/served"
-        : >"$DIR/turn_ends"
-        touch "$DIR"/alive.{6,9}
-        hold holder -k "$KEY"
-        queue_up 13
-        let_go holder
-        for dead in 6 9; do
-            eventually 10 served_all $((dead == 6 ? 5 : 7))
-            kill -KILL "$(pid_of "$dead")"
-            rm "$DIR/alive.$dead"
-        done
-        all_end 0 {1..5} 7 8 {10..13}
-        assert_order {1..5} 7 8 {10..13}
-        for dead in 6 9; do
-            ms=$(($(started_ms $((dead + 1))) - $(turn_ended_ms $((dead - 1)))))
-            echo "# turns of $TURN_S s: $ms ms with one that died" >&3
-            assert_between "$ms" 0 $((1000 + SLACK)) 'ms from the turn before to the turn after'
-        done
-    done
-}
-
-# best MS...: prints the shortest of the measured delays: load can only make a delay longer.
-best() { printf '%s\n' "$@" | sort -n | head -n 1; }
-
-@test "a waiter starts within 0.3 s of the end of a dead holder's lease, 0.4 s of a foreign DEL" {
-    local round from killed=() deleted=()
-    for round in 1 2 3; do
-        hold holder -k "$KEY" -t "$(lease 1)"
-        queue_up 1
-        kill -KILL "$(<"$DIR/pids/holder")"
-        from=$(($(now_ms) + $(ttl_ms "$KEY")))
-        all_end 0 1
-        killed+=($(($(started_ms 1) - from)))
-        : >"$DIR/served"
-        redis_cli set "$KEY" foreign px 60000 >/dev/null
-        queue_up 1
-        from=$(now_ms)
-        redis_cli del "$KEY" >/dev/null
-        all_end 0 1
-        deleted+=($(($(started_ms 1) - from)))
-        : >"$DIR/served"
-    done
-    echo "# ms after the lease: ${killed[*]}; after the DEL: ${deleted[*]}" >&3
-    is_sanitized && SLACK=1700 || SLACK=$(($(busy_ms 100) - 100))
-    assert_between "$(best "${killed[@]}")" -30 $((300 + SLACK)) 'ms after the end of the lease'
-    assert_between "$(best "${deleted[@]}")" -10 $((400 + SLACK)) 'ms after the DEL'
-}
-
-# disturb: flushes the scripts, closes connections and pauses clients until 20 waiters were served.
-disturb() {
-    local trouble
-    while ! served_all 20; do
-        for trouble in 'script flush' 'client kill type normal' 'client pause 200' \
-            'client pause 100 write'; do
-            redis_cli $trouble >/dev/null
-            sleep "0.0$((RANDOM % 10))"
-        done
-    done
-}
-
-@test "SCRIPT FLUSH, CLIENT KILL, CLIENT PAUSE while waiters get the lock: each gets it once" {
-    hold holder -k "$KEY"
-    queue_up 20
-    let_go holder
-    disturb
-    all_end 0 {1..20}
-    assert_eq "$(served | tr ' ' '\n' | sort -n | xargs)" "$(seq -s' ' 20)"
+    all_end 0 3 6
+    kill -CONT "$(pid_of 4)" "$(pid_of 5)"
+    all_end 0 4 5
     assert_alone
     assert_clean
 }
 
-@test "CLIENT PAUSE for longer than rlock waits for a reply: all waiters keep their order" {
+# One call of a script removes at most 128 dead waiters from the queue.
+@test "600 waiters have died: a newcomer does not overtake the live waiter behind them" {
+    local SLOWLY=1 ticket n
+    redis_cli eval 'for n = 100, 699 do
+            local token = string.format("%032d", n)
+            redis.call("ZADD", KEYS[1], n, token)
+            redis.call("HSET", KEYS[2], token, "1000 x pid=" .. n)
+        end' 2 "$(key_of queue)" "$(key_of waiters)" >/dev/null
     redis_cli set "$KEY" foreign >/dev/null
-    queue_up 10
-    redis_cli client pause 3000 >/dev/null
-    redis_cli del "$KEY" >/dev/null # the server executes it when the pause is over
-    all_end 0 {1..10}
-    assert_order {1..10}
-    assert_clean
+    read -r _ _ _ _ _ ticket _ <<<"$(POLICY=fifo acquire "$yours" 1)"
+    redis_cli del "$KEY" >/dev/null
+    for n in {1..5}; do
+        assert_match "$(acquire "$third" "$n")" '^0 '
+    done
+    assert_eq "$(redis_cli zrange "$(key_of queue)" 0 -1)" "$yours" 'the queue'
+    assert_match "$(POLICY=fifo acquire "$yours" 2 30000 0 "$ticket")" '^1 '
 }
 
-@test "the server restarts with AOF, RDB or no data while many wait: all waiters keep their order" {
-    local kind waiting=$((many / 5))
-    ! is_sanitized || waiting=10
-    for kind in aof rdb none; do
-        redis_start "$kind" --appendonly "$([[ $kind == aof ]] && echo yes || echo no)"
-        export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
-        redis_cli set "$KEY" foreign >/dev/null
-        queue_up "$waiting"
-        [[ $kind != rdb ]] || redis_cli save >/dev/null
-        redis_crash
-        never 1 served_all 1 # the server stays away for a second
-        redis_restart
-        # The waiters get the lock when the foreign key is gone. A server that has lost its data has
-        # lost this key as well.
-        [[ $kind == none ]] || redis_cli del "$KEY" >/dev/null
-        # shellcheck disable=SC2046
-        all_end 0 $(seq "$waiting")
-        # shellcheck disable=SC2046
-        assert_order $(seq "$waiting")
-        assert_clean
-        redis_crash
-        : >"$DIR/served"
-    done
+@test "the server restarts without its data while rlocks wait: they keep their order" {
+    redis_start empty
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+    redis_cli set "$KEY" foreign >/dev/null
+    queue_up 5
+    redis_crash
+    never 1 served_all 1 # the server stays away for a second
+    redis_restart
+    all_end 0 {1..5}
+    assert_order {1..5}
+    assert_clean
 }
 
 @test "a server whose BLPOP takes whole seconds only (Redis 5): rlock asks for whole seconds" {
