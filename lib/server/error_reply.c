@@ -4,8 +4,7 @@
  *
  * Before Redis 7, if a command inside a script fails, the server puts text around its error ("ERR
  * Error running script (call to f_...): @user_script:9: -OOM command not ..."). So most words are
- * searched for in the whole reply. Source: the errors in redis/src and valkey/src; the test
- * tests/fault/replies.bats makes real servers send them.
+ * searched for in the whole reply. Source: the errors in redis/src and valkey/src.
  */
 #include "server/error_reply.h"
 

@@ -2,6 +2,7 @@
 # crowds: rlock ends all of a command's thousands of processes in time, and no other process.
 #
 # run: alone
+# bats file_tags=long
 #
 # RLOCK_TEST_CROWD is the number of children. rlock is to cope with 5000. The default of 700 makes
 # the tests quick.

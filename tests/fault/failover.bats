@@ -1,5 +1,7 @@
 #!/usr/bin/env bats
 # failover: with --replicas no lock that was granted is lost when the primary dies.
+#
+# bats file_tags=long
 
 load ../helpers/common
 load ../helpers/sentinel

@@ -2,6 +2,7 @@
 # runaways: rlock ends chains of processes that fork and exit as fast as they can, to get away.
 #
 # run: alone
+# bats file_tags=long
 #
 # Each test starts chains of one kind, and has them ended in three ways: the guard is killed, rlock
 # is killed, the lock is lost. RLOCK_TEST_RUNS is the number of runs for each way, RLOCK_TEST_HEADS

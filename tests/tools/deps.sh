@@ -64,7 +64,6 @@ test   zsh                         zsh             zsh
 test   fish                        fish            fish
 test   spin                        spin            -
 test   <lua5.1/lua.h>              liblua5.1-0-dev -
-test   haproxy                     haproxy         haproxy
 test   git                         git             git
 test   abidiff                     abigail-tools   -
 test   /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring -
@@ -179,7 +178,7 @@ missing() {
 
 signs() { echo "$1" | cut -d ' ' -f 1 | tr '\n' ' '; }
 
-# Debian starts the service of a package (redis-server, haproxy) as soon as it is installed, unless
+# Debian starts the service of a package (such as redis-server) as soon as it is installed, unless
 # policy-rc.d exists and exits with 101. This script creates such a policy-rc.d, and removes it when
 # the script ends.
 policy=/usr/sbin/policy-rc.d
