@@ -72,7 +72,7 @@ SIM = "build/plain/sim/sim --seconds 6 --jobs 1 --from 1 --first"
 SETTINGS = {"LC_ALL": "C.UTF-8", "RLOCK_TEST_FLAVOUR": "plain", "CI": "", "RLOCK_TEST_JOBS": "1"}
 
 # These bats files test packages, documents or other programs, and not what rlock does. Left out too
-# are files with a line `# run: alone`, which start hundreds of processes.
+# are tests and files with the tag `long`, which start hundreds of processes.
 NOT_RUN = {"cli/" + name for name in
            "abi completions containers docs github_action hardening install library manual publish "
            "readme recipes static systemd".split()} | {"fault/tools", "fault/helpers"}
@@ -116,7 +116,8 @@ def bats_script(file, names, limit):
     chosen = "-f " + shlex.quote("^(%s)$" % "|".join(re.sub(r"[^\w ,:;-]", ".", n) for n in names))
     return ("env --default-signal RLOCK=$PWD/build/plain/rlock "
             "RLOCK_TEST_TOOLS=$PWD/build/plain/tools BATS_TEST_TIMEOUT=%d "
-            "bats -T %s tests/%s.bats 2>&1; " % (limit, chosen if names else "", file))
+            "bats -T --filter-tags '!long' %s tests/%s.bats 2>&1; " %
+            (limit, chosen if names else "", file))
 
 
 BATS_RESULT = re.compile(r"^(not )?ok \d+ (.*?)(?: # skip.*)? in (\d+)ms"
@@ -247,7 +248,7 @@ def record_all(places, jobs, with_bats, named):
     for path in sorted(glob.glob("tests/cli/*.bats") + glob.glob("tests/fault/*.bats")):
         name = path[len("tests/"):-len(".bats")]
         if with_bats and name not in NOT_RUN and (not named or name in named) and \
-                "\n# run: alone" not in open(path).read():
+                "\n# bats file_tags=long" not in open(path).read():
             files.append(("bats", name, path))
     os.makedirs(REACHED, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
