@@ -4,7 +4,7 @@
  *
  *     fuzz_NAME [FILE...]    by default all files of tests/fuzz/corpus/NAME
  *
- * The program prints a TAP line for each file. If a promise (`must`) is broken, the program aborts,
+ * The program prints one TAP line. If a promise (`must`) is broken, the program aborts,
  * as it does under libFuzzer.
  */
 #include "fuzz.h"

@@ -2,12 +2,21 @@
 /*
  * tap: functions for unit tests that print their results in the Test Anything Protocol.
  *
- *     ok(url.port == 6379, "the port has a default");
- *     is_int(url.port, 6379, "the port has a default");
- *     is_str(url.host, "localhost", "the host has a default");
+ *     static void test_port(void)
+ *     {
+ *         ok(url.port == 6379, "the port has a default");
+ *         is_int(url.port, 6379, "the port has a default");
+ *         is_str(url.host, "localhost", "the host has a default");
+ *     }
+ *     ...
+ *     RUN(test_port());
+ *     RUN_AS("a row of a table", test_row(i));
  *     return done_testing();
  *
- * ok(), okf() and the functions is_...() return true if the test passed, so that a test can skip
+ * Each RUN is one result. An assertion that fails prints its file, its line and its text as a
+ * comment. What main() asserts outside of RUN is one result, `main`.
+ *
+ * ok(), okf() and the macros is_...() return true if the assertion holds, so that a test can skip
  * steps after a failure. Each test program has one source file, so this header may define the
  * counters.
  */
@@ -20,68 +29,110 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RUN(call) RUN_AS(#call, call)
+#define RUN_AS(name, call) (tap_begin(name), (void)(call), tap_end())
+
+#define ok(passed, name) tap_ok(__FILE__, __LINE__, passed, "%s", name)
+#define okf(passed, ...) tap_ok(__FILE__, __LINE__, passed, __VA_ARGS__)
+#define is_int(got, wanted, name) tap_is_int(__FILE__, __LINE__, got, wanted, name)
+#define is_str(got, wanted, name) tap_is_str(__FILE__, __LINE__, got, wanted, name)
+
+/* A test: a RUN, or main() outside of all RUNs. */
+struct tap_test {
+    char name[200];
+    int n_asserted;
+    bool has_failed;
+    char skipped[200]; /* why a part of the test can't run here */
+};
+
+static struct tap_test tap_main = {.name = "main"};
+static struct tap_test tap_run;
+static struct tap_test *tap_now = &tap_main;
 static int tap_n_tests;
 static int tap_n_failed;
 
-static inline bool ok(bool passed, const char *name)
+/* Prints a result. Control characters and # have a meaning in the protocol, and become ?. */
+static inline void tap_result(const char *result, const struct tap_test *test)
 {
-    tap_n_tests++;
-    tap_n_failed += !passed;
-    printf("%sok %d - %s\n", passed ? "" : "not ", tap_n_tests, name);
+    const char *c;
+
+    printf("%s %d - ", result, ++tap_n_tests);
+    for (c = test->name; *c != '\0'; c++)
+        putchar(*c < ' ' || *c == '#' || *c == 0x7f ? '?' : *c);
+    printf("%s%s\n", test->skipped[0] != '\0' ? " # SKIP " : "", test->skipped);
     fflush(stdout); /* a crash of the test would lose what is still in the buffer */
-    return passed;
 }
 
-/*
- * Like ok(), but the name is formatted as by printf(3). Control characters and # have a meaning in
- * the protocol: okf() replaces them by ?.
- */
-static inline bool okf(bool passed, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static inline bool okf(bool passed, const char *format, ...)
+static inline void tap_begin(const char *name)
 {
-    char name[200];
-    va_list args;
-    size_t i;
-
-    va_start(args, format);
-    vsnprintf(name, sizeof name, format, args);
-    va_end(args);
-    for (i = 0; name[i] != '\0'; i++)
-        if (name[i] < ' ' || name[i] == '#' || name[i] == 0x7f)
-            name[i] = '?';
-    return ok(passed, name);
-}
-
-/*
- * Reports a test that can't run here. The test counts as passed, and the results name the reason.
- */
-static inline void skip(const char *name, const char *reason)
-{
-    tap_n_tests++;
-    printf("ok %d - %s # SKIP %s\n", tap_n_tests, name, reason);
+    tap_run = (struct tap_test){.n_asserted = 0};
+    snprintf(tap_run.name, sizeof tap_run.name, "%s", name);
+    tap_now = &tap_run;
+    printf("# begins: %s\n", name); /* run_tests.sh prints it only if the program crashes */
     fflush(stdout);
 }
 
-static inline bool is_int(int64_t got, int64_t wanted, const char *name)
+/* Counts the failure of the current test. The first one prints the result. */
+static inline void tap_fail(void)
 {
-    if (ok(got == wanted, name))
+    if (!tap_now->has_failed) {
+        tap_now->skipped[0] = '\0';
+        tap_result("not ok", tap_now);
+        tap_n_failed++;
+    }
+    tap_now->has_failed = true;
+}
+
+static inline void tap_end(void)
+{
+    if (tap_now->n_asserted == 0 && tap_now->skipped[0] == '\0') {
+        tap_fail();
+        printf("# the test asserts nothing\n");
+    }
+    if (!tap_now->has_failed)
+        tap_result("ok", tap_now);
+    tap_now = &tap_main;
+}
+
+static inline bool tap_ok(const char *file, int line, bool passed, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static inline bool tap_ok(const char *file, int line, bool passed, const char *format, ...)
+{
+    va_list args;
+
+    tap_now->n_asserted++;
+    if (passed)
         return true;
-    printf("#    got: %lld\n# wanted: %lld\n", (long long)got, (long long)wanted);
+    tap_fail();
+    printf("# %s:%d: ", file, line);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf("\n");
+    fflush(stdout);
     return false;
 }
 
-static inline bool is_str(const char *got, const char *wanted, const char *name)
+/* Reports what can't run here. If nothing of the test fails, it counts as skipped. */
+static inline void skip(const char *name, const char *reason)
 {
-    if (got == NULL || wanted == NULL) {
-        if (ok(got == wanted, name))
-            return true;
-    } else if (ok(strcmp(got, wanted) == 0, name)) {
-        return true;
-    }
-    printf("#    got: %s\n# wanted: %s\n", got != NULL ? got : "(null)",
-           wanted != NULL ? wanted : "(null)");
-    return false;
+    snprintf(tap_now->skipped, sizeof tap_now->skipped, "%s: %s", name, reason);
+}
+
+static inline bool tap_is_int(const char *file, int line, int64_t got, int64_t wanted,
+                              const char *name)
+{
+    return tap_ok(file, line, got == wanted, "%s\n#    got: %lld\n# wanted: %lld", name,
+                  (long long)got, (long long)wanted);
+}
+
+static inline bool tap_is_str(const char *file, int line, const char *got, const char *wanted,
+                              const char *name)
+{
+    bool is_same = got == NULL || wanted == NULL ? got == wanted : strcmp(got, wanted) == 0;
+
+    return tap_ok(file, line, is_same, "%s\n#    got: %s\n# wanted: %s", name,
+                  got != NULL ? got : "(null)", wanted != NULL ? wanted : "(null)");
 }
 
 /* True if the text has no control character. */
@@ -96,6 +147,8 @@ static inline bool is_printable(const char *text)
 /* Prints the plan. Returns the exit status for main(): 0 if tests were run and all passed. */
 static inline int done_testing(void)
 {
+    if (tap_main.n_asserted > 0 || tap_main.skipped[0] != '\0')
+        tap_end();
     printf("1..%d\n", tap_n_tests);
     return tap_n_failed == 0 && tap_n_tests > 0 ? 0 : 1;
 }

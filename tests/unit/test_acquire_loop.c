@@ -524,21 +524,21 @@ static void test_lacks_replicas(void)
 
 int main(void)
 {
-    test_waits_for_replicas(RLOCK_QUEUE_FIFO, " 1700000000000000 x ");
-    test_waits_for_replicas(RLOCK_QUEUE_NONE, "  x ");
-    test_lacks_replicas();
-    test_changed_password();
-    test_direct();
-    test_short();
-    test_direct_behind_slow_reply();
-    test_nobody_observes();
-    test_replies();
-    test_refreshes();
-    test_nothing_seen();
-    test_unreachable();
-    test_trouble();
-    test_warning();
-    test_stopped();
-    test_in_doubt();
+    RUN(test_waits_for_replicas(RLOCK_QUEUE_FIFO, " 1700000000000000 x "));
+    RUN(test_waits_for_replicas(RLOCK_QUEUE_NONE, "  x "));
+    RUN(test_lacks_replicas());
+    RUN(test_changed_password());
+    RUN(test_direct());
+    RUN(test_short());
+    RUN(test_direct_behind_slow_reply());
+    RUN(test_nobody_observes());
+    RUN(test_replies());
+    RUN(test_refreshes());
+    RUN(test_nothing_seen());
+    RUN(test_unreachable());
+    RUN(test_trouble());
+    RUN(test_warning());
+    RUN(test_stopped());
+    RUN(test_in_doubt());
     return done_testing();
 }

@@ -101,9 +101,9 @@ static void test_order_of_full_list(void)
 
 int main(void)
 {
-    test_limits();
-    test_append();
-    test_order();
-    test_order_of_full_list();
+    RUN(test_limits());
+    RUN(test_append());
+    RUN(test_order());
+    RUN(test_order_of_full_list());
     return done_testing();
 }

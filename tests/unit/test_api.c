@@ -492,18 +492,18 @@ static void test_forget_passwords(void)
 
 int main(void)
 {
-    test_config_size();
-    test_arguments();
-    test_whole();
-    test_not_had();
-    test_lost_reply();
-    test_doubt();
-    test_release();
-    test_renew();
-    test_tokens();
-    test_status_texts();
-    test_malformed_grants();
-    test_absurd_answers();
-    test_forget_passwords();
+    RUN(test_config_size());
+    RUN(test_arguments());
+    RUN(test_whole());
+    RUN(test_not_had());
+    RUN(test_lost_reply());
+    RUN(test_doubt());
+    RUN(test_release());
+    RUN(test_renew());
+    RUN(test_tokens());
+    RUN(test_status_texts());
+    RUN(test_malformed_grants());
+    RUN(test_absurd_answers());
+    RUN(test_forget_passwords());
     return done_testing();
 }

@@ -109,10 +109,10 @@ static void test_overflow(void)
 
 int main(void)
 {
-    test_clock();
-    test_arithmetic();
-    test_over();
-    test_sleep();
-    test_overflow();
+    RUN(test_clock());
+    RUN(test_arithmetic());
+    RUN(test_over());
+    RUN(test_sleep());
+    RUN(test_overflow());
     return done_testing();
 }

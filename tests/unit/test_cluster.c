@@ -296,14 +296,14 @@ int main(void)
     if (!ok(url_parse(&seed, "rediss://:pw@seed", NULL) == RLOCK_OK,
             "the test parses the first URL"))
         return done_testing();
-    test_redirects(&seed);
-    test_nodes(&seed);
-    test_forgotten(&seed);
-    test_primaries(&seed);
-    test_aliases(&seed);
-    test_endpoints();
-    test_health();
-    test_many(&seed);
+    RUN(test_redirects(&seed));
+    RUN(test_nodes(&seed));
+    RUN(test_forgotten(&seed));
+    RUN(test_primaries(&seed));
+    RUN(test_aliases(&seed));
+    RUN(test_endpoints());
+    RUN(test_health());
+    RUN(test_many(&seed));
     url_fini(&seed);
     return done_testing();
 }

@@ -291,10 +291,10 @@ int main(void)
         return 1;
     make_parent("a");
     make_parent("b");
-    test_place();
-    test_use();
-    test_old_kernel();
-    test_leftovers();
+    RUN(test_place());
+    RUN(test_use());
+    RUN(test_old_kernel());
+    RUN(test_leftovers());
     snprintf(remove, sizeof remove, "rm -rf %s", folder);
     is_int(n_files, 0, "each file that was opened is closed");
     return done_testing() | (system(remove) != 0);

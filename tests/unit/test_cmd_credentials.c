@@ -370,14 +370,14 @@ int main(void)
         return done_testing();
     close(fd);
     write_file("in-file\n");
-    test_in_url();
-    test_nearest();
-    test_valkey();
-    test_redis_url();
-    test_others();
-    test_several();
-    test_file();
-    test_command();
+    RUN(test_in_url());
+    RUN(test_nearest());
+    RUN(test_valkey());
+    RUN(test_redis_url());
+    RUN(test_others());
+    RUN(test_several());
+    RUN(test_file());
+    RUN(test_command());
     unlink(file);
     return done_testing();
 }

@@ -395,12 +395,12 @@ static void test_dead_starter(void)
 int main(void)
 {
     alarm(110); /* ends this test if a killer hangs */
-    test_bound_process();
-    test_no_descriptors();
-    test_refusals();
-    test_deadline();
-    test_new_deadlines();
-    test_stop();
-    test_dead_starter();
+    RUN(test_bound_process());
+    RUN(test_no_descriptors());
+    RUN(test_refusals());
+    RUN(test_deadline());
+    RUN(test_new_deadlines());
+    RUN(test_stop());
+    RUN(test_dead_starter());
     return done_testing();
 }

@@ -64,10 +64,10 @@ static void test_when_to_count(void)
 
 int main(void)
 {
-    test_small_tree();
-    test_large_tree();
-    test_short_lease();
-    test_no_deadline();
-    test_when_to_count();
+    RUN(test_small_tree());
+    RUN(test_large_tree());
+    RUN(test_short_lease());
+    RUN(test_no_deadline());
+    RUN(test_when_to_count());
     return done_testing();
 }

@@ -234,11 +234,11 @@ static void test_hidden(void)
 
 int main(void)
 {
-    test_passed(false);
-    test_passed(true);
-    test_nested();
-    test_parent();
-    test_most_parents();
-    test_hidden();
+    RUN(test_passed(false));
+    RUN(test_passed(true));
+    RUN(test_nested());
+    RUN(test_parent());
+    RUN(test_most_parents());
+    RUN(test_hidden());
     return done_testing();
 }

@@ -304,11 +304,11 @@ int main(void)
         !ok(mkdtemp(top) != NULL && chdir(top) == 0, "a directory for this test is created"))
         return done_testing();
     alarm(200);
-    test_events();
-    test_failures();
-    test_killed();
-    test_hangs();
-    test_command();
+    RUN(test_events());
+    RUN(test_failures());
+    RUN(test_killed());
+    RUN(test_hangs());
+    RUN(test_command());
     ok(rmdir(top) == 0, "no file is left");
     return done_testing();
 }

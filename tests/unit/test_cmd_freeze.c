@@ -561,17 +561,17 @@ int main(void)
     shm = memory;
     is_int(proctree_reserve(&tree), 0, "proctree_reserve() has memory for the tree");
     proctree_set_root(&tree, getpid());
-    test_threads();
-    test_stopped_before();
-    test_crowd();
+    RUN(test_threads());
+    RUN(test_stopped_before());
+    RUN(test_crowd());
     if (KEEPS_ALL_SIGNALS)
-        test_signals();
-    test_vfork();
-    test_vfork_inside();
-    test_ends_before_stop();
-    test_tracer_dies();
-    test_has_thread();
-    test_no_descriptors();
-    test_release_fails();
+        RUN(test_signals());
+    RUN(test_vfork());
+    RUN(test_vfork_inside());
+    RUN(test_ends_before_stop());
+    RUN(test_tracer_dies());
+    RUN(test_has_thread());
+    RUN(test_no_descriptors());
+    RUN(test_release_fails());
     return done_testing();
 }

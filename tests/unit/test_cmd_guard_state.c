@@ -922,10 +922,10 @@ int main(int argc, char **argv)
 
     if (argc > 1)
         seed = strtoull(argv[1], NULL, 10);
-    test_table_cells();
-    test_impossible_events();
-    test_deadlines();
-    test_many_processes();
-    test_random_walk(seed);
+    RUN(test_table_cells());
+    RUN(test_impossible_events());
+    RUN(test_deadlines());
+    RUN(test_many_processes());
+    RUN(test_random_walk(seed));
     return done_testing();
 }

@@ -81,9 +81,9 @@ static void test_tables(void)
 
 int main(void)
 {
-    test_verb();
-    test_narrow();
-    test_widths();
-    test_tables();
+    RUN(test_verb());
+    RUN(test_narrow());
+    RUN(test_widths());
+    RUN(test_tables());
     return done_testing();
 }

@@ -299,13 +299,13 @@ int main(void)
         return done_testing();
     snprintf(dir, sizeof dir, "%s/holds", top);
     setenv("RLOCK_HOLD_DIR", dir, 1);
-    test_no_directory();
-    test_write_and_read();
-    test_keys_and_servers();
-    test_names();
-    test_contents();
-    test_directory_of_others();
-    test_default_directory();
+    RUN(test_no_directory());
+    RUN(test_write_and_read());
+    RUN(test_keys_and_servers());
+    RUN(test_names());
+    RUN(test_contents());
+    RUN(test_directory_of_others());
+    RUN(test_default_directory());
     ok(rmdir(dir) == 0 && rmdir(top) == 0, "no file is left");
     return done_testing();
 }

@@ -231,10 +231,10 @@ static void test_any_bytes(void)
 
 int main(void)
 {
-    test_strings();
-    test_members();
-    test_rooms();
-    test_cut();
-    test_any_bytes();
+    RUN(test_strings());
+    RUN(test_members());
+    RUN(test_rooms());
+    RUN(test_cut());
+    RUN(test_any_bytes());
     return done_testing();
 }

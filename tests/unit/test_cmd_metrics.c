@@ -158,9 +158,9 @@ static void test_nothing(void)
 
 int main(void)
 {
-    test_samples();
-    test_ends();
-    test_labels();
-    test_nothing();
+    RUN(test_samples());
+    RUN(test_ends());
+    RUN(test_labels());
+    RUN(test_nothing());
     return done_testing();
 }

@@ -246,13 +246,13 @@ int main(void)
 
     if (!ok(mkdtemp(top) != NULL, "the test's directory is made"))
         return done_testing();
-    test_replace();
-    test_links();
-    test_open();
-    test_inherited();
-    test_not_permitted();
-    test_descriptors();
-    test_filled_pipe();
+    RUN(test_replace());
+    RUN(test_links());
+    RUN(test_open());
+    RUN(test_inherited());
+    RUN(test_not_permitted());
+    RUN(test_descriptors());
+    RUN(test_filled_pipe());
     snprintf(command, sizeof command, "rm -rf %s", top);
     (void)!system(command);
     return done_testing();

@@ -294,14 +294,14 @@ int main(void)
         return done_testing();
     snprintf(path, sizeof path, "%s/password", top);
     alarm(200);
-    test_not_started();
-    test_answers();
-    test_again();
-    test_stop();
-    test_killed();
-    test_command_hangs();
-    test_detach();
-    test_dumpable();
+    RUN(test_not_started());
+    RUN(test_answers());
+    RUN(test_again());
+    RUN(test_stop());
+    RUN(test_killed());
+    RUN(test_command_hangs());
+    RUN(test_detach());
+    RUN(test_dumpable());
     ok(rmdir(top) == 0, "no file is left");
     return done_testing();
 }

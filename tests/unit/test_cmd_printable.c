@@ -130,9 +130,9 @@ static void test_any_width(void)
 
 int main(void)
 {
-    test_locales();
-    test_hostile();
-    test_columns();
-    test_any_width();
+    RUN(test_locales());
+    RUN(test_hostile());
+    RUN(test_columns());
+    RUN(test_any_width());
     return done_testing();
 }

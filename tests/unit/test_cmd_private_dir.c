@@ -251,14 +251,14 @@ int main(void)
 {
     if (!ok(mkdtemp(top) != NULL, "a directory for this test is created"))
         return done_testing();
-    test_create();
-    test_paths();
-    test_others();
-    test_directory_above();
-    test_ours_alone();
-    test_no_home();
-    test_home();
-    test_home_of_others();
+    RUN(test_create());
+    RUN(test_paths());
+    RUN(test_others());
+    RUN(test_directory_above());
+    RUN(test_ours_alone());
+    RUN(test_no_home());
+    RUN(test_home());
+    RUN(test_home_of_others());
     remove_home();
     rmdir(below("new"));
     ok(rmdir(top) == 0, "no file is left");

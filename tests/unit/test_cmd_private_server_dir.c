@@ -213,10 +213,10 @@ int main(void)
                            seteuid(OTHER_UID) == 0,
                        "this process is another user"))
         return done_testing();
-    test_in_home();
-    test_by_environment();
-    test_older();
-    test_files();
+    RUN(test_in_home());
+    RUN(test_by_environment());
+    RUN(test_older());
+    RUN(test_files());
     ok(!is_root || (seteuid(0) == 0 && setegid(0) == 0), "this process is root again");
     ok(rmdir(top) == 0, "no file is left");
     return done_testing();

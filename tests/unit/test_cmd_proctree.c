@@ -696,20 +696,20 @@ int main(void)
         return done_testing();
     shm = memory;
     is_int(proctree_reserve(&tree), 0, "proctree_reserve() has memory for the tree");
-    test_room();
+    RUN(test_room());
     proctree_set_root(&tree, getpid());
-    test_found("by /proc/PID/task/TID/children");
-    test_kill("by /proc/PID/task/TID/children");
-    test_many();
-    test_term();
-    test_spare_after_walk();
-    test_priority();
-    test_other_root();
+    RUN(test_found("by /proc/PID/task/TID/children"));
+    RUN(test_kill("by /proc/PID/task/TID/children"));
+    RUN(test_many());
+    RUN(test_term());
+    RUN(test_spare_after_walk());
+    RUN(test_priority());
+    RUN(test_other_root());
     in_child(without_getdents, "a walk that can't read a directory is not complete");
     in_child(without_pidfd, "without pidfd_open(2) a grandchild gets its signal");
     in_child(without_descriptors, "a walk without a descriptor tells so");
     in_child(without_memory, "with less memory the array has half as many places");
-    test_no_room();
+    RUN(test_no_room());
     /* A stranger gets the pid after proctree has ... */
     test_reused("/proc/%d/task/%d/children", 1, false); /* found the process */
     test_reused("/proc/%d/stat", 1, false);             /* listed the pid */
@@ -718,8 +718,8 @@ int main(void)
     test_reused("/proc/%d/stat", 2, true);              /* checked the pid in its second walk */
     hides_children_files = true;
     reset();
-    test_found("by a search of /proc");
-    test_kill("by a search of /proc");
-    test_free();
+    RUN(test_found("by a search of /proc"));
+    RUN(test_kill("by a search of /proc"));
+    RUN(test_free());
     return done_testing();
 }

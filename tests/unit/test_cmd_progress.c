@@ -431,15 +431,15 @@ int main(void)
     int before = dup(STDERR_FILENO);
     int ends[2];
 
-    test_lines();
-    test_unheld();
-    test_any_width();
-    test_any_room();
-    test_steps();
-    test_trouble();
-    test_long_wait();
+    RUN(test_lines());
+    RUN(test_unheld());
+    RUN(test_any_width());
+    RUN(test_any_room());
+    RUN(test_steps());
+    RUN(test_trouble());
+    RUN(test_long_wait());
     if (pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0) {
-        test_log();
+        RUN(test_log());
         ok(!is_shown(REPORT_NOTICE, false), "without a terminal nothing is shown");
         ok(!is_shown(REPORT_NOTICE, true), "with --json nothing is shown");
         ok(!is_shown(REPORT_FAILURE, false), "with --quiet nothing is shown");

@@ -321,11 +321,11 @@ static void test_dead_daemon(void)
 int main(void)
 {
     alarm(110); /* ends this test if rlock hangs */
-    test_end_of_process();
-    test_loss();
-    test_no_end();
-    test_killer();
-    test_log();
-    test_dead_daemon();
+    RUN(test_end_of_process());
+    RUN(test_loss());
+    RUN(test_no_end());
+    RUN(test_killer());
+    RUN(test_log());
+    RUN(test_dead_daemon());
     return done_testing();
 }

@@ -241,10 +241,10 @@ static void test_file(void)
 
 int main(void)
 {
-    test_escape();
-    test_say();
-    test_syslog();
-    test_nobody_reads();
-    test_file();
+    RUN(test_escape());
+    RUN(test_say());
+    RUN(test_syslog());
+    RUN(test_nobody_reads());
+    RUN(test_file());
     return done_testing();
 }

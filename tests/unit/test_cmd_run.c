@@ -422,21 +422,21 @@ int main(void)
 {
     alarm(110); /* ends this test if rlock hangs */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    test_plain();
-    test_not_started();
-    test_renewed();
-    test_max_hold();
-    test_lost();
-    test_stopped();
-    test_refused();
-    test_killed();
-    test_trouble();
-    test_terminal();
-    test_unfreezable();
-    test_pause();
-    test_not_released();
-    test_too_late();
-    test_late_direct();
+    RUN(test_plain());
+    RUN(test_not_started());
+    RUN(test_renewed());
+    RUN(test_max_hold());
+    RUN(test_lost());
+    RUN(test_stopped());
+    RUN(test_refused());
+    RUN(test_killed());
+    RUN(test_trouble());
+    RUN(test_terminal());
+    RUN(test_unfreezable());
+    RUN(test_pause());
+    RUN(test_not_released());
+    RUN(test_too_late());
+    RUN(test_late_direct());
     end_children();
     return done_testing();
 }

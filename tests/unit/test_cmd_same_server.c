@@ -166,9 +166,9 @@ static void test_differs(void)
 
 int main(void)
 {
-    test_names();
-    test_entries();
-    test_inherited();
-    test_differs();
+    RUN(test_names());
+    RUN(test_entries());
+    RUN(test_inherited());
+    RUN(test_differs());
     return done_testing();
 }

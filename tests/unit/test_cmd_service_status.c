@@ -62,8 +62,8 @@ int main(void)
         return 1;
     snprintf(path, sizeof path, "%s/socket", dir);
     snprintf(abstract, sizeof abstract, "@%s", dir);
-    test_at(path);
-    test_at(abstract);
+    RUN(test_at(path));
+    RUN(test_at(abstract));
     unlink(path);
     rmdir(dir);
     return done_testing();

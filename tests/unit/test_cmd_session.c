@@ -72,7 +72,7 @@ static void test_disown(void)
 int main(void)
 {
     alarm(200);
-    test_close();
-    test_disown();
+    RUN(test_close());
+    RUN(test_disown());
     return done_testing();
 }

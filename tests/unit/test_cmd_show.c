@@ -129,8 +129,8 @@ static void test_rows(void)
 
 int main(void)
 {
-    test_lock();
-    test_key();
-    test_rows();
+    RUN(test_lock());
+    RUN(test_key());
+    RUN(test_rows());
     return done_testing();
 }

@@ -72,7 +72,7 @@ static void test_no_process(void)
 int main(void)
 {
     sigemptyset(&no_signals);
-    test_spawn();
-    test_no_process();
+    RUN(test_spawn());
+    RUN(test_no_process());
     return done_testing();
 }

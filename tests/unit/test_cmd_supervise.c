@@ -725,12 +725,12 @@ static void test_walk(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    test_cells();
-    test_gone_server();
-    test_too_short_a_lease();
-    test_renewal_after_the_end();
-    test_renewer_times();
-    test_direct_lease();
-    test_walk(argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL));
+    RUN(test_cells());
+    RUN(test_gone_server());
+    RUN(test_too_short_a_lease());
+    RUN(test_renewal_after_the_end());
+    RUN(test_renewer_times());
+    RUN(test_direct_lease());
+    RUN_AS("test_walk", test_walk(argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL)));
     return done_testing();
 }

@@ -121,10 +121,10 @@ static void test_colours(void)
 
 int main(void)
 {
-    test_widths();
-    test_narrow_terminal();
-    test_first_column();
-    test_failure();
-    test_colours();
+    RUN(test_widths());
+    RUN(test_narrow_terminal());
+    RUN(test_first_column());
+    RUN(test_failure());
+    RUN(test_colours());
     return done_testing();
 }

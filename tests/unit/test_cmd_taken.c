@@ -83,7 +83,7 @@ static void test_facts(void)
 
 int main(void)
 {
-    test_texts();
-    test_facts();
+    RUN(test_texts());
+    RUN(test_facts());
     return done_testing();
 }

@@ -95,8 +95,8 @@ int main(void)
     int master = open_master();
 
     setenv("TERM", "vt100", 1);
-    test_size(master);
-    test_line(master);
+    RUN(test_size(master));
+    RUN(test_line(master));
     close(master);
     return done_testing();
 }

@@ -183,7 +183,7 @@ static void test_tenths(void)
 
 int main(void)
 {
-    test_tenths();
+    RUN(test_tenths());
     char text[UNITS_TEXT_BYTES];
     int64_t value;
     bool is_good;

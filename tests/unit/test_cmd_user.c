@@ -154,6 +154,6 @@ int main(void)
         entry_of(cases[i].content, -1, text);
         is_str(text, cases[i].wanted, cases[i].name);
     }
-    test_long_lines();
+    RUN(test_long_lines());
     return done_testing();
 }

@@ -547,18 +547,18 @@ int main(void)
 {
     if (!ok(peer_open(), "the test listens"))
         return done_testing();
-    test_setup();
-    test_no_password();
-    test_bad_setup();
-    test_pieces();
-    test_endings();
-    test_refused_commands();
-    test_early_bytes();
-    test_role();
-    test_endless();
-    test_abandon();
-    test_early();
-    test_secrets_are_cleared();
+    RUN(test_setup());
+    RUN(test_no_password());
+    RUN(test_bad_setup());
+    RUN(test_pieces());
+    RUN(test_endings());
+    RUN(test_refused_commands());
+    RUN(test_early_bytes());
+    RUN(test_role());
+    RUN(test_endless());
+    RUN(test_abandon());
+    RUN(test_early());
+    RUN(test_secrets_are_cleared());
     peer_close();
     return done_testing();
 }

@@ -444,12 +444,13 @@ int main(void)
     size_t i;
 
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        examine(&rows[i], NULL, false, NULL);
+        RUN_AS(rows[i].what, examine(&rows[i], NULL, false, NULL));
     for (i = 0; i < sizeof users / sizeof users[0]; i++)
-        examine(&users[i].row, users[i].key, users[i].without_scripts, users[i].sent);
-    test_clocks();
-    test_quorum();
-    test_sentinel(0);
-    test_sentinel(1);
+        RUN_AS(users[i].row.what,
+               examine(&users[i].row, users[i].key, users[i].without_scripts, users[i].sent));
+    RUN(test_clocks());
+    RUN(test_quorum());
+    RUN(test_sentinel(0));
+    RUN(test_sentinel(1));
     return done_testing();
 }

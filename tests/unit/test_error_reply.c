@@ -273,9 +273,9 @@ int main(void)
     ok(strlen(err.text) < sizeof err.text, "a long error reply is cut");
     (void)error_reply_read("ERR a\nb\x1b[2J\rc", NULL, &kind, &err);
     ok(is_printable(err.text), "the text has no control characters");
-    test_reasons();
-    test_sentences();
-    test_words();
-    test_texts();
+    RUN(test_reasons());
+    RUN(test_sentences());
+    RUN(test_words());
+    RUN(test_texts());
     return done_testing();
 }

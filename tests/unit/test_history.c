@@ -408,13 +408,13 @@ static void test_keys(void)
 
 int main(void)
 {
-    test_ends();
-    test_repeated_entries();
-    test_without_end();
-    test_since();
-    test_pages();
-    test_quorum();
-    test_faults();
-    test_keys();
+    RUN(test_ends());
+    RUN(test_repeated_entries());
+    RUN(test_without_end());
+    RUN(test_since());
+    RUN(test_pages());
+    RUN(test_quorum());
+    RUN(test_faults());
+    RUN(test_keys());
     return done_testing();
 }

@@ -319,14 +319,14 @@ static void test_times(void)
 
 int main(void)
 {
-    test_write();
-    test_describe();
-    test_read();
-    test_token();
-    test_hostile();
-    test_seen();
-    test_times();
-    test_word_room();
-    test_holds();
+    RUN(test_write());
+    RUN(test_describe());
+    RUN(test_read());
+    RUN(test_token());
+    RUN(test_hostile());
+    RUN(test_seen());
+    RUN(test_times());
+    RUN(test_word_room());
+    RUN(test_holds());
     return done_testing();
 }

@@ -429,16 +429,16 @@ static void test_malformed_replies(void)
 
 int main(void)
 {
-    test_inspect();
-    test_several_holders();
-    test_majority();
-    test_list();
-    test_list_counts();
-    test_list_cluster();
-    test_last_ends();
-    test_break();
-    test_values();
-    test_parties();
-    test_malformed_replies();
+    RUN(test_inspect());
+    RUN(test_several_holders());
+    RUN(test_majority());
+    RUN(test_list());
+    RUN(test_list_counts());
+    RUN(test_list_cluster());
+    RUN(test_last_ends());
+    RUN(test_break());
+    RUN(test_values());
+    RUN(test_parties());
+    RUN(test_malformed_replies());
     return done_testing();
 }

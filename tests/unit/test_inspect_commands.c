@@ -400,13 +400,13 @@ static void test_malformed_replies(void)
 
 int main(void)
 {
-    test_inspect();
-    test_holders();
-    test_waiters();
-    test_pages();
-    test_break();
-    test_list();
-    test_list_foreign();
-    test_malformed_replies();
+    RUN(test_inspect());
+    RUN(test_holders());
+    RUN(test_waiters());
+    RUN(test_pages());
+    RUN(test_break());
+    RUN(test_list());
+    RUN(test_list_foreign());
+    RUN(test_malformed_replies());
     return done_testing();
 }

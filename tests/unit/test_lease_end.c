@@ -720,24 +720,24 @@ static void test_uptime(void)
 
 int main(void)
 {
-    test_kinds();
-    test_nested();
-    test_stopped();
-    test_stopped_after_send();
-    test_asked_again();
-    test_woken();
-    test_redirected("MOVED");
-    test_redirected("ASK");
-    test_replicas();
-    test_renew_by_token();
-    test_renew_for_less();
-    test_renewer();
-    test_first_renewal();
-    test_majority();
-    test_asked_in_turn(0);
-    test_asked_in_turn(1);
-    test_second_round();
-    test_both_rounds();
-    test_uptime();
+    RUN(test_kinds());
+    RUN(test_nested());
+    RUN(test_stopped());
+    RUN(test_stopped_after_send());
+    RUN(test_asked_again());
+    RUN(test_woken());
+    RUN(test_redirected("MOVED"));
+    RUN(test_redirected("ASK"));
+    RUN(test_replicas());
+    RUN(test_renew_by_token());
+    RUN(test_renew_for_less());
+    RUN(test_renewer());
+    RUN(test_first_renewal());
+    RUN(test_majority());
+    RUN(test_asked_in_turn(0));
+    RUN(test_asked_in_turn(1));
+    RUN(test_second_round());
+    RUN(test_both_rounds());
+    RUN(test_uptime());
     return done_testing();
 }

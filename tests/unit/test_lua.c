@@ -3,11 +3,11 @@
  * test_lua: runs the scripts of lib/lua on a real server, and checks what each of them replies, and
  * which keys it changes. The server is RLOCK_TEST_SERVER, by default redis-server or valkey-server.
  *
- * tests/unit/scripts.txt is a list of cases. A title, which begins with #, begins a case: the
- * server then has no keys. Each step of a case is a command, behind it "-> REPLY", then a line for
- * each key that differs after the step: KEY=VALUE and the ms until the key expires (-1: never), or
- * KEY= if the key is gone. In a reply ... stands for any text, such as the words of an error, which
- * differ between releases of Redis. Commands are those of Redis, and these:
+ * tests/unit/scripts.txt is a list of cases. A title, which begins with #, begins a case, which is
+ * one result: the server then has no keys. Each step of a case is a command, behind it "-> REPLY",
+ * then a line for each key that differs after the step: KEY=VALUE and the ms until the key expires
+ * (-1: never), or KEY= if the key is gone. In a reply ... stands for any text, such as the words of
+ * an error, which differ between releases of Redis. Commands are those of Redis, and these:
  *
  *     acquire LOCKS ARGV...   runs a script of lib/lua; each letter of LOCKS is a lock: "jk" stands
  *                             for two, "-" for none
@@ -574,7 +574,7 @@ static void append_line(char *lines, size_t room, const char *line)
 }
 
 /* Runs the step `command`; `wanted` are the lines that the list has behind it. */
-static void run_step(const char *title, const char *command, const char *wanted, bool writes)
+static void run_step(const char *command, const char *wanted, bool writes)
 {
     static struct shown_keys before;
     static struct shown_keys after;
@@ -588,8 +588,8 @@ static void run_step(const char *title, const char *command, const char *wanted,
     if (writes) {
         printf("%s\n", command);
         print_wrapped(is_same(got, wanted) ? wanted : got);
-    } else if (!okf(is_same(got, wanted), "%s: %s", title, command)) {
-        printf("# command: %s\n# got:\n%s# wanted:\n%s", command, got, wanted);
+    } else {
+        okf(is_same(got, wanted), "%s\n# got:\n%s# wanted:\n%s", command, got, wanted);
     }
 }
 
@@ -600,10 +600,14 @@ static void run_cases(FILE *list, bool writes)
     char title[LINE_BYTES] = "";
     char command[LINE_BYTES];
     char line[LINE_BYTES];
+    bool has_begun = false; /* the result of the case */
     char *next = fgets(line, sizeof line, list);
 
     while (next != NULL) {
         if (line[0] == '#') {
+            if (has_begun)
+                tap_end();
+            has_begun = false;
             snprintf(title, sizeof title, "%.*s", (int)strcspn(line + 2, "\n"), line + 2);
             begin_case();
         }
@@ -617,8 +621,14 @@ static void run_cases(FILE *list, bool writes)
         wanted[0] = '\0';
         while ((next = fgets(line, sizeof line, list)) != NULL && strchr(" -", line[0]) != NULL)
             append_line(wanted, sizeof wanted, line);
-        run_step(title, command, wanted, writes);
+        if (!writes && !has_begun) {
+            tap_begin(title);
+            has_begun = true;
+        }
+        run_step(command, wanted, writes);
     }
+    if (has_begun)
+        tap_end();
 }
 
 int main(int argc, char **argv)

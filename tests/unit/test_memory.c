@@ -171,7 +171,7 @@ int main(void)
 {
     if (!ok(__real_malloc != NULL && __real_free != NULL, "the test is linked with --wrap"))
         return done_testing();
-    test_each(false, "one allocation fails");
-    test_each(true, "all allocations fail from one on");
+    RUN(test_each(false, "one allocation fails"));
+    RUN(test_each(true, "all allocations fail from one on"));
     return done_testing();
 }

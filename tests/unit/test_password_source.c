@@ -170,9 +170,9 @@ int main(void)
 {
     if (!is_int(pipe(ended), 0, "the test makes a pipe"))
         return done_testing();
-    test_shared();
-    test_two_lookups();
-    test_abandoned();
-    test_faults();
+    RUN(test_shared());
+    RUN(test_two_lookups());
+    RUN(test_abandoned());
+    RUN(test_faults());
     return done_testing();
 }

@@ -1065,24 +1065,24 @@ static void test_open(void)
 
 int main(void)
 {
-    test_answers();
-    test_other_quorum();
-    test_undo();
-    test_stop();
-    test_stop_learning();
-    test_votes();
-    test_split(false);
-    test_split(true);
-    test_greater_fence();
-    test_late_grant_is_no_confirmation();
-    test_releases();
-    test_release_retries();
-    test_renewals();
-    test_second_renewals();
-    test_release_after_loss();
-    test_loss_before_acquire();
-    test_alone();
-    test_members_hash();
-    test_open();
+    RUN(test_answers());
+    RUN(test_other_quorum());
+    RUN(test_undo());
+    RUN(test_stop());
+    RUN(test_stop_learning());
+    RUN(test_votes());
+    RUN(test_split(false));
+    RUN(test_split(true));
+    RUN(test_greater_fence());
+    RUN(test_late_grant_is_no_confirmation());
+    RUN(test_releases());
+    RUN(test_release_retries());
+    RUN(test_renewals());
+    RUN(test_second_renewals());
+    RUN(test_release_after_loss());
+    RUN(test_loss_before_acquire());
+    RUN(test_alone());
+    RUN(test_members_hash());
+    RUN(test_open());
     return done_testing();
 }

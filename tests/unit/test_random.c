@@ -80,7 +80,7 @@ static void test_between(void)
 
 int main(void)
 {
-    test_tokens();
-    test_between();
+    RUN(test_tokens());
+    RUN(test_between());
     return done_testing();
 }

@@ -267,12 +267,12 @@ static void test_full_pipe(void)
 
 int main(void)
 {
-    test_renewals();
-    test_troubles();
-    test_late();
-    test_stop();
-    test_nobody_reads();
-    test_full_pipe();
-    test_direct();
+    RUN(test_renewals());
+    RUN(test_troubles());
+    RUN(test_late());
+    RUN(test_stop());
+    RUN(test_nobody_reads());
+    RUN(test_full_pipe());
+    RUN(test_direct());
     return done_testing();
 }

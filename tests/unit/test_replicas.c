@@ -71,12 +71,16 @@ static void test_row(size_t i)
                "the last request is WAIT with the number of replicas and a timeout");
 }
 
-int main(void)
+static void test_replies(void)
 {
-    size_t n = sizeof rows / sizeof rows[0];
     size_t i;
 
-    for (i = 0; i < n; i++)
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++)
         test_row(i);
+}
+
+int main(void)
+{
+    RUN(test_replies());
     return done_testing();
 }

@@ -451,13 +451,13 @@ static void test_wakes(void)
 
 int main(void)
 {
-    test_wakes();
-    test_times();
-    test_nul_in_fence();
-    test_answers();
-    test_grants();
-    test_many_locks();
-    test_renewals();
-    test_release_answers();
+    RUN(test_wakes());
+    RUN(test_times());
+    RUN(test_nul_in_fence());
+    RUN(test_answers());
+    RUN(test_grants());
+    RUN(test_many_locks());
+    RUN(test_renewals());
+    RUN(test_release_answers());
     return done_testing();
 }

@@ -410,13 +410,13 @@ static void test_history(void)
 
 int main(void)
 {
-    test_open();
-    test_scripts();
-    test_requests();
-    test_sizes();
-    test_waiting();
-    test_several();
-    test_timestamp();
-    test_history();
+    RUN(test_open());
+    RUN(test_scripts());
+    RUN(test_requests());
+    RUN(test_sizes());
+    RUN(test_waiting());
+    RUN(test_several());
+    RUN(test_timestamp());
+    RUN(test_history());
     return done_testing();
 }

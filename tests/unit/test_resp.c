@@ -352,14 +352,14 @@ static void test_scripts(void)
 
 int main(void)
 {
-    test_splits();
-    test_contents();
-    test_gather();
-    test_refused();
-    test_bounds();
-    test_hostile();
-    test_requests();
-    test_scripts();
+    RUN(test_splits());
+    RUN(test_contents());
+    RUN(test_gather());
+    RUN(test_refused());
+    RUN(test_bounds());
+    RUN(test_hostile());
+    RUN(test_requests());
+    RUN(test_scripts());
     ok(strncmp(resp_built_with(true), "hiredis ", 8) == 0 &&
            strstr(resp_built_with(true), "TLS yes") != NULL &&
            strstr(resp_built_with(false), "TLS no") != NULL,

@@ -77,7 +77,7 @@ static void test_places(void)
 
 int main(void)
 {
-    test_digests();
-    test_places();
+    RUN(test_digests());
+    RUN(test_places());
     return done_testing();
 }

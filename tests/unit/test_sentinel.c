@@ -176,9 +176,9 @@ int main(void)
 {
     size_t row;
 
-    test_login();
+    RUN(test_login());
 
     for (row = 0; row < sizeof rows / sizeof rows[0]; row++)
-        test_row(row);
+        RUN_AS(rows[row].name, test_row(row));
     return done_testing();
 }

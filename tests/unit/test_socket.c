@@ -502,22 +502,22 @@ int main(void)
             "the test listens on a port, and has a directory"))
         return done_testing();
     snprintf(named, sizeof named, "redis://localhost:%s", strrchr(peer_address, ':') + 1);
-    test_reached(peer_address, "the URL of an address is parsed");
-    test_reached(named, "the URL of a host name is parsed");
-    test_accepted_with_request();
-    test_passed_deadline();
-    test_nowhere();
-    test_moved();
-    test_late_lookup();
-    test_given_up();
-    test_silent();
-    test_refused();
-    test_alias();
-    test_families();
+    RUN(test_reached(peer_address, "the URL of an address is parsed"));
+    RUN(test_reached(named, "the URL of a host name is parsed"));
+    RUN(test_accepted_with_request());
+    RUN(test_passed_deadline());
+    RUN(test_nowhere());
+    RUN(test_moved());
+    RUN(test_late_lookup());
+    RUN(test_given_up());
+    RUN(test_silent());
+    RUN(test_refused());
+    RUN(test_alias());
+    RUN(test_families());
     snprintf(path, sizeof path, "%s/socket", folder);
     snprintf(text, sizeof text, "unix://%s", path);
     if (ok(listen_at(path), "the test listens on a Unix socket"))
-        test_reached(text, "the URL of a path is parsed");
+        RUN(test_reached(text, "the URL of a path is parsed"));
     peer_close();
     unlink(path);
     rmdir(folder);

@@ -118,10 +118,10 @@ static void test_kill_after(void)
 
 int main(void)
 {
-    test_range();
-    test_known();
-    test_direct();
-    test_limits();
-    test_kill_after();
+    RUN(test_range());
+    RUN(test_known());
+    RUN(test_direct());
+    RUN(test_limits());
+    RUN(test_kill_after());
     return done_testing();
 }

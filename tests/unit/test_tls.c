@@ -448,19 +448,19 @@ int main(void)
     struct tls_context *tls = NULL;
     enum rlock_status st = tls_context_new(&tls, &config, &err);
 
-    test_never_plain();
+    RUN(test_never_plain());
     if (!tls_is_built()) {
         okf(st == RLOCK_E_CONFIG, "tls_context_new() fails in a build without TLS: %s", err.text);
         return done_testing();
     }
     if (okf(st == RLOCK_OK, "tls_context_new() loads OpenSSL and the CAs of the system: %s",
             err.text)) {
-        test_answers(tls);
-        test_events(tls);
-        test_unsent(tls);
-        test_dead(tls);
-        test_hosts(tls);
-        test_with_server();
+        RUN(test_answers(tls));
+        RUN(test_events(tls));
+        RUN(test_unsent(tls));
+        RUN(test_dead(tls));
+        RUN(test_hosts(tls));
+        RUN(test_with_server());
     }
     tls_context_free(tls);
     return done_testing();

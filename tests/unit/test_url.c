@@ -406,10 +406,10 @@ static void test_limits(void)
 
 int main(void)
 {
-    test_good();
-    test_sentinels();
-    test_bad();
-    test_refused();
-    test_limits();
+    RUN(test_good());
+    RUN(test_sentinels());
+    RUN(test_bad());
+    RUN(test_refused());
+    RUN(test_limits());
     return done_testing();
 }
