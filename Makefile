@@ -5,7 +5,7 @@
 #   PREFIX=/usr/local DESTDIR=   `make install` copies files to $DESTDIR$PREFIX
 #   LIBDIR=lib                   the folder of the library below PREFIX (`make install-library`)
 #   CC CFLAGS LDFLAGS            the compiler and your flags; the flags that rlock needs are added
-#   V=1                          print each command before it runs
+#   V=1                          print each command before it runs, and all that tests print
 #   WERROR=1                     the compiler treats warnings as errors
 #   HARDENING=no                 leave out the compiler flags against exploits of memory errors
 #   TLS=no                       build without TLS (rediss://); needs no headers of OpenSSL
@@ -14,7 +14,8 @@
 #   FLAVOUR=plain|asan|tsan|...  build in build/FLAVOUR; asan and tsan add sanitizers, any other
 #                                name builds with the same flags as plain
 #   ARCH='ARCH ...'              the architectures of `make test-arch`; default: all that it knows
-#   JOBS=N                       run N bats files at the same time; default: 4 for each processor
+#   JOBS=N                       run N files of tests at the same time; default for bats files: one
+#                                for each processor
 
 PREFIX  ?= /usr/local
 LIBDIR  ?= lib
@@ -412,7 +413,7 @@ $(B)/soak/job: tests/soak/job.c
 
 # ---- demo, deps, test ----------------------------------------------------------------------------
 
-.PHONY: demo deps test
+.PHONY: demo deps test check check-quick check-all test-deps ci-deps
 demo:  ## install what is missing, build, show the main job
 	$(Q)tests/tools/deps.sh demo
 	$(Q)$(MAKE) all
@@ -421,9 +422,31 @@ demo:  ## install what is missing, build, show the main job
 deps:  ## install what building needs, nothing else
 	$(Q)tests/tools/deps.sh build
 
-test:  ## install what is missing, build, run all checks
-	$(Q)tests/tools/deps.sh test
-	$(Q)$(MAKE) check
+test-deps ci-deps:
+	$(Q)tests/tools/deps.sh $(@:%-deps=%)
+
+# Each part of the tests is a call of make; tests/tools/suite.sh prints a line for each part, then
+# what failed, and keeps the output of each part in build/check.
+suite = $(Q)+MAKE="$(MAKE)" V="$(V)" tests/tools/suite.sh
+logs  = build/check$(if $(filter plain,$(FLAVOUR)),,/$(FLAVOUR))
+build = 'build: -j$(shell nproc) tests-built'
+parts = $(build) $(if $(SANITIZE),,'lint: lint &') 'unit: check-unit' 'bats: check-bats'
+
+test:  ## install what is missing, build, run all tests but the long ones
+	$(suite) $(logs) 'deps: test-deps' $(parts)
+
+check:  ## the same without installing
+	$(suite) $(logs) $(parts)
+
+check-quick:  ## run lint, unit and smoke tests: 30 s
+	$(suite) $(logs) $(build) 'lint: lint &' 'unit: check-unit &' 'smoke: check-smoke'
+
+check-all:  ## run all tests, with sanitizers, too, and search for faults: 2 hours
+	$(suite) $(logs) 'deps: ci-deps' $(parts) 'long: check-long' 'model: check-model MODEL=full' \
+	    'sim: sim SIM_SECONDS=600' 'inject: inject INJECT=300' 'fuzz: fuzz' \
+	    $(foreach flavour,asan tsan,'$(flavour)-build: FLAVOUR=$(flavour) tests-built' \
+	        '$(flavour)-unit: FLAVOUR=$(flavour) check-unit' \
+	        '$(flavour)-bats: FLAVOUR=$(flavour) check-bats')
 
 # ---- checks --------------------------------------------------------------------------------------
 
@@ -449,46 +472,30 @@ endif
 
 tested := RLOCK=$(abspath $(B))/rlock RLOCK_TEST_TOOLS=$(abspath $(B))/tools \
           RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=180
-bats    = $(Q)env --default-signal $(tested) BATSFLAGS="$(BATSFLAGS) $(2)" \
-          tests/tools/run_bats.sh $(1)
+bats    = $(Q)$(tested) BATSFLAGS="$(BATSFLAGS) $(2)" tests/tools/run_tests.sh $(1)
 
 .PHONY: tests-built
 tests-built: all $(UNIT) $(REPLAYS) $(TOOLS) $(ALSO_TESTED)  ## build all that the tests need
 
-.PHONY: check check-quick check-smoke check-unit check-bats check-cli check-fault check-interop
-.PHONY: check-model
-.PHONY: check-threads
-.PHONY: check-docs lint sizes asan tsan bench
-check: $(B)/rlock $(UNIT) $(TOOLS)  ## run lint, model, unit and bats tests, all even if one fails
-	$(Q)$(MAKE) -k -j2 check-unit-bats $(if $(SANITIZE),,check-lint-model)
-
-# Lint and the model checker compute for minutes, while the other tests spend most of their time
-# waiting. `nice` lets the other tests, which measure time, have a processor first. The output comes
-# in one piece, so that it isn't mixed with that of the other tests.
-.PHONY: check-unit-bats check-lint-model
-check-unit-bats:
-	$(Q)$(MAKE) check-unit; status=$$?; $(MAKE) check-bats && exit $$status
-check-lint-model:
-	$(Q)nice -n 19 $(MAKE) -k lint check-model >$(B)/check-lint-model.log 2>&1; status=$$?; \
-	cat $(B)/check-lint-model.log; exit $$status
-
-# check-quick prints only the failed tests and a count. $(B)/check-quick.log has the whole output.
-check-quick: $(B)/rlock $(UNIT) $(REPLAYS) $(TOOLS)  ## run lint, unit and smoke tests: 30 s
-	$(Q)RLOCK_TEST_JOBS=4 $(MAKE) -k -j3 -Otarget lint check-unit check-smoke \
-	    >$(B)/check-quick.log 2>&1; status=$$?; \
-	awk -f tests/tools/results.awk $(B)/check-quick.log || exit 1; \
-	test $$status = 0 || { tail $(B)/check-quick.log; exit $$status; }
+.PHONY: check-smoke check-unit check-bats check-long check-cli check-fault check-interop
+.PHONY: check-model check-sanitized check-docs lint sizes asan tsan bench
 
 check-smoke: $(B)/rlock $(TOOLS)  ## run the few bats tests tagged smoke: a few seconds
 	$(call bats,$(SMOKE),--filter-tags smoke)
 
+# Unit tests wait most of the time, so more of them run at the same time than there are processors.
 check-unit: $(UNIT) $(REPLAYS)  ## run the C unit tests, and fuzz targets over their corpus
-	$(Q)$(tested) tests/unit/run.sh $^
+	$(Q)JOBS=$${JOBS:-$$((4 * $$(nproc)))} $(tested) tests/tools/run_tests.sh $^
 
-# One call of run_bats.sh runs all folders. With one call for each folder, processors would be idle
+# One call of run_tests.sh runs all folders. With one call for each folder, processors would be idle
 # while the last files of a folder run.
-check-bats: $(B)/rlock $(TOOLS) $(ALSO_TESTED)  ## run all bats files
-	$(call bats,tests/cli tests/fault $(if $(SANITIZE),,tests/interop))
+ALL_BATS := tests/cli tests/fault $(if $(SANITIZE),,tests/interop)
+
+check-bats: $(B)/rlock $(TOOLS) $(ALSO_TESTED)  ## run all bats tests without the tag `long`
+	$(call bats,$(ALL_BATS),--filter-tags !long)
+
+check-long: $(B)/rlock $(TOOLS)  ## run the bats tests with the tag `long`: crowds, runaways
+	$(call bats,$(ALL_BATS),--filter-tags long)
 
 check-cli: $(B)/rlock $(TOOLS) $(ALSO_TESTED)  ## run rlock with real servers
 	$(call bats,tests/cli)
@@ -523,13 +530,18 @@ MODEL ?= quick
 check-model:  ## check models of the protocols by spin; MODEL=full takes 30 min
 	$(Q)tests/model/run.sh $(MODEL)
 
-# The files that ThreadSanitizer checks. In their tests rlock runs more than one thread: the renewer
-# renews a lease while main waits for the command, or a thread resolves a host name.
-THREADED := $(patsubst %,tests/cli/%.bats,main nested queue shared signals) \
-            $(patsubst %,tests/fault/%.bats,ghosts lease line pause processes)
+# The bats files that .ci/run runs with sanitizers. With AddressSanitizer and UBSan: those that take
+# rlock through most of its memory: options, verbs, kinds of servers and locks, replies of bad
+# servers. With ThreadSanitizer: those in which rlock has several threads, because the renewer
+# renews a lease while main waits for the command, or because a thread resolves a host name.
+SANITIZED_asan := $(patsubst %,tests/cli/%.bats,main options several shared slots tls list history \
+                                                nested noscripts hold) \
+                  $(patsubst %,tests/fault/%.bats,replies processes)
+SANITIZED_tsan := $(patsubst %,tests/cli/%.bats,main nested queue shared signals) \
+                  $(patsubst %,tests/fault/%.bats,ghosts lease line pause processes)
 
-check-threads: $(B)/rlock $(TOOLS)  ## run the bats files in which rlock has several threads
-	$(call bats,$(THREADED))
+check-sanitized: $(B)/rlock $(TOOLS)  ## with FLAVOUR=asan or tsan: run the bats files chosen for it
+	$(call bats,$(SANITIZED_$(FLAVOUR)),--filter-tags !long)
 
 check-docs: $(B)/rlock $(TOOLS)  ## check that options, manual and completions agree
 	$(call bats,tests/cli/docs.bats)

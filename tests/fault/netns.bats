@@ -2,8 +2,6 @@
 # netns: the network between rlock and servers in network namespaces is cut, in one direction or
 # both. Unlike a server that is killed or stopped, a server behind a cut goes on: it executes what
 # it received before, or still receives, and its replies are lost.
-#
-# run: about 80 s
 
 load ../helpers/common
 load ../helpers/quorum

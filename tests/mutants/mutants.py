@@ -69,7 +69,7 @@ HERE = "tests/mutants"
 DECIDES = re.compile(r"lib/(lock|quorum|ops|server|lua)/|cmd/supervise/")
 GOALS = "tests-built build/plain/sim/sim"
 SIM = "build/plain/sim/sim --seconds 6 --jobs 1 --from 1 --first"
-SETTINGS = {"LC_ALL": "C.UTF-8", "RLOCK_TEST_FLAVOUR": "plain", "CI": "", "RLOCK_TEST_JOBS": "1"}
+SETTINGS = {"LC_ALL": "C.UTF-8", "RLOCK_TEST_FLAVOUR": "plain", "CI": ""}
 
 # These bats files test packages, documents or other programs, and not what rlock does. Left out too
 # are tests and files with the tag `long`, which start hundreds of processes.

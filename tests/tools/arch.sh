@@ -137,7 +137,7 @@ test_arch() {
     # LOCPATH: the emulated programs can't read this machine's locales, whose files may have another
     # byte order.
     LOCPATH=$root/usr/lib/locale RLOCK_TEST_EMULATOR=$qemu RLOCK_TEST_FLAVOUR=$arch \
-        RLOCK_TEST_JOBS=2 tests/unit/run.sh "${unit[@]}" >"$log" 2>&1
+        JOBS=2 tests/tools/run_tests.sh "${unit[@]}" >"$log" 2>&1
     result $? "$arch: unit tests: $(grep -c '^ok' "$log") passed" <(grep -A3 '^not ok' "$log")
     "$folder/bin/rlock" --version >"$log" 2>&1
     result $? "$arch: $(head -n 1 "$log")" "$log"

@@ -2,28 +2,32 @@
 #
 #     awk -f tests/tools/results.awk FILE...
 #
-# The last line is `N passed, N failed`, followed by `, N skipped` if tests were skipped. The exit
-# status is 0 if at least one test passed and none failed. Lines that aren't TAP are left out.
+# Of each failed test it prints 20 lines of comments. The last line is `N passed, N failed`,
+# followed by `, N skipped` if tests were skipped. The exit status is 0 if at least one test passed
+# and none failed. Lines that aren't TAP are left out.
 
-FNR == 1 { is_shown = is_named = 0 }
-
-/^ok /    { is_shown = 0; if (/# (skip|SKIP)/) n_skipped++; else n_passed++ }
-/^not ok / {
-    is_shown = 1
-    n_failed++
-    if (ARGC > 2 && !is_named++)
-        print "--- " FILENAME
+function end_test() {
+    if (n_comments > 20)
+        printf "# ... %d more lines in %s\n", n_comments - 20, file
+    n_comments = is_shown = 0
 }
-/^1\.\./ { is_shown = 0 }
 
-# tests/tools/run_bats.sh prints these lines last, one for each test that passed in a second run.
-/^# failed beside others, passed alone: / { passed_alone = passed_alone $0 "\n"; next }
+FNR == 1 || /^(not )?ok / || /^1\.\./ { end_test(); file = FILENAME }
 
-is_shown && /^(not ok |#)/ { print }
+/^ok / { if (/# (skip|SKIP)/) n_skipped++; else n_passed++ }
+
+/^not ok / {
+    n_failed++
+    is_shown = 1
+    print "\n" $0
+}
+
+is_shown && /^#/ && ++n_comments <= 20 { print substr($0, 1, 400) }
 
 END {
-    if (passed_alone != "")
-        printf "=== failed beside others and passed alone: find out why\n%s", passed_alone
+    end_test()
+    if (n_failed > 0)
+        print ""
     printf "%d passed, %d failed", n_passed, n_failed
     if (n_skipped > 0)
         printf ", %d skipped", n_skipped
