@@ -3,10 +3,9 @@
 # password up again, so no holder loses its lock and no waiter its place.
 
 load ../helpers/common
-load ../helpers/quorum
 
-TURNS=${RLOCK_TEST_ROTATIONS:-3} # changes of the password; 20 for a long test by hand
-WAITERS=10
+TURNS=2 # changes of the password
+WAITERS=2
 
 setup() {
     common_setup
@@ -77,71 +76,29 @@ has_refused() {
     [[ $log == *auth* ]] && admin acl log reset >/dev/null
 }
 
-@test "--password-file: the password changes $TURNS times under a holder and $WAITERS waiters" {
-    rotated --password-file "$DIR/password"
-}
-
-@test "--password-command: the password changes $TURNS times under a holder and $WAITERS waiters" {
+@test "--password-command: the password changes twice under a holder and waiters" {
     rotated --password-command "cat '$DIR/password'"
 }
 
-@test "a holder renews and releases with the password that the file has by then" {
-    start holder "$RLOCK" --password-file "$DIR/password" -t "$(lease 3)" -v -k "$KEY" -- \
-        sh -c 'echo running; read -r _ <"$0"' "$DIR/go"
-    eventually 10 file_has "$DIR/holder.out" running
-    tell_server other
-    cut_all
-    eventually 10 file_has "$DIR/holder.err" 'renewal-failed: .*WRONGPASS'
-    tell_file other
-    eventually 10 file_has "$DIR/holder.err" renewed
-    tell_file third
-    tell_server third
-    cut_all
-    echo >"$DIR/go"
-    finish holder
-    assert_status 0
-    assert_match "$stderr" 'released'
-    assert_eq "$(admin exists "$KEY")" 0 'number of keys of the lock'
-}
-
 @test "a holder whose file keeps the old password: its command ends within the lease, status 76" {
-    start holder "$RLOCK" --password-file "$DIR/password" -t 2 -k "$KEY" -- sleep 100
+    start holder "$RLOCK" --password-file "$DIR/password" -t 6 -k "$KEY" -- sleep 100
     eventually 10 connected 1
     tell_server other
     cut_all
-    finish holder
+    finish holder 30
     assert_status 76
     assert_match "$stderr" 'lost: no renewal .*WRONGPASS'
 }
 
 @test "a waiter with the old password tries until --wait is over, and reports WRONGPASS" {
     admin set "$KEY" taken >/dev/null
-    start waiter "$RLOCK" --password-file "$DIR/password" -w 3 -k "$KEY" -- true
+    start waiter "$RLOCK" --password-file "$DIR/password" -w 6 -k "$KEY" -- true
     eventually 10 in_line 1
     tell_server other
     cut_all
     finish waiter
     assert_status 75
     assert_match "$stderr" 'WRONGPASS.*looks the password up again'
-}
-
-@test "a waiter of a quorum warns of a member that refuses the password, not of one that is gone" {
-    quorum_start 3
-    each_of '1 2 3' redis_cli acl setuser job on '>first' '~*' '&*' +@all >/dev/null
-    each_of '1 2 3' redis_cli set "$KEY" taken >/dev/null
-    RLOCK_URL=${RLOCK_URL//'://'/'://job@'}
-    start waiter "$RLOCK" --password-file "$DIR/password" -t 30 -w 5 -k "$KEY" -- true
-    eventually 10 in_line_of_members
-    on 1 redis_stop
-    each_of '2 3' redis_cli acl setuser job resetpass '>other' >/dev/null
-    each_of '2 3' redis_cli client kill user job >/dev/null
-    finish waiter
-    assert_status 75
-    assert_match "$stderr" 'WRONGPASS.*looks the password up again'
-    refute_match "$stderr" '(refused|timed out|closed the connection); rlock looks the password up'
-}
-in_line_of_members() {
-    [[ $(each_of '1 2 3' redis_cli zcard "$LINE" | xargs) == '1 1 1' ]]
 }
 
 @test "a wrong password at the first contact: rlock looks it up once more, then ends with 77" {
@@ -153,27 +110,11 @@ in_line_of_members() {
         "cat '$DIR/password' && echo first >'$DIR/password'" -- true
 }
 
-@test "a password command that hangs: TERM ends rlock and the command" {
-    local child
-    start waiting "$RLOCK" --password-command 'echo started >&2; sleep 100' --connect-timeout 60 \
-        -k "$KEY" -- true
-    eventually 10 file_has "$DIR/waiting.err" started
-    child=$(descendants "$pid" | xargs)
-    kill "$pid"
-    finish waiting
-    assert_status 143
-    for pid in $child; do
-        eventually 5 dead "$pid"
-    done
-}
-
 @test "a password command that hangs: rlock kills it and its children after --connect-timeout" {
-    run_ms rlock --password-command 'sleep 100 & sleep 100; echo first' --connect-timeout 1 \
-        -k "$KEY" -- true
-    assert_status 78
+    run -78 --separate-stderr rlock --password-command 'sleep 100 & sleep 100; echo first' \
+        --connect-timeout 1 -k "$KEY" -- true
     assert_line 'password command: the command did not end within --connect-timeout, and was killed'
-    is_sanitized || assert_between "$took" 800 $((7000 + $(busy_ms 1000))) 'ms until rlock ended'
-    eventually 5 none_marked
+    eventually 10 none_marked
 }
 none_marked() { [[ -z $(marked) ]]; }
 
@@ -192,22 +133,21 @@ none_marked() { [[ -z $(marked) ]]; }
 }
 
 @test "acquire --bind-pid: the renewing process uses the new password, and keeps no stdout open" {
-    local token owner ttl
-    ttl=$(lease 3)
+    local token owner
     start owner sleep 100
     owner=$pid
     # The command substitution returns only when no process has its stdout open any more.
-    token=$(rlock acquire --password-file "$DIR/password" -t "$ttl" -k "$KEY" --bind-pid "$owner" \
+    token=$(rlock acquire --password-file "$DIR/password" -t 12 -k "$KEY" --bind-pid "$owner" \
         2>&1)
     assert_match "$token" '^[0-9a-f]{32}$'
     tell_file other
     tell_server other
     cut_all
-    admin pexpire "$KEY" $((ttl * 1000 - 500)) >/dev/null
-    eventually 5 lasts_longer
+    admin pexpire "$KEY" 9000 >/dev/null
+    eventually 20 lasts_longer
     kill "$owner"
-    eventually 5 freed
-    eventually 5 none_marked
+    eventually 10 freed
+    eventually 10 none_marked
 }
-lasts_longer() { (($(admin pttl "$KEY") > ttl * 1000 - 400)); } # a renewal has come
+lasts_longer() { (($(admin pttl "$KEY") > 10000)); } # a renewal has come
 freed() { [[ $(admin exists "$KEY") == 0 ]]; }
