@@ -70,27 +70,6 @@ full_or_closed() {
 
 # ---- how acquire waits ----
 
-@test "acquire waits as rlock with a command does: -n, -w and -E work, and a signal ends the wait" {
-    redis_cli set "$KEY" other PX 60000
-    run -75 --separate-stderr rlock acquire -k "$KEY" -n
-    assert_line 'busy: held by another program'
-    run -9 --separate-stderr rlock acquire -k "$KEY" -w 0.2 -E 9
-    assert_line 'timeout: after [0-9.]+s: held by another program'
-    assert_eq "$output" ""
-    start waiter "$RLOCK" acquire -k "$KEY"
-    eventually 5 exists "{$KEY}:rlock:queue"
-    kill -TERM "$pid"
-    finish waiter
-    assert_status 143
-    gone "{$KEY}:rlock:queue"
-    start waiter "$RLOCK" acquire -k "$KEY"
-    eventually 5 exists "{$KEY}:rlock:queue"
-    redis_cli del "$KEY"
-    finish waiter
-    assert_status 0
-    assert_eq "$(value "$KEY" | cut -d' ' -f1)" "$output"
-}
-
 @test "acquire refuses a key that RLOCK_TOKEN holds already, and the lock stays held" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
@@ -266,6 +245,7 @@ full_or_closed() {
     eventually 5 alone
 }
 
+# bats test_tags=long
 @test "a deadline killer that is killed is replaced, and the renew daemon goes on renewing" {
     local first
     shell sh -t 1
@@ -278,6 +258,7 @@ full_or_closed() {
 }
 another_killer() { [[ -n $(deadline_killer) && $(deadline_killer) != "$1" ]]; }
 
+# bats test_tags=long
 @test "a child that ignores TERM is ended also if the deadline killer is killed meanwhile" {
     local child
     shell sh -t 1
@@ -351,6 +332,7 @@ is_kernels() { (($(cut -d' ' -f9 "/proc/$1/stat" 2>/dev/null || echo 0) & 0x2000
     gone "$KEY"
 }
 
+# bats test_tags=long
 @test "acquire -u local: keeps the private server until the bound process ends" {
     unset RLOCK_URL
     start sh bash -c '"$RLOCK" acquire -u local: -k "$KEY" -t 2 --bind-pid $$ >"$DIR/got"
@@ -406,6 +388,7 @@ ended: TERM at $WHEN, KILL at [0-9:]{8} unless they end before"
     told "$why" "lost: .*; process $(<"$DIR/pids/sh4") goes on \(--on-lost ignore\)"
 }
 
+# bats test_tags=long
 @test "--log tells if a renewal failed, or if the renew daemon was killed or stopped" {
     local why=$DIR/why.log ended
     redis_start own
@@ -493,6 +476,7 @@ open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
     refute_match "$(redis_cli info commandstats)" cmdstat_eval
 }
 
+# bats test_tags=long
 @test "--log with --json and -v: for each step the log has a line, a JSON object with the time" {
     need python3
     shell sh -t 1 --log "$DIR/log" --json -v
@@ -548,6 +532,7 @@ gitlab() {
     } >gitlab.sh
     run bash gitlab.sh
 }
+# bats test_tags=long
 @test "the example for GitLab CI holds the lock in each step, and frees it also after a failure" {
     jobs
     gitlab
@@ -594,6 +579,7 @@ github() {
     done
     return "$failed"
 }
+# bats test_tags=long
 @test "the example for GitHub Actions holds the lock in each step, and frees it after a failure" {
     jobs
     run github
@@ -621,6 +607,7 @@ jenkins() {
     done
     return "$failed"
 }
+# bats test_tags=long
 @test "the example for Jenkins holds the lock in each step, and frees it also after a failure" {
     jobs
     run jenkins

@@ -135,6 +135,7 @@ find_all_locks() {
     find_all_locks
 }
 
+# bats test_tags=long
 @test "without scripts, list and status show the locks of all nodes, and break finds each node" {
     local each
     for each in 1 2 3; do
@@ -144,6 +145,7 @@ find_all_locks() {
     RLOCK_SCRIPTS=no find_all_locks
 }
 
+# bats test_tags=long
 @test "doctor examines the node that has the lock's slot, and the Cluster as a whole" {
     from "$OTHER"
     run rlock doctor -k "$KEY"
@@ -199,6 +201,7 @@ renewed_at() { (($(on "$1" pttl "$KEY") > 4000)); }
 
 line_at() { [[ $(on "$1" zcard "{$KEY}:rlock:queue") == "$2" ]]; }
 
+# bats test_tags=long
 @test "waiters for a lock whose slot moves keep their places in the queue" {
     local each
     from "$OWNER"
@@ -252,6 +255,7 @@ move_about() {
     echo "$moves"
 }
 
+# bats test_tags=long
 @test "while a slot moves back and forth, 20 workers hold its lock one at a time, and none fails" {
     local each turns=${RLOCK_TEST_TURNS:-4}
     ! is_sanitized || turns=2
@@ -274,6 +278,7 @@ move_about() {
 # The test counts CLUSTER requests, so its waiters are `rlock acquire`, which has no renewer. The
 # renewer of `rlock -- COMMAND` also sends CLUSTER NODES, if a busy machine runs the command for
 # longer than 100 ms.
+# bats test_tags=long
 @test "a waiter sends CLUSTER to a plain server after 1 s, not if it is granted the lock earlier" {
     local before took
     redis_start plain
@@ -307,6 +312,7 @@ move_about() {
     assert_eq "$(grep -c CLUSTER "$DIR/monitor")" 1 'CLUSTER requests of the holder'
 }
 
+# bats test_tags=long
 @test "a lock whose slot migrates without any of its keys is granted when the slot has arrived" {
     from "$THIRD"
     # none of the lock's keys exists, so OWNER answers ASK, and then OTHER answers TRYAGAIN
@@ -364,6 +370,7 @@ every_node_leads_to_all() {
     done
 }
 
+# bats test_tags=long
 @test "nodes whose addresses can't be reached are found by their preferred host names" {
     elsewhere_open
     set_all cluster-announce-hostname nodes.example cluster-preferred-endpoint-type hostname
@@ -372,6 +379,7 @@ every_node_leads_to_all() {
     every_node_leads_to_all "$HERE"
 }
 
+# bats test_tags=long
 @test "nodes that tell no endpoint are looked for on the host of the node that named them" {
     elsewhere_open
     set_all cluster-preferred-endpoint-type unknown-endpoint

@@ -31,6 +31,7 @@ crowd() {
 
 key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
 
+# bats test_tags=long
 @test "200 waiters add 1 to a number, one at a time, and leave only the key of the fence" {
     redis_cli flushall >/dev/null
     echo 0 >"$DIR/sum"
@@ -44,6 +45,7 @@ key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
     assert_between "$(redis_cli pttl "$output")" 1 $((8 * 86400 * 1000)) 'PTTL of the fence'
 }
 
+# bats test_tags=long
 @test "of 200 rlocks with -n, those that ran their command exit with 0, all others with 75" {
     # shellcheck disable=SC2016
     crowd "$RLOCK" -k "$KEY" -n -- sh -c 'echo >>"$DIR/ran"; sleep 0.05'
@@ -51,28 +53,4 @@ key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
         'processes that ended with 0, and commands that ran'
     assert_eq "$((counts[0] + counts[75]))" "$many" 'processes that ended with 0 or 75'
     key_is_free
-}
-
-@test "with -w 1, if the lock stays taken, rlock exits with 75 after a second" {
-    local before
-    redis_cli set "$KEY" other >/dev/null
-    before=$(now_ms)
-    run -75 "$RLOCK" -k "$KEY" -w 1 -- touch "$DIR/ran"
-    assert_between $(($(now_ms) - before)) 1000 2500 ms
-    [[ ! -e $DIR/ran ]]
-}
-
-@test "after a holder is killed, the next waiter has the lock soon after the lease ends" {
-    local lease_end one
-    start one "$RLOCK" -k "$KEY" -t 2 -- "$TOOLS/hold_clock" "$DIR/clock" 10
-    eventually 5 test -s "$DIR/clock"
-    one=$pid
-    start next "$RLOCK" -k "$KEY" -t 2 -- "$TOOLS/hold_clock"
-    kill -KILL "$one"
-    lease_end=$(($(now_ms) + $(redis_cli pttl "$KEY")))
-    finish next
-    assert_status 0
-    assert_between $((output - lease_end)) -20 1000 'ms from the end of the lease to the next start'
-    assert_between $((output - $(tail -n 1 "$DIR/clock"))) 1 60000 \
-        'ms from the last run to the next'
 }

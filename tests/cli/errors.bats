@@ -242,6 +242,7 @@ check the host and the port of the URL (-u); the server says: HTTP/1.1 400 Bad R
 }
 in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
+# bats test_tags=long
 @test "while no server answers, rlock doesn't say that the parent's lock is gone" {
     RLOCK_TOKEN=0123456789abcdef0123456789abcdef RLOCK_KEY=$KEY run -69 --separate-stderr rlock \
         -u redis://127.0.0.1:1 -k "$KEY" -w 3 --connect-timeout 1 -- true

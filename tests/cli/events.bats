@@ -163,6 +163,7 @@ answer() {
 
 # ---- a long wait, where there is no terminal ----
 
+# bats test_tags=long
 @test "in cron and CI rlock reports a wait after 10 s, and its end; with -q neither" {
     local up
     hold holder -k "$KEY" -t 60 --label nightly
@@ -185,6 +186,7 @@ answer() {
     assert_eq "$stderr" ''
 }
 
+# bats test_tags=long
 @test "--warn-wait: one message says how long rlock has waited and for whom; -q silences it" {
     hold holder -k "$KEY" -t 60 --label nightly
     start waiter "$RLOCK" --json -k "$KEY" --warn-wait 1 -- true
@@ -227,6 +229,7 @@ TERM at $WHEN, KILL"
 }
 wakes_nobody() { [[ -z $(redis_cli keys '*:rlock:wake:*') ]]; }
 
+# bats test_tags=long
 @test "break: each holder of a lock with slots learns who broke it, as does a holder of acquire" {
     local token
     hold one --json -k "$KEY" -t 1 --slots 2

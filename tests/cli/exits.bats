@@ -93,6 +93,7 @@ END
         -u redis://no-such-host.invalid
 }
 
+# bats test_tags=long
 @test "status 69: the message says so if the server's name isn't resolved in time" {
     # rlock runs in a network namespace in which its requests to the resolver are lost.
     # shellcheck disable=SC2016
@@ -305,6 +306,7 @@ daemon='exec 3<>"$DIR/daemon"; setsid sh -c "echo running; read line" <&3 & exit
     gone "$KEY"
 }
 
+# bats test_tags=long
 @test "--wait-all: --max-hold ends descendants that the command left behind, too" {
     mkfifo "$DIR/daemon"
     held_too_long --wait-all --max-hold 300ms -c "$daemon"

@@ -80,6 +80,7 @@ renewer() {
     eventually 15 renewer_is_gone
 }
 
+# bats test_tags=long
 @test "action: the lease is renewed between the steps, for longer than its TTL" {
     export INPUT_TTL=1s
     stop_runner
@@ -126,6 +127,7 @@ held_by_other() { redis_cli set "$KEY" other PX 60000 >/dev/null; }
     assert_eq "$(value "$KEY")" other
 }
 
+# bats test_tags=long
 @test "action: main leaves the queue when somebody cancels the run" {
     held_by_other
     echo 'node "$ACTION/main.js" & echo $! >"$DIR/main.pid"; wait $!' >&"$STEPS"
@@ -137,12 +139,14 @@ held_by_other() { redis_cli set "$KEY" other PX 60000 >/dev/null; }
     assert_eq "$(told "$GITHUB_STATE" token)" ''
 }
 
+# bats test_tags=long
 @test "action: when the runner is killed, the lock is free soon after" {
     main
     kill -KILL "$RUNNER_PID"
     eventually 10 gone "$KEY"
 }
 
+# bats test_tags=long
 @test "action: in a container, where no runner can be seen, the lock is held until post" {
     ((EUID == 0)) || skip 'only root can make a PID namespace'
     need unshare

@@ -77,6 +77,7 @@ waited_ms() {
     (($(server_ms) - ticket / 1000 >= $1))
 }
 
+# bats test_tags=long
 @test "history: 1,000 grants leave at most N entries, the newest ones" {
     local n kind info keys="3 $KEY" acquire release
     for kind in fence queue; do keys+=" $(key_of $kind)"; done
@@ -93,6 +94,7 @@ waited_ms() {
     assert_match "$(entry 7)" '^end .* status=0 held=1$'
 }
 
+# bats test_tags=long
 @test "history: when the list is full, the oldest eighth of it is removed" {
     local n id
     id=$(printf '%012x' 7)
@@ -105,6 +107,7 @@ waited_ms() {
     assert_match "$(entry 71)" '^end .* status=0 '
 }
 
+# bats test_tags=long
 @test "history: each grant makes the list expire 30 days later" {
     run -0 rlock -k "$KEY" --history 10 -- true
     redis_cli pexpire "$HISTORY" 100000 >/dev/null
@@ -284,6 +287,7 @@ time_of() {
 keys_of() { sed 's/^{"key":"\([^"]*\)".*/\1/'; }
 has_ended_before() { [[ -z $(rlock history --since 0.005 "$1") ]]; }
 
+# bats test_tags=long
 @test "history: more entries than one reply may have are shown all, in their order" {
     local n
     for ((n = 1; n <= 130; n++)); do

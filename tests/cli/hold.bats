@@ -178,6 +178,7 @@ in_queue() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     rlock release -k "$KEY"
 }
 
+# bats test_tags=long
 @test "another user finds no token of the hold" {
     ((EUID == 0)) || skip 'only root can become another user'
     rlock hold -k "$KEY" --for 1h >/dev/null
@@ -419,6 +420,7 @@ time_of() { date -d "$(sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" <<<"$output")" 
     [[ -z $(hold_files) ]]
 }
 
+# bats test_tags=long
 @test "hold --renew: if the renewing process is killed, the lock is free after the TTL" {
     renewed ann
     kill -KILL "$(renewer_of ann)"
@@ -443,6 +445,7 @@ time_of() { date -d "$(sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" <<<"$output")" 
     rlock release -k "$KEY"
 }
 
+# bats test_tags=long
 @test "hold --renew -u local: keeps the private server until the hold is released" {
     unset RLOCK_URL
     start ann "$RLOCK" hold -u local: -k "$KEY" --for 1h --renew -t 3
@@ -466,6 +469,7 @@ time_of() { date -d "$(sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" <<<"$output")" 
     gone "$KEY"
 }
 
+# bats test_tags=long
 @test "hold works with a quorum, whatever the order of its servers" {
     local first second third
     first=$RLOCK_URL

@@ -104,6 +104,7 @@ end_hanging() {
     end_hanging
 }
 
+# bats test_tags=long
 @test "a command of --on-event that hangs is killed after 10 s, with its process group" {
     # shellcheck disable=SC2016
     run -0 rlock -k "$KEY" --on-event 'sleep 1000 & echo $! >>"$DIR/hanging"; '"$HANG" -- true
@@ -195,6 +196,7 @@ hook_of() {
     never 1 eval '! events_are "inner end inner end"'
 }
 
+# bats test_tags=long
 @test "rlock keeps no pipe open for a command of --on-event that hangs" {
     # cat ends when rlock ends. If the command had the pipe open, cat would wait for the command.
     timeout 9 bash -c '"$0" -k "$1" --on-event "$2" -- true 2>&1 | cat' "$RLOCK" "$KEY" "$HANG"

@@ -71,6 +71,7 @@ i:}odd'
     assert_eq "$output" ''
 }
 
+# bats test_tags=long
 @test "list: of 10 000 keys it shows the 1 000 locks once each, and doesn't block the server" {
     local before each
     fill 3000 'set x:%d 1'
@@ -94,6 +95,7 @@ i:}odd'
     assert_eq "$(wc -l <<<"$output")" 1000
 }
 
+# bats test_tags=long
 @test "list: it shows all of 2 000 locks, and keys of 64 KiB" {
     fill 2000 "set job:%d \"$TOKEN v1 try=1 host=h pid=%d since=1\" ex 100"
     python3 - "$TOKEN $CARD" <<'END' | redis_cli >/dev/null
@@ -210,6 +212,7 @@ sample() { sed -n "s/^rlock_lock_$1{key=\"$2\"} //p" <<<"$output"; }
     assert_eq "$(sample last_end_status other)" 5
 }
 
+# bats test_tags=long
 @test "list: the last end is found behind 199 grants, and not in a history that can't be read" {
     local n
     redis_cli rpush '{far}:rlock:history' 'end v1 token=1 fence=5000 status=7 held=1' >/dev/null
@@ -228,6 +231,7 @@ sample() { sed -n "s/^rlock_lock_$1{key=\"$2\"} //p" <<<"$output"; }
     refute_match "$output" last_end
 }
 
+# bats test_tags=long
 @test "list: the metrics of 2 000 locks with histories take as many requests as those without" {
     local with without
     fill 2000 "set job:%d \"$TOKEN v1 try=1 host=h pid=%d since=1\" ex 100"

@@ -77,6 +77,7 @@ starts() { wc -l <"$DIR/starts"; }
     assert_status 0
 }
 
+# bats test_tags=long
 @test "ten rlocks that start at the same moment start one server, and all use it" {
     local n
     counting_server
@@ -92,6 +93,7 @@ starts() { wc -l <"$DIR/starts"; }
     eventually 5 no_server
 }
 
+# bats test_tags=long
 @test "rlocks that start while the last private server is ending are served" {
     local loop
     for loop in 1 2 3; do
@@ -141,6 +143,7 @@ holds_server() { find "/proc/$1/fd" -lname "$place/users" | grep -q .; }
 }
 first() { "$@" | head -n 1; }
 
+# bats test_tags=long
 @test "if the process that waits for the private server's last user gets KILL, it is replaced" {
     local before
     hold one
@@ -191,6 +194,7 @@ kill_server() {
     done
 }
 
+# bats test_tags=long
 @test "if the private server dies as the command ends, rlock doesn't say that the lock remains" {
     for _ in 1 2 3 4 5; do
         rm -f "$DIR"/one.*
@@ -205,6 +209,7 @@ kill_server() {
     done
 }
 
+# bats test_tags=long
 @test "when the private server's parent is killed, the command ends before others get locks" {
     stubborn one
     kill -KILL "$(first keepers)"
@@ -213,6 +218,7 @@ kill_server() {
     assert_status 76
 }
 
+# bats test_tags=long
 @test "--on-lost ignore: others wait for the command's end even if the private server is killed" {
     stubborn one --on-lost ignore
     kill_server
@@ -229,6 +235,7 @@ kill_server() {
     assert_status 76
 }
 
+# bats test_tags=long
 @test "if private server and rlock are killed, the guard ends the command; then others get locks" {
     local guard
     stubborn one
@@ -240,6 +247,7 @@ kill_server() {
     run -0 "$RLOCK" -k "$KEY" -- sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
 }
 
+# bats test_tags=long
 @test "when the private server is killed, the next one serves the waiters in the same order" {
     local n
     stubborn one
@@ -259,6 +267,7 @@ kill_server() {
 }
 is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l) == $1)); }
 
+# bats test_tags=long
 @test "when the private server is killed, the process of acquire --bind-pid is ended at once" {
     start sh bash -c '"$RLOCK" acquire -k "$KEY" -t 600 --bind-pid $$ >"$DIR/got"; exec sleep 60'
     eventually 10 test -s "$DIR/got"
@@ -279,6 +288,7 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
 
 # ---- a cleaner removes files of the private server ----
 
+# bats test_tags=long
 @test "when the private server's lock files are removed, it runs until its users have ended" {
     local server
     hold one
@@ -296,6 +306,7 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
     eventually 5 no_server
 }
 
+# bats test_tags=long
 @test "when the private server's socket is removed, others get locks only after its users' end" {
     stubborn one
     rm "$place/server.sock"
@@ -307,6 +318,7 @@ is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l)
     eventually 5 no_server
 }
 
+# bats test_tags=long
 @test "-u local: rlock keeps its server's files young, so cleaners of old files don't remove them" {
     ! is_sanitized || skip 'a sanitizer must be the first library that is loaded'
     LD_PRELOAD=$TOOLS/hurryshim.so hold one
@@ -478,6 +490,7 @@ refused_by_peer() {
     let_go one
 }
 
+# bats test_tags=long
 @test "the private server doesn't have the resource limits of rlock" {
     local hard
     hard=$(ulimit -Hn)
@@ -512,6 +525,7 @@ limit_of() {
         "/proc/$(servers)/limits"
 }
 
+# bats test_tags=long
 @test "a hard limit on open files that is too low for the private server is reported" {
     if ((UID == 0)); then
         run --separate-stderr in_ns 'ulimit -n 100; as 65000 "$R" -k key -- true'
@@ -522,6 +536,7 @@ limit_of() {
     assert_match "$stderr" 'allows the private server 68 connections'
 }
 
+# bats test_tags=long
 @test "a private server's folder may have a longer path than a socket may have" {
     local name
     name=$(printf '%200s' '' | tr ' ' x)
@@ -530,6 +545,7 @@ limit_of() {
         test -S "$DIR/$name/$name/rlock/server.sock"
 }
 
+# bats test_tags=long
 @test "the path of a private server's folder may have characters that are special in a URL" {
     export RLOCK_LOCAL_DIR="$DIR/%41?db=1 #@:é"
     run -0 "$RLOCK" -k "$KEY" -- test -S "$RLOCK_LOCAL_DIR/server.sock"
@@ -589,6 +605,7 @@ in_ns() {
     assert_status 0
 }
 
+# bats test_tags=long
 @test "each other user has one private server, with and without a login session or a home" {
     run in_ns 'for uid in 54321 321 65000; do
             mkdir -p -m 700 /run/user/$uid; chown $uid:$uid /run/user/$uid
@@ -601,6 +618,7 @@ in_ns() {
     assert_status 0
 }
 
+# bats test_tags=long
 @test "a private server that still runs in an older rlock's folder is used until its users' end" {
     run in_ns 'mkdir -p -m 700 /run/user/54321; chown 54321:54321 /run/user/54321
         for old in /run/user/54321/rlock /tmp/rlock-54321 /var/tmp/rlock-54321; do
@@ -614,6 +632,7 @@ in_ns() {
     assert_status 0
 }
 
+# bats test_tags=long
 @test "folders rlock-UID in /tmp and /var/tmp that another user made do no harm" {
     run in_ns 'for each in /tmp /var/tmp; do
             mkdir -m 777 "$each/rlock-54321"; chown 321 "$each/rlock-54321"
@@ -625,6 +644,7 @@ in_ns() {
     assert_status 0
 }
 
+# bats test_tags=long
 @test "root doesn't use another user's XDG_RUNTIME_DIR" {
     run in_ns 'mkdir -p -m 700 /run/user/54321; chown 54321 /run/user/54321
         as 0 env XDG_RUNTIME_DIR=/run/user/54321 "$R" -k key -- test -S /run/rlock/server.sock
@@ -635,6 +655,7 @@ in_ns() {
     assert_status 0
 }
 
+# bats test_tags=long
 @test "status 78: the home can't be written now, and no other folder is used instead" {
     run in_ns 'mount -o remount,bind,ro /mnt
         status=0; as 54321 "$R" -k key -- true || status=$?
@@ -643,6 +664,7 @@ in_ns() {
     assert_match "$output" '/mnt/home/.local/state/rlock: .*; set RLOCK_LOCAL_DIR to use another'
 }
 
+# bats test_tags=long
 @test "folders in a home that earlier boots or other machines left are removed after a month" {
     run in_ns 'state=/mnt/home/.local/state/rlock; long_ago=00000000-0000-0000-0000-000000000000
         as 54321 mkdir -p -m 700 $state/$long_ago $state/${long_ago/0/1}

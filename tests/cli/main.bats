@@ -224,19 +224,6 @@ assert_grows() {
     assert_status 0
 }
 
-# bats test_tags=smoke
-@test "a waiter is granted the lock when the holder has ended, and not before" {
-    hold job -k "$KEY"
-    start waiter "$RLOCK" -w 20 -k "$KEY" -- sh -c 'echo "$RLOCK_FENCE"'
-    never 1 dead "$pid"
-    [[ ! -s $DIR/waiter.out ]]
-    let_go job
-    assert_status 0
-    finish waiter
-    assert_status 0
-    assert_grows "$(env_of job RLOCK_FENCE)" "$output"
-}
-
 @test "a value that another program wrote is shown as printable characters" {
     local hostile
     for hostile in $'\e]0;x\a\e[2J' $'two\nlines' $'\xff\xfe' '' '%s%n' \
@@ -276,6 +263,7 @@ cluster_serves() { [[ $(redis_cli cluster info) == *cluster_state:ok* ]]; }
 
 # ---- other programs that use the key ----
 
+# bats test_tags=long
 @test "another program's SET NX and compare-and-delete don't change rlock's lock" {
     local before
     hold job -k "$KEY" -t 20
@@ -286,22 +274,6 @@ cluster_serves() { [[ $(redis_cli cluster info) == *cluster_state:ok* ]]; }
     let_go job 5
     assert_status 5
     assert_eq "$(foreign_lock "$KEY" other 9000)" OK
-}
-
-@test "rlock waits for another program's lock, and neither changes nor extends it" {
-    foreign_lock "$KEY" 'my random value' 8000
-    run -75 --separate-stderr rlock -n -k "$KEY" -- touch "$DIR/ran"
-    assert_line "^rlock: $KEY: busy: held by another program \(\"my random value\"\); expires in "
-    start waiter "$RLOCK" -w 20 -k "$KEY" -- echo mine
-    never 1 dead "$pid"
-    [[ ! -s $DIR/waiter.out ]]
-    assert_eq "$(value "$KEY")" 'my random value'
-    assert_between "$(ttl_ms "$KEY")" 1 7500
-    assert_eq "$(foreign_unlock "$KEY" 'my random value')" 1
-    finish waiter
-    assert_status 0
-    assert_eq "$output" mine
-    [[ ! -e $DIR/ran ]]
 }
 
 @test "rlock is granted another program's lock once the key has expired" {

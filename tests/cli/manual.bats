@@ -114,6 +114,7 @@ tested() {
     assert_match "$output" '^another machine runs it'
 }
 
+# bats test_tags=long
 @test "example: only --max-hold limits the time of the job, which ends with 124" {
     script deploy.sh 'echo began; exec sleep 60'
     example "Which options limit the job's time?" 's/ 20m / 2 /' 's/ -w 30m / -w 1 -t 1 /'
@@ -123,6 +124,7 @@ tested() {
     assert_match "$stderr" 'max-hold'
 }
 
+# bats test_tags=long
 @test "example: a job that seems to hang in CI says for whom it waits, and gives up" {
     example 'It hangs in CI' 's/ 30m / 0.5 /'
     hold other -k deploy
@@ -178,6 +180,7 @@ tested() {
     assert_eq "$status:$output" 75:
 }
 
+# bats test_tags=long
 @test "example: a job is started although the server comes back late" {
     redis_start own
     export RLOCK_URL=unix://$REDIS_SOCKET
@@ -194,6 +197,7 @@ tested() {
     assert_eq "$status:$output" 69:
 }
 
+# bats test_tags=long
 @test "example: of three servers any one may fail; two servers are refused" {
     quorum_start 3
     local a b c

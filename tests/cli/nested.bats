@@ -68,6 +68,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     assert_eq "$(value "$KEY")" other
 }
 
+# bats test_tags=long
 @test "the nested rlock renews the lease while the parent rlock is stopped" {
     outer --on-lost ignore
     kill -STOP "$pid"
@@ -169,6 +170,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     [[ ! -e $DIR/ran ]]
 }
 
+# bats test_tags=long
 @test "--nested in a quorum: a majority must have the parent lock" {
     load ../helpers/quorum
     quorum_start 3
@@ -272,6 +274,7 @@ END
     assert_eq "${lines[0]}" local:
 }
 
+# bats test_tags=long
 @test "the options for TLS reach the command with the address, as absolute paths" {
     unset RLOCK_URL REDIS_URL
     mkdir "$DIR/tls"

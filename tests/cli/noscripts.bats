@@ -46,15 +46,6 @@ watches() { file_has "$DIR/monitor" '"WATCH" "'"$KEY"'"'; }
     assert_between "$(redis_cli pttl "$FENCE")" 604700000 604800000 'PTTL of the fence'
 }
 
-@test "the key has the form and the expiry that scripts give it" {
-    hold one -k "$KEY" -t 20 --label a
-    assert_match "$(value "$KEY")" \
-        '^[0-9a-f]{32} v1 try=1 ttl=20000 host=.* command=sh label=a .*since=[0-9]{13}$'
-    assert_between "$(redis_cli pttl "$KEY")" 15000 20000 PTTL
-    let_go one
-    gone "$KEY"
-}
-
 @test "a lease is renewed, and another holder waits until the release" {
     local ttl
     ttl=$(lease 1)
@@ -189,31 +180,6 @@ no_renewer() { ! pgrep -f "acquire -k $KEY " >/dev/null; }
     assert_eq "$(value "$KEY")" other
 }
 
-@test "the key has vanished: the command is ended, status 76" {
-    hold one -k "$KEY" -t "$(lease 2)"
-    redis_cli del "$KEY"
-    finish one 20
-    assert_status 76
-    gone "$KEY"
-}
-
-@test "a holder that is killed: the lock is free when its lease ends" {
-    hold one -k "$KEY" -t "$(lease 2)"
-    kill -KILL "$pid"
-    finish one
-    run -0 rlock -k "$KEY" -w 20 -- true
-}
-
-@test "rlock is stopped for longer than its lease: the guard has ended the command, status 76" {
-    hold one -k "$KEY" -t "$(lease 1)"
-    kill -STOP "$pid"
-    run -0 rlock -k "$KEY" -w 20 -- true
-    kill -CONT "$pid"
-    finish one
-    assert_status 76
-    gone "$KEY"
-}
-
 @test "an rlock with scripts breaks the lock: the holder is told who has broken it, status 76" {
     hold one -k "$KEY" -t "$(lease 2)"
     with_scripts rlock break -k "$KEY" --yes
@@ -265,6 +231,7 @@ no_renewer() { ! pgrep -f "acquire -k $KEY " >/dev/null; }
 
 # 8 loops run rlock 25 times each, two of the loops with scripts. The command notes an overlap if
 # another loop's command runs at the same time.
+# bats test_tags=long
 @test "8 loops with 200 commands, with and without scripts: no two commands run at the same time" {
     local each turns=25 pids=()
     ! is_sanitized || turns=5
@@ -321,19 +288,6 @@ END
     done
 }
 
-@test "the reply to any request of a renewal is lost: the lease goes on" {
-    local request RLOCK_TOKEN
-    through_line
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 30)
-    export RLOCK_TOKEN
-    for request in 1 2 3; do
-        redis_cli pexpire "$KEY" 9000
-        line cut-after-request "$request"
-        run -0 rlock renew -k "$KEY"
-        assert_between "$(redis_cli pttl "$KEY")" 20000 30000 PTTL
-    done
-}
-
 # ---- changes of the key between WATCH and EXEC ----
 
 # between_watch COMMAND...: starts `rlock release` through the proxy, which delays all bytes by
@@ -356,125 +310,6 @@ between_watch() {
     between_watch set "$KEY" other
     assert_status 76
     assert_eq "$(value "$KEY")" other
-}
-
-@test "the key expires between WATCH and EXEC: release ends with 76" {
-    between_watch pexpire "$KEY" 1
-    assert_status 76
-    gone "$KEY"
-}
-
-# VALUE is what the fake server says the key contains.
-TOKEN=0123456789abcdef0123456789abcdef
-VALUE="$TOKEN v1 try=1 ttl=30000 host=h since=1700000000000"
-bulk() { printf '$%d\\r\\n%s\\r\\n' ${#1} "$1"; }
-TIME_REPLY='*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n'
-UNKNOWN='-ERR unknown command\r\n'
-
-# look, delete and commit print lines for the script of a fake server, each for one step of rlock.
-# look: rlock watches and reads the key; GET_REPLY is the reply to the GET that a renewal adds.
-# delete: rlock tries the commands that compare and delete. commit: rlock deletes the key by MULTI
-# and EXEC.
-look() {
-    cat <<END
-EXPECT PTTL $KEY
-EXPECT MULTI
-EXPECT EXEC
-EXPECT WATCH $KEY
-EXPECT GETRANGE $KEY
-EXPECT TIME
-${GET_REPLY:+EXPECT GET}
-SEND :20000\r\n+OK\r\n*0\r\n+OK\r\n$(bulk "$VALUE")$TIME_REPLY${GET_REPLY:-}
-END
-}
-delete() { printf 'EXPECT %s\n' "DELIFEQ $KEY" "DELEX $KEY IFEQ"; }
-commit() { printf 'EXPECT %s\n' MULTI "DEL $KEY" EXEC; }
-
-# with_fake VERB: starts a fake server, which accepts a connection and then follows the script on
-# standard input, and runs `rlock VERB` with it. The fake server and rlock both exit with 0.
-with_fake() {
-    local script
-    script=$(cat)
-    fake_start <<<$'ACCEPT\n'"$script"$'\nSTALL'
-    export RLOCK_URL=redis://127.0.0.1:$FAKE_PORT RLOCK_TOKEN=$TOKEN
-    run -0 --separate-stderr rlock "$1" -k "$KEY"
-    fake_end
-    assert_status 0
-}
-
-@test "the connection ends after WATCH: rlock watches and reads the key again before EXEC" {
-    with_fake release <<END
-$(look)
-$(delete)
-RESET
-ACCEPT
-$(look)
-$(delete)
-SEND $UNKNOWN$UNKNOWN
-$(commit)
-RESET
-ACCEPT
-$(look)
-$(commit)
-SEND +OK\r\n+QUEUED\r\n*1\r\n:1\r\n
-END
-}
-
-@test "EXEC returns nil: the key is read again, and is deleted if it is still ours" {
-    with_fake release <<END
-$(look)
-$(delete)
-SEND $UNKNOWN$UNKNOWN
-$(commit)
-SEND +OK\r\n+QUEUED\r\n*-1\r\n
-$(look)
-$(commit)
-SEND +OK\r\n+QUEUED\r\n*1\r\n:1\r\n
-END
-}
-
-# ---- servers that compare and write by one command ----
-
-@test "a server with DELIFEQ (Valkey 9): release uses it, and no MULTI" {
-    with_fake release <<END
-$(look)
-$(delete)
-SEND :1\r\n$UNKNOWN
-END
-}
-
-@test "a server with DELEX (Redis 8.4): release uses it, and no MULTI" {
-    with_fake release <<END
-$(look)
-$(delete)
-SEND $UNKNOWN:1\r\n
-END
-}
-
-@test "a server with SET IFEQ: renew uses it, and no MULTI" {
-    with_fake renew <<END
-$(GET_REPLY='$-1\r\n' look)
-EXPECT SET $KEY * IFEQ
-SEND +OK\r\n
-END
-}
-
-@test "the reply to SET never comes: rlock sends DELIFEQ and DELEX behind it, and ends with 69" {
-    fake_start <<END
-ACCEPT
-EXPECT TIME
-SEND $TIME_REPLY
-EXPECT SET $KEY * NX PX
-EXPECT TIME
-EXPECT GETRANGE
-EXPECT PTTL
-$(delete)
-LOOP
-END
-    RLOCK_URL=redis://127.0.0.1:$FAKE_PORT run -69 --separate-stderr \
-        rlock -n -k "$KEY" -t 1 --connect-timeout 1 -- touch "$DIR/ran"
-    assert_match "$(fake_log)" 'GOT DELIFEQ'
-    [[ ! -e $DIR/ran ]]
 }
 
 # ---- status, list and break ----
@@ -538,48 +373,6 @@ make_locks() {
     assert_status 0
 }
 
-@test "status shows all of 60 waiters in their order" {
-    local n now
-    redis_rule noscripts noscripts
-    now=$(date +%s%3N)
-    redis_cli set "$KEY" other >/dev/null
-    for ((n = 1; n <= 60; n++)); do
-        echo "zadd {$KEY}:rlock:queue $((now * 1000 + n)) $(printf %032x "$n")"
-        echo "hset {$KEY}:rlock:waiters $(printf %032x "$n") '$now x host=h$n pid=$n'"
-    done | redis_cli >/dev/null
-    same_as_with_scripts status -k "$KEY"
-    assert_eq "$(rlock status -k "$KEY" --json | grep -o '"host":"h[0-9]*"' | tr -dc '0-9\n' |
-        xargs)" "$(seq -s ' ' 60)"
-}
-
-@test "status shows the waiters behind members of the queue that another program has added" {
-    local n now
-    redis_rule noscripts noscripts
-    now=$(date +%s%3N)
-    redis_cli set "$KEY" other >/dev/null
-    for ((n = 1; n <= 30; n++)); do
-        echo "zadd {$KEY}:rlock:queue $n a-member-that-is-longer-than-a-token-$n"
-    done | redis_cli >/dev/null
-    redis_cli zadd "{$KEY}:rlock:queue" "$((now * 1000))" "$(printf %032x 7)" >/dev/null
-    redis_cli hset "{$KEY}:rlock:waiters" "$(printf %032x 7)" "$now x host=h7 pid=7" >/dev/null
-    same_as_with_scripts status -k "$KEY"
-    assert_match "$(rlock status -k "$KEY" --json || :)" '"host":"h7"'
-}
-
-@test "list finds all of 500 locks among 2 000 keys, once each" {
-    redis_rule noscripts noscripts
-    awk -v token="$(printf %032x 7)" -v key="$KEY" 'BEGIN {
-        for (i = 0; i < 500; i++) {
-            printf "set %s:%03d \"%s v1 try=1 ttl=1 host=h since=1\"\n", key, i, token
-            printf "set {%s:%03d}:rlock:fence 7\n", key, i
-            printf "set %s:x%d 1\nrpush %s:y%d 1\n", key, i, key, i
-        }
-    }' | redis_cli >/dev/null
-    run -0 rlock list --json "$KEY:*"
-    assert_eq "$(sed 's/^{"key":"\([^"]*\)".*/\1/' <<<"$output" | xargs)" \
-        "$(seq -f "$KEY:%03.0f" -s ' ' 0 499)"
-}
-
 @test "list leaves out keys that the user may not read" {
     redis_rule noscripts noscripts
     hold one -k "$KEY"
@@ -633,44 +426,6 @@ make_locks() {
     exists "$KEY"
 }
 
-# break_meanwhile COMMAND...: as between_watch(), but breaks the lock of another program.
-break_meanwhile() {
-    redis_rule noscripts noscripts
-    redis_cli set "$KEY" other >/dev/null
-    through_line
-    redis_monitor "$DIR/monitor"
-    line delay 250
-    start break "$RLOCK" break -k "$KEY" --yes
-    eventually 10 watches
-    redis_cli "$@" >/dev/null
-    finish break 20
-}
-
-@test "break: a lock that gets another holder before EXEC stays, status 75" {
-    break_meanwhile set "$KEY" another
-    assert_status 75
-    assert_match "$stderr" 'another holder has it by now'
-    assert_eq "$(value "$KEY")" another
-    gone "$FENCE"
-}
-
-@test "break: a lock that expires before EXEC is free, status 0" {
-    break_meanwhile pexpire "$KEY" 1
-    assert_status 0
-    assert_match "$stderr" 'its holder has released the lock meanwhile'
-    gone "$FENCE"
-}
-
-@test "the replies to break are lost: status 69, and break says that the lock may be broken" {
-    redis_rule noscripts noscripts
-    redis_cli set "$KEY" other >/dev/null
-    through_line
-    line cut-after-request 3
-    run -69 --separate-stderr rlock break -k "$KEY" --yes
-    assert_line 'the lock may have been broken'
-    gone "$KEY"
-}
-
 @test "a user who may not call WATCH, MULTI or EXEC: release and renew end with 77, write nothing" {
     local RLOCK_TOKEN command
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100)
@@ -687,23 +442,6 @@ break_meanwhile() {
         assert_between "$(redis_cli pttl "$KEY")" 1 50000 PTTL
     done
     run -0 rlock release -k "$KEY"
-}
-
-@test "the server denies a command: status and break end with 77, and change nothing" {
-    local command
-    redis_rule noscripts noscripts
-    redis_cli set "$KEY" other >/dev/null
-    redis_cli acl setuser noscripts -strlen >/dev/null
-    run -77 --separate-stderr rlock status -k "$KEY"
-    assert_line "strlen"
-    redis_cli acl setuser noscripts +strlen >/dev/null
-    for command in watch multi exec; do
-        redis_cli acl setuser noscripts -$command >/dev/null
-        run -77 --separate-stderr rlock break -k "$KEY" --yes
-        redis_cli acl setuser noscripts +$command >/dev/null
-        assert_line "'$command'"
-        assert_eq "$(value "$KEY")" other
-    done
 }
 
 # ---- what needs scripts ----

@@ -25,6 +25,7 @@ count() { cat "$DIR"/$1 | grep -cE "$2"; }
 
 # ---- --once ----
 
+# bats test_tags=long
 @test "--once: of 50 rlocks one runs the command; all exit with 0, and the others name that one" {
     local n each
     n=$(few 50 20)
@@ -61,6 +62,7 @@ END
     run -75 rlock -q -n -k "$KEY" -- true # for an rlock without --once the lock is taken
 }
 
+# bats test_tags=long
 @test "--once: failed commands are repeated one at a time; after the first success none runs" {
     local n each
     n=$(few 20 10)

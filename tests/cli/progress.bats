@@ -198,6 +198,7 @@ resize_at() {
     assert_cleared
 }
 
+# bats test_tags=long
 @test "a terminal that ^S has stopped doesn't delay rlock when it is granted the lock" {
     taken
     pty_type 'rlock -k "$KEY" -- touch "$DIR/ran"'

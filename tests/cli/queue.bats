@@ -28,6 +28,7 @@ requests() { # requests: prints how many requests of waiters the server has exec
         awk -F '[=,]' '/^cmdstat_(eval|evalsha|blpop):/ { n += $2 } END { print n + 0 }'
 }
 
+# bats test_tags=long
 @test "waiters are served in order, one at a time; a longer queue costs no more requests for each" {
     local n before from per=()
     for n in 10 "$many"; do
@@ -87,6 +88,7 @@ requests() { # requests: prints how many requests of waiters the server has exec
     assert_clean
 }
 
+# bats test_tags=long
 @test "while another program takes and frees the lock in a tight loop, each waiter is served" {
     redis_cli set "$KEY" foreign >/dev/null
     queue_up 5
@@ -172,6 +174,7 @@ line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
     assert_clean
 }
 
+# bats test_tags=long
 @test "a waiter that isn't first in the queue sends at most one request a second" {
     hold holder -k "$KEY"
     queue_up 10

@@ -79,17 +79,6 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     assert_match "$stderr" 'protocol timestamp: possible on one server only'
 }
 
-@test "with a single server a run sends two requests, and doesn't ask who the server is" {
-    redis_use q1
-    redis_load_scripts
-    redis_cli config resetstat >/dev/null
-    run -0 rlock -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -- true
-    assert_match "$(redis_cli info commandstats)" 'cmdstat_evalsha:calls=2,'
-    refute_match "$(redis_cli info commandstats)" 'cmdstat_(cluster|role)'
-    run -0 redis_cli info commandstats
-    assert_match "$output" 'cmdstat_info:calls=2,' # the test itself sent these two
-}
-
 @test "quorum: a member that refuses INFO counts as one that has failed" {
     each_of '1 2 3' redis_cli acl setuser shy on '>pw' '~*' '+@all' -info >/dev/null
     RLOCK_URL=${RLOCK_URL//redis:\/\//redis://shy:pw@} \
@@ -193,6 +182,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_no_locks
 }
 
+# bats test_tags=long
 @test "16 waiters for a quorum's lock are served one at a time" {
     local each
     hold a -k "$KEY"

@@ -122,6 +122,7 @@ END
     run -75 github_run RLOCK_URL="$RLOCK_URL"
 }
 
+# bats test_tags=long
 @test "readme: the systemd unit runs the daemon on one host at a time" {
     script mailer 'echo mailer; exec sleep 60'
     here 'Use it' 3 "$COMMANDS" "s,/usr/bin/rlock,$RLOCK,"
@@ -135,6 +136,7 @@ END
     eventually 10 file_has "$DIR/second.out" mailer
 }
 
+# bats test_tags=long
 @test "readme: the container's process 1 is rlock, and runs the command" {
     local words
     script backup 'cat /proc/$PPID/comm'
@@ -237,6 +239,7 @@ without_numbers() { sed -E 's/[0-9]+([.][0-9]+)*/N/g; s/(ahead of|behind) this/a
 # The row of the waiting rlock has the holder's pid only where it fits, and pids differ in length.
 without_pid() { without_numbers | sed 's/, pid N//'; }
 
+# bats test_tags=long
 @test "pictures: docs/terminals.svg shows what two terminals show" {
     /usr/bin/python3 -c 'import pyte' 2>/dev/null || skip_or_fail pyte
     assert_match "$(make -s -n -C "$ROOT" pictures)" 'two_terminals.py docs/terminals.svg'

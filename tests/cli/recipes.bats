@@ -53,6 +53,7 @@ blocks_of_page() { headings_with_blocks "$DOCUMENT"; }
     assert_eq "$status:$output:$stderr" 0::
 }
 
+# bats test_tags=long
 @test "cron: a short job is not run again within a minute, and its skip is silent" {
     script sync 'echo synced'
     here 'cron' "$SERVER" "$COMMANDS" "s,^PATH=,PATH=$DIR/bin:,"
@@ -99,6 +100,7 @@ verify_unit() {
     assert_match "$(sed -n 's/^SuccessExitStatus=//p' block)" "^$status\$"
 }
 
+# bats test_tags=long
 @test "systemd: the timer of the service is valid" {
     local calendar
     here 'systemd service and timer' 2
@@ -137,6 +139,7 @@ kubernetes_start() {
     assert_eq "$status:$output" 0:
 }
 
+# bats test_tags=long
 @test "container: ENTRYPOINT and CMD run as process 1, which passes the TERM of a stop on" {
     local words
     counts_signals backup TERM
@@ -168,6 +171,7 @@ kubernetes_start() {
     run -75 github_run RLOCK_URL="${url[0]}"
 }
 
+# bats test_tags=long
 @test "GitHub: without exec the signal of a cancelled run doesn't reach the command" {
     counts_signals deploy.sh INT
     here 'GitHub Actions' 1 "$SERVER" 's/exec //'
@@ -184,6 +188,7 @@ kubernetes_start() {
 # github_output FILE: print the first value in a file that a step wrote for the runner.
 github_output() { sed -n 2p "$1"; }
 
+# bats test_tags=long
 @test "GitHub: the steps of a job run under the lock of the action, and post releases it" {
     need node
     local action=$ROOT/packaging/github-action text url variables with
@@ -236,6 +241,7 @@ gitlab_shell() {
     bare_env PATH="$DIR/bin:$BASE" RLOCK_URL="$1" CI=true bash --noprofile --norc <gitlab
 }
 
+# bats test_tags=long
 @test "GitLab: a cancelled job releases the lock; 75 is an allowed failure, 69 is tried again" {
     counts_signals deploy.sh TERM
     here 'GitLab CI' "$SERVER"
@@ -267,6 +273,7 @@ jenkins_start() {
 }
 with_cookie() { grep -lsz "^JENKINS_NODE_COOKIE=c0$" /proc/[0-9]*/environ | cut -d/ -f3; }
 
+# bats test_tags=long
 @test "Jenkins: an aborted build, whose processes all get TERM, releases the lock" {
     local each
     counts_signals deploy.sh TERM
@@ -299,6 +306,7 @@ with_cookie() { grep -lsz "^JENKINS_NODE_COOKIE=c0$" /proc/[0-9]*/environ | cut 
     assert_eq "$output" deployed
 }
 
+# bats test_tags=long
 @test "daemon: of two hosts one runs it; the other follows when the first has crashed" {
     script mailer 'echo "mailer $*"; exec sleep 60'
     here 'Exactly one daemon of N hosts' "$SERVER" "$COMMANDS" "s,/usr/bin/rlock,$RLOCK," \
@@ -317,6 +325,7 @@ with_cookie() { grep -lsz "^JENKINS_NODE_COOKIE=c0$" /proc/[0-9]*/environ | cut 
     assert_status 143
 }
 
+# bats test_tags=long
 @test "slots: each of four servers gets a port of its own, and a fifth waits" {
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     local each
@@ -331,6 +340,7 @@ with_cookie() { grep -lsz "^JENKINS_NODE_COOKIE=c0$" /proc/[0-9]*/environ | cut 
     run -75 sh ./block
 }
 
+# bats test_tags=long
 @test "metrics: the timer writes the locks to a file that node_exporter can read" {
     here 'Metrics timer' 1 "$SERVER" "s,/usr/bin/rlock,$RLOCK," \
         "s,/var/lib/prometheus/node-exporter,$DIR,"
@@ -409,6 +419,7 @@ table_rows() {
     ((n >= 6))
 }
 
+# bats test_tags=long
 @test "flock: while hosts change to rlock, a script takes both locks, or ends with 1 if it can't" {
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     need flock
@@ -436,6 +447,7 @@ table_rows() {
     ((n >= 4))
 }
 
+# bats test_tags=long
 @test "consul: while hosts change to rlock, the command runs under both locks" {
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     # This script stands for consul: it accepts only the recipe's options, and locks a file.
@@ -450,6 +462,7 @@ table_rows() {
     assert_match "$output" '^job:backup: held'
 }
 
+# bats test_tags=long
 @test "cronlock: an rlock on one host and a cronlock on another one exclude each other" {
     here 'Moving from cronlock' 1
     local prefix=cronlock. key now

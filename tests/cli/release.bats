@@ -139,6 +139,7 @@ refused() {
 }
 waits() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == 1 ]]; }
 
+# bats test_tags=long
 @test "renewals that reach the server after the release don't restore the lock" {
     shell sh -t 1
     redis_pause

@@ -72,6 +72,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     assert_eq "$stderr" ''
 }
 
+# bats test_tags=long
 @test "replicas: with too few, a waiter tries again until -w or --connect-timeout is over" {
     local each
     stop_two
@@ -88,6 +89,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
 served_in_order() { assert_eq "$(xargs <"$DIR/served")" "$*" 'order of service'; }
 is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
 
+# bats test_tags=long
 @test "replicas: with too few, a waiter gives the lock back and keeps its place in the queue" {
     local each
     hold first -k "$KEY"
@@ -111,6 +113,7 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     gone "{$KEY}:rlock:queue"
 }
 
+# bats test_tags=long
 @test "replicas: an rlock that had too few replicas at first is served before later rlocks" {
     local each
     stop_two
@@ -140,6 +143,7 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     eventually 5 gone "$KEY"
 }
 
+# bats test_tags=long
 @test "replicas: if the replica returns before the lease ends, the command runs on" {
     hold first -k "$KEY" -t 4 --replicas 2 -v
     stop_two

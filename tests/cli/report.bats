@@ -392,6 +392,7 @@ all_granted() {
     assert_line "^rlock: $KEY:2: no-report: $DIR/none/log: No such file"
 }
 
+# bats test_tags=long
 @test "lines that many rlocks append at once stay whole" {
     local n runs=${RLOCK_TEST_RUNS:-10}
     local key

@@ -16,6 +16,7 @@ setup() {
 show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] || open=$open$fd
     done; echo "$open" >"$DIR/open"'
 
+# bats test_tags=long
 @test "rlock starts with closed standard descriptors: so does the command, and the lock is freed" {
     local closed command
     redis_load_scripts # a server that doesn't know a script replies with the error NOSCRIPT
@@ -52,6 +53,7 @@ show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] |
     done
 }
 
+# bats test_tags=long
 @test "with few descriptors rlock runs the command or ends with 71, and leaves no lock" {
     local n few=0
     for n in {4..24}; do

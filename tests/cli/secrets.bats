@@ -326,6 +326,7 @@ sys.exit(not found)
 END
 }
 
+# bats test_tags=long
 @test "the guard's memory has no password, and rlock's has none that is in a password file" {
     local way
     ((EUID == 0)) || skip 'only root may read the memory of rlock'

@@ -143,6 +143,7 @@ is_renewed() {
 }
 lasts() { (($(ttl_ms "$KEY") > $1)); }
 
+# bats test_tags=long
 @test "while all Sentinels hang, the holder renews, and the next waiter is granted the lock" {
     local each primary=$REDIS_PORT
     hold holder -t 6 -k "$KEY"
@@ -173,6 +174,7 @@ replicas_have() {
     done
 }
 
+# bats test_tags=long
 @test "if the primary is killed, the holder keeps lock and history; then 20 waiters get the lock" {
     local old=$REDIS_PORT each name=${REDIS_DIR##*/server-}
     echo 0 >"$DIR/sum"
@@ -193,6 +195,7 @@ replicas_have() {
     assert_match "$(rlock history -k "$KEY" --json)" '"end":"ended".*"status":0'
 }
 
+# bats test_tags=long
 @test "a primary that stops and returns after a failover isn't used any more" {
     local old=$REDIS_PORT name=${REDIS_DIR##*/server-} new
     hold holder -t 12 -k "$KEY"
@@ -296,6 +299,7 @@ as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
     as_admin spass acl setuser default nopass
 }
 
+# bats test_tags=long
 @test "when the Sentinels' password changes, neither holder nor waiter loses its lock" {
     local turn url
     printf 'p0\n' >"$DIR/password"

@@ -8,6 +8,7 @@ setup_file() { redis_start; }
 teardown_file() { redis_stop; }
 setup() { kinds_setup; }
 
+# bats test_tags=long
 @test "8 processes, each takes 2 random keys of 5 in any order: no overlap and no deadlock" {
     local each turns=0 overlaps=0 n o turns_each
     turns_each=$(few 200 20)
@@ -60,6 +61,7 @@ END
     assert_only_fences
 }
 
+# bats test_tags=long
 @test "waiters are served in order, whatever the order of their keys" {
     local each
     hold other -k "$KEY:b"

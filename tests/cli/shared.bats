@@ -22,6 +22,7 @@ most_before_a_writer() {
               print most + 0 }'
 }
 
+# bats test_tags=long
 @test "20 readers and 5 writers: a writer holds the lock alone, readers together; none starves" {
     local each turns most before overlaps
     turns=$(few 100 10)

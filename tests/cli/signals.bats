@@ -52,6 +52,7 @@ how_it_ended() { tail -n 1 "$DIR/seen.out"; }
 
 # ---- a signal at any moment ----
 
+# bats test_tags=long
 @test "after a signal at 40 random moments command and key are gone, and the status is right" {
     need perl
     local seed=${RLOCK_TEST_SEED:-$RANDOM} from within_us round number how early=0

@@ -11,6 +11,7 @@ setup() { kinds_setup; }
 holders() { redis_cli zcard "{$KEY}:rlock:holders"; }
 holds() { [[ $(holders) == "$1" ]]; }
 
+# bats test_tags=long
 @test "of 50 processes at most 4 hold the 4 slots, and each slot has one holder at a time" {
     local each turns many most overlaps total=0
     turns=$(few 8 3) many=$(few 50 20)

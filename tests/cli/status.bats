@@ -212,6 +212,7 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     refute_match "$output" "$TOKEN"
 }
 
+# bats test_tags=long
 @test "status: all live waiters of a long queue are shown in order, and no dead waiters" {
     local i now
     now=$(($(date +%s) * 1000))
@@ -324,19 +325,6 @@ END
     pty_end
     run "$RLOCK" status -k "$KEY"
     refute_match "$output" $'\e'
-}
-
-@test "status: on a terminal other programs' bytes are shown as text only" {
-    { printf 'a\033[2J\033]0;title\007\233\r\n' && head -c 70000 /dev/zero | tr '\0' x; } |
-        redis_cli -x set "$KEY"
-    redis_cli set "$KEY:2" $'0123456789abcdef0123456789abcdef v1 try=1 host=\e[31mh label=%1B[2J%07'
-    pty_start
-    pty_type 'export TERM=dumb; "$RLOCK" list'
-    pty_type '"$RLOCK" status -k "$KEY" -k "$KEY:2" -k "$(printf "\033[2Jk")"'
-    pty_expect 5 'x1b\[2Jk: free'
-    pty_prompt
-    [[ $(pty_screen | LC_ALL=C tr -d ' -~\r\n\t') == '' ]] ||
-        fail "not ASCII: $(pty_screen | cat -A)"
 }
 
 @test "status --watch: on a terminal it redraws in place, and no more lines than the screen has" {

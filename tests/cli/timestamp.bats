@@ -133,6 +133,7 @@ holder() { redis_cli get "$KEY"; }
 }
 
 # RLOCK_TEST_TURNS=100 makes the test longer.
+# bats test_tags=long
 @test "timestamp: 10 rlocks and 10 older programs take many turns, and never two at once" {
     local i turns=${RLOCK_TEST_TURNS:-25}
     ! is_sanitized || turns=10
@@ -151,6 +152,7 @@ holder() { redis_cli get "$KEY"; }
     gone "$KEY"
 }
 
+# bats test_tags=long
 @test "timestamp: of 20 waiters only one takes over a crashed holder's lock" {
     local i
     redis_cli set "$KEY" $(($(date +%s) + 1))

@@ -302,6 +302,7 @@ END
 
 # ---- renewals and waiters ----
 
+# bats test_tags=long
 @test "a lock is renewed on a new connection after a reset, and after a pause of the server" {
     line_start "$TLS_PORT"
     hold job -k "$KEY" -u "rediss://127.0.0.1:$LINE_PORT" -t 2 -v --json
@@ -319,6 +320,7 @@ END
     gone "$KEY"
 }
 
+# bats test_tags=long
 @test "while the certificate is wrong, waiters go on waiting, and a new rlock exits with 78" {
     tls_redis rotated right --tls-auth-clients no
     line_start "$TLS_PORT"
@@ -337,6 +339,7 @@ END
     assert_eq "$output" had
 }
 
+# bats test_tags=long
 @test "when the server dies, the command is ended before the lease ends" {
     tls_redis mortal right --tls-auth-clients no
     hold job -k "$KEY" -u "rediss://127.0.0.1:$TLS_PORT" -t 1
@@ -345,6 +348,7 @@ END
     assert_status 76
 }
 
+# bats test_tags=long
 @test "waiters are woken in the order in which they came" {
     local i
     hold first -k "$KEY" -u "rediss://$AT" -t 5
@@ -360,6 +364,7 @@ END
     assert_eq "$(tr -d '\n' <"$DIR/order")" 123
 }
 
+# bats test_tags=long
 @test "20 waiters are served in time although the server forgets its scripts all the time" {
     local i from
     hold first -k "$KEY" -u "rediss://$AT"
@@ -383,6 +388,7 @@ waiting() { (($(redis_cli client list | grep -c ' cmd=blpop ') >= $1)); }
 
 # ---- lost requests and replies ----
 
+# bats test_tags=long
 @test "an rlock whose reply was lost finds that it holds the lock" {
     line_start "$TLS_PORT"
     line cut-after-request 2 # request 1 is the TLS handshake, request 2 the acquire
@@ -392,6 +398,7 @@ waiting() { (($(redis_cli client list | grep -c ' cmd=blpop ') >= $1)); }
     gone "$KEY"
 }
 
+# bats test_tags=long
 @test "an attempt that rlock gives up is undone, although the server's reply comes late" {
     line_start "$TLS_PORT"
     redis_cli set "$KEY" other PX 60000

@@ -74,7 +74,7 @@ SETTINGS = {"LC_ALL": "C.UTF-8", "RLOCK_TEST_FLAVOUR": "plain", "CI": ""}
 # These bats files test packages, documents or other programs, and not what rlock does. Left out too
 # are tests and files with the tag `long`, which start hundreds of processes.
 NOT_RUN = {"cli/" + name for name in
-           "abi completions containers docs github_action hardening install library manual publish "
+           "completions containers docs github_action hardening install library manual publish "
            "readme recipes static systemd".split()} | {"fault/tools", "fault/helpers"}
 
 
