@@ -439,6 +439,37 @@ out:
     return st;
 }
 
+/* ---- checking which user the server takes rlock for ---- */
+
+/* Without a password rlock sends no AUTH, and the user in the URL need not be the one it is. */
+static enum rlock_status check_user(struct probe *probe)
+{
+    const char *wanted = member_primary_url(probe->one.members.member)->user;
+    struct request request;
+    char *name = NULL;
+    enum rlock_status st;
+
+    request_begin(&request, "ACL");
+    request_add(&request, "WHOAMI");
+    st = probe_fetch_text(probe, &request, "ACL WHOAMI", &name);
+    if (st != RLOCK_OK)
+        return st;
+    if (name == NULL && wanted == NULL)
+        probe_report(probe, "user", RLOCK_GRADE_GOOD, NULL, "none is named, so the server's own");
+    else if (name == NULL)
+        probe_report(probe, "user", RLOCK_GRADE_UNKNOWN, "allow the user ACL WHOAMI (+acl|whoami)",
+                     "not known if it is %.60s, as the server doesn't tell this user", wanted);
+    else if (wanted != NULL && strcmp(name, wanted) != 0)
+        probe_report(probe, "user", RLOCK_GRADE_WEAK,
+                     "give a password, or a client certificate that the server takes for this user "
+                     "(tls-auth-clients-user)",
+                     "%.60s, though the URL names %.60s", name, wanted);
+    else
+        probe_report(probe, "user", RLOCK_GRADE_GOOD, NULL, "%.60s", name);
+    free(name);
+    return RLOCK_OK;
+}
+
 /* ---- checking that the server can write the history ---- */
 
 /* Reports what keeps the server from writing the history. It grants locks all the same. */
@@ -584,6 +615,8 @@ static enum rlock_status examine_member(struct probe *probe)
         st = RLOCK_OK; /* check_rights() reports that TIME is denied */
     if (st == RLOCK_OK)
         st = server_checks_run(probe);
+    if (st == RLOCK_OK)
+        st = check_user(probe);
     if (st == RLOCK_OK && !probe->is_replica)
         st = check_rights(probe);
     else if (st == RLOCK_OK)

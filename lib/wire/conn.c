@@ -131,11 +131,12 @@ static enum rlock_status encode_setup(struct conn *conn, struct rlock_error *err
     struct request request;
 
     conn->n_setup_replies = 0;
-    if (conn_password(conn) != NULL || conn->url->user != NULL) {
+    /* without a password no AUTH: the server may take the user from the client certificate */
+    if (conn_password(conn) != NULL) {
         request_begin(&request, "AUTH");
         if (conn->url->user != NULL)
             request_add(&request, conn->url->user);
-        request_add(&request, conn_password(conn) != NULL ? conn_password(conn) : "");
+        request_add(&request, conn_password(conn));
         st = request_encode(&request, &conn->setup, &conn->setup_bytes, err);
         conn->n_setup_replies++;
     }

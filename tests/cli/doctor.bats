@@ -5,7 +5,7 @@ load ../helpers/common
 load ../helpers/fake
 
 TOKEN=0123456789abcdef0123456789abcdef
-CHECKS='connection server role eviction persistence replicas scripts rights clock clock_rate
+CHECKS='connection server role eviction persistence replicas scripts user rights clock clock_rate
     round_trip locks'
 
 setup_file() { redis_start healthy --appendonly yes; }
@@ -41,6 +41,9 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     refute_match "$output" '(^|'$'\n'')(weak|unsafe|unknown)'
     found 0 good server '(Redis|Valkey) [0-9.]+, standalone, database 0 of 16$'
     found 0 good rights 'all that rlock needs for rlock-doctor$'
+    found 0 good user 'default$'
+    doctor -u "redis://job@127.0.0.1:$REDIS_PORT"
+    found 0 weak user 'default, though the URL names job; give a password, '
     doctor --json -k "$KEY"
     assert_status 0
     assert_eq "$(checks_told | tr '\n' ' ')" "$(tr -s ' \n' ' ' <<<"$CHECKS")"

@@ -6,6 +6,8 @@ load ../helpers/fake
 load ../helpers/tls
 
 SECRET=hunter2
+# what tests/tools/servers.sh has fetched; common_setup sets another HOME
+SERVERS=${RLOCK_SERVERS:-${XDG_CACHE_HOME:-$HOME/.cache}/rlock-servers}
 
 setup_file() {
     command -v openssl >/dev/null || return 0
@@ -456,4 +458,20 @@ libraries() {
     assert_match "$("$RLOCK" --version)" ', TLS no\)$'
     refused 78 'rediss://: this rlock was built without TLS' -u "rediss://$AT"
     run -0 rlock -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT" -- true
+}
+
+@test "a server that takes the user from the client certificate gets no AUTH; doctor names him" {
+    local url server=$SERVERS/valkey-9.1/valkey-server
+    [[ -x $server ]] || skip 'no Valkey 9 in the cache of tests/tools/servers.sh'
+    RLOCK_TEST_SERVER=$server tls_redis certified right --tls-auth-clients yes \
+        --tls-auth-clients-user CN
+    redis_cli acl setuser client on ">$SECRET" '~*' '&*' +@all >/dev/null
+    redis_cli acl setuser default resetkeys -@all >/dev/null
+    export RLOCK_TLS_CERT=$TLS/client.crt RLOCK_TLS_KEY=$TLS/client.key
+    for url in "rediss://client@127.0.0.1:$TLS_PORT" "rediss://127.0.0.1:$TLS_PORT"; do
+        run -0 --separate-stderr rlock -n -k "$KEY" -u "$url" -- echo held
+        assert_eq "$output|$stderr" 'held|'
+        run --separate-stderr rlock doctor -u "$url"
+        assert_match "$output" 'good +user: client'
+    done
 }

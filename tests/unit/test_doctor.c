@@ -26,7 +26,8 @@
 #define NOPERM "-NOPERM this user has no permissions\r\n"
 #define NO_LOCKS "*2\r\n:1700000000000\r\n$1\r\n0\r\n"
 #define TIMES(x) x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x
-#define SETTINGS UNSET, UNSET, UNSET, UNSET, UNSET
+#define WHOAMI "$7\r\ndefault\r\n"
+#define SETTINGS UNSET, UNSET, UNSET, UNSET, UNSET, WHOAMI
 
 #define AOF_INFO                                                                         \
     INFO("83\r\nredis_version:7.0.15\r\nrole:master\r\naof_enabled:1\r\nmaxmemory:0\r\n" \
@@ -68,9 +69,10 @@ static const struct row rows[] = {
      "server 3 ",
      ""},
     {"allows nothing but scripts",
-     {NOW, NOPERM, NOPERM, NOPERM, NOPERM, NOPERM, NOPERM, ALL_RIGHTS, TIMES(NOW), NO_LOCKS},
+     {NOW, NOPERM, NOPERM, NOPERM, NOPERM, NOPERM, NOPERM, NOPERM, ALL_RIGHTS, TIMES(NOW),
+      NO_LOCKS},
      RLOCK_OK,
-     "server 1 role 1 eviction 1 persistence 1 replicas 1 scripts 0 rights 0 ",
+     "server 1 role 1 eviction 1 persistence 1 replicas 1 scripts 0 user 0 rights 0 ",
      ""},
     {"allows no scripts", {NOPERM}, RLOCK_OK, "rights 3 ", ""},
     {"wants a password", {"-NOAUTH Authentication required.\r\n"}, RLOCK_E_REFUSED, "", ""},
@@ -79,7 +81,7 @@ static const struct row rows[] = {
     {"replies to INFO with nil", {NOW, "$-1\r\n"}, RLOCK_E_PROTOCOL, "connection 0 ", ""},
     {"replies to CONFIG GET with numbers",
      {NOW, GOOD_INFO, ":1\r\n", ":1\r\n", SETTING(":1\r\n"), SETTING("$-1\r\n"), SETTING("*0\r\n"),
-      ALL_RIGHTS, TIMES(NOW), NO_LOCKS},
+      WHOAMI, ALL_RIGHTS, TIMES(NOW), NO_LOCKS},
      RLOCK_OK,
      "rights 0 ",
      ""},
@@ -137,7 +139,7 @@ static const struct row rows[] = {
      "locks 0 ",
      "1, and each lock expires by itself"},
     {"writes each command to its disk",
-     {NOW, AOF_INFO, UNSET, ALWAYS, UNSET, UNSET, UNSET, ALL_RIGHTS, TIMES(NOW), NO_LOCKS},
+     {NOW, AOF_INFO, UNSET, ALWAYS, UNSET, UNSET, UNSET, WHOAMI, ALL_RIGHTS, TIMES(NOW), NO_LOCKS},
      RLOCK_OK,
      "persistence 0 ",
      "appendfsync always: no restart loses a lock"},
@@ -316,7 +318,7 @@ static const char *finding_of(const struct findings *findings, const char *words
 #define SLOW_MS 100
 #define SLOW AFTER(100, NOW)
 #define LAST 19    /* the index of the last sample */
-#define N_BEFORE 8 /* how many requests other than BLPOP come before the first sample */
+#define N_BEFORE 9 /* how many requests other than BLPOP come before the first sample */
 
 /*
  * The server's clock stands still, and half of the 20 replies to TIME take SLOW_MS or more. What
