@@ -19,7 +19,7 @@
 set -uo pipefail
 
 bats_s=1800
-program_s=300
+program_s=600
 
 # name_of FILE: prints cli/main for tests/cli/main.bats, and test_url for build/plain/unit/test_url.
 name_of() {

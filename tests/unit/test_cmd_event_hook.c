@@ -303,7 +303,7 @@ int main(void)
     if (clock_ahead_ms == MAP_FAILED ||
         !ok(mkdtemp(top) != NULL && chdir(top) == 0, "a directory for this test is created"))
         return done_testing();
-    alarm(200);
+    alarm(500);
     RUN(test_events());
     RUN(test_failures());
     RUN(test_killed());

@@ -494,7 +494,7 @@ static int be_family(void)
     int number;
     char c;
 
-    alarm(100); /* ends this process if the test leaves it behind */
+    alarm(500); /* ends this process if the test leaves it behind */
     sigemptyset(&usr1);
     sigaddset(&usr1, SIGUSR1);
     sigprocmask(SIG_BLOCK, &usr1, NULL);
@@ -635,9 +635,12 @@ static void test_wait_all(void)
 
     /* The guard has no command any more when it sends KILL: a kill(0, SIGKILL) would end this test,
      * too. */
-    make_plan("(trap '' TERM; while :; do sleep 0.02; done) & exit 7");
+    make_plan("trap '' TERM; (" WAIT_FOR_EVER ") & exit 7");
     plan.wait_all = true;
-    start(start_with(in_ms(SOON_MS, 2 * SOON_MS)));
+    start(start_with(in_ms(LONG_MS, LONG_MS)));
+    ok(is_ready(), "a process of the command runs, and ignores TERM");
+    guard_client_extend(&guard, in_ms(SOON_MS, 2 * SOON_MS));
+    is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease that ends soon");
     news = hear_done("the guard ends what the command has left behind before the lease ends");
     is_int(WEXITSTATUS(news.status), 7, "the status is still that of the command");
     ok(news.lease_ended_first && news.ending.kill_ms > 0, "the processes left behind got KILL");
@@ -731,7 +734,7 @@ int main(int argc, char **argv_of_main)
 {
     if (argc > 1 && strcmp(argv_of_main[1], VFORK) == 0)
         _exit(be_family()); /* without LeakSanitizer, which fails in a traced process */
-    alarm(110);             /* ends this test if a guard hangs */
+    alarm(500);             /* ends this test if a guard hangs */
     sigemptyset(&no_signals);
     if (!environment_make(&environment, environ, "key", (char *[]){NULL}, true))
         return 1;

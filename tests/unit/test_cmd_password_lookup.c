@@ -293,7 +293,7 @@ int main(void)
     if (!ok(mkdtemp(top) != NULL, "a directory for this test is created"))
         return done_testing();
     snprintf(path, sizeof path, "%s/password", top);
-    alarm(200);
+    alarm(500);
     RUN(test_not_started());
     RUN(test_answers());
     RUN(test_again());

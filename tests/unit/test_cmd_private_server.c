@@ -92,7 +92,7 @@ static int be_server(char *const *argv, char *const *envp)
     FILE *in = fopen("mode", "r");
     char mode[32] = "";
 
-    alarm(100); /* ends this process if the test leaves it behind */
+    alarm(500); /* ends this process if the test leaves it behind */
     if (in != NULL && fgets(mode, sizeof mode, in) == NULL)
         mode[0] = '\0';
     if (strcmp(mode, "quiet") == 0)
@@ -834,7 +834,7 @@ int main(int argc, char **argv, char **envp)
     (void)argc;
     if (strcmp(argv[0], "valkey-server") == 0)
         return be_server(argv, envp);
-    alarm(200);
+    alarm(500);
     if (!ok(prepare(), "a directory for this test is created"))
         return done_testing();
     RUN(test_start());

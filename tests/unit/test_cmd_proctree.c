@@ -78,7 +78,7 @@ int open(const char *path, int flags, ...)
 /* Enters the pid of this process in `shm`, and waits for a signal that ends the process. */
 static void stay(void)
 {
-    alarm(100); /* ends this process if the test leaves it behind */
+    alarm(500); /* ends this process if the test leaves it behind */
     shm->pid[atomic_fetch_add(&shm->n_taken, 1)] = getpid();
     atomic_fetch_add(&shm->n_ready, 1);
     for (;;)
@@ -587,7 +587,7 @@ static void provide_stranger(void)
     pid_t wanted;
     long pid;
 
-    alarm(100);
+    alarm(500);
     atomic_fetch_add(&shm->n_ready, 1);
     while ((wanted = atomic_load(&shm->wanted_pid)) == 0)
         poll(NULL, 0, 1);
@@ -596,7 +596,7 @@ static void provide_stranger(void)
         pid = syscall(SYS_clone3, &args, sizeof args);
     while (pid < 0 && errno == EEXIST);
     atomic_store(&shm->stranger_state, pid < 0 ? -1 : 1);
-    alarm(100);
+    alarm(500);
     for (;;)
         pause();
 }

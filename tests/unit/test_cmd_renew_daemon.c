@@ -320,7 +320,7 @@ static void test_dead_daemon(void)
 
 int main(void)
 {
-    alarm(110); /* ends this test if rlock hangs */
+    alarm(500); /* ends this test if rlock hangs */
     RUN(test_end_of_process());
     RUN(test_loss());
     RUN(test_no_end());

@@ -420,7 +420,7 @@ static void end_children(void)
 
 int main(void)
 {
-    alarm(110); /* ends this test if rlock hangs */
+    alarm(500); /* ends this test if rlock hangs */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     RUN(test_plain());
     RUN(test_not_started());

@@ -71,7 +71,7 @@ static void test_disown(void)
 
 int main(void)
 {
-    alarm(200);
+    alarm(500);
     RUN(test_close());
     RUN(test_disown());
     return done_testing();
