@@ -94,12 +94,7 @@ inside() {
 }
 
 # counts LOG: prints how many tests passed, failed and were skipped, if any ran.
-counts() {
-    awk '/^ *(ok|not ok) / { n++; seen[$1 == "ok" ? "passed" : "failed"]++ }
-        /^ok .*# skip/ { seen["skipped"]++ }
-        END { if (n) printf ": %d passed, %d failed, %d skipped", seen["passed"], seen["failed"],
-            seen["skipped"] }' "$1"
-}
+counts() { sed -n 's/^[0-9]* passed, .*/: &/p' "$1" | tail -n 1; }
 
 # run_in SUITE KIND RUN: runs the commands, until one fails.
 run_in() {
