@@ -4,8 +4,6 @@
 #
 # What late, lost and repeated messages do, tests/unit/test_quorum.c, tests/model/fence.pml and the
 # simulator (tests/sim) show, which checks overlaps, fences and orphans in worlds of three members.
-#
-# run: alone
 
 load ../helpers/common
 load ../helpers/quorum
@@ -23,7 +21,7 @@ start_old() { # start_old MEMBERS TTL_S
 }
 
 @test "two of five members killed or stopped: rlock acquires, renews and releases as usual" {
-    start_old 5 6
+    start_old 5 12
     hold middle -k "$KEY" -v
     on 2 redis_crash
     on 4 redis_pause
@@ -59,7 +57,7 @@ start_old() { # start_old MEMBERS TTL_S
 }
 
 @test "two of three members down: -w gets the lock when they are back" {
-    start_old 3 3
+    start_old 3 12
     each_of '1 2' redis_crash
     start waiter "$RLOCK" -k "$KEY" -w 600 --connect-timeout 2 -- true
     eventually 60 file_has "$DIR/waiter.err" 'no-quorum: for |server-unreachable: for '
@@ -71,7 +69,7 @@ start_old() { # start_old MEMBERS TTL_S
 
 @test "two of three members restarted: they grant no lock until the longest lease has ended" {
     local restarted
-    start_old 3 4
+    start_old 3 12
     # two of three members forget a lock, and its holder is killed, so that nobody can renew the
     # lock
     hold a -k "$KEY" -t 12 --on-lost ignore
@@ -91,7 +89,7 @@ start_old() { # start_old MEMBERS TTL_S
 }
 
 @test "a lock that one member has lost: a renewal puts it back while a majority has it" {
-    start_old 3 6
+    start_old 3 12
     hold a -k "$KEY"
     on 3 redis_cli del "$KEY" >/dev/null
     eventually 20 held_by "$KEY" 3

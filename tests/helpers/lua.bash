@@ -7,18 +7,14 @@
 #                     variables: POLICY (default: try), MODE (default: x), UNLESS_DONE,
 #                     HOLDER_INFO (the script's INFO), HISTORY_SIZE (the script's HISTORY),
 #                     PARENTS (the PARENT tokens)
-#     renew TOKEN FENCE [TTL [NOT_AFTER]]
-#                     variables: MODE (default: x), SLOT (default: 0)
 #     release TOKEN FENCE [ENDING STAY]
 #                     variable: ENDED
 #     undo TOKEN ATTEMPT
 #     leave TOKEN
-#     confirm TOKEN FENCE [DRAWN]
 #     fence [KEY]     prints the last fence of the lock
 #     key_of KIND [KEY]
 #                     prints the name of the lock's helper key of this kind: fence, queue, ...
 #     contents        prints all keys of the database, their values and expiry
-#     endless         prints the keys that never expire
 #
 # The lock is KEY. For several locks LOCKS is an array of their keys. mine, yours and third are
 # tokens. With SLOWLY=1 all times of the queue are ten times as long, so that none of them ends
@@ -68,13 +64,6 @@ acquire() {
     printf '%s' "$reply"
 }
 
-renew() {
-    local key each=()
-    for key in "${LOCKS[@]:-$KEY}"; do each+=("$1" "${3:-30000}" "$2"); done
-    lua renew "${4:-0}" pid=1 "${MODE:-x}" "${SLOT:-0}" "${each[@]}"
-}
-
-confirm() { lua confirm "$1" "$2" 30000 "${3:-$2}"; }
 release() { lua release "$1 " "$2" "${ENDED:-}" '' "${3:-}" "${4:-0}" pid=1; }
 undo() { lua release "$1 v1 try=$2 " ''; }
 leave() { lua release "$1 " '' '' "$1"; }
@@ -93,13 +82,5 @@ contents() {
                 string.gsub(redis.call("DUMP", key), "[^%w]", "."))
         end
         table.sort(all)
-        return all' 0
-}
-
-endless() {
-    redis_cli eval 'local all = {}
-        for _, key in ipairs(redis.call("KEYS", "*")) do
-            if redis.call("PTTL", key) == -1 then table.insert(all, key) end
-        end
         return all' 0
 }

@@ -11,8 +11,6 @@
 #     netns_cut NUMBER HOW   cut the link: drop packets to the server (in), from it (out) or both
 #                            (both), take the link down (down), or send errors to the sender (route)
 #     netns_heal NUMBER      undo all cuts of the link
-#     netns_cut_all HOW NUMBER..., netns_heal_all NUMBER...
-#                            cut, or heal, the links of several servers
 #
 # redis_cli talks to a server by its Unix socket, so it reaches a server whose link is cut. Cuts are
 # made at the server's end of the link, except `route`. If our end were down, the kernel would send
@@ -131,31 +129,13 @@ netns_cut() { # NUMBER HOW
     in) in_netns "$1" rule add pref 0 from "$(netns_address "$1" 1)" blackhole ;;
     out) in_netns "$1" route add blackhole "$(netns_address "$1" 1)" ;;
     both) netns_cut "$1" in && netns_cut "$1" out ;;
-    down) in_netns "$1" link set "$(netns_link "$1" b)" down ;;
     route) ip route add blackhole "$(netns_address "$1" 2)" ;;
     *) fail "no such cut: $2" ;;
     esac
 }
 
 netns_heal() { # NUMBER
-    in_netns "$1" link set "$(netns_link "$1" b)" up
-    # The kernel caches for seconds that ARP got no reply from the server: forget that.
-    ip neighbour flush dev "$(netns_link "$1" a)"
     in_netns "$1" rule del pref 0 2>/dev/null || :
     in_netns "$1" route del blackhole "$(netns_address "$1" 1)" 2>/dev/null || :
     ip route del blackhole "$(netns_address "$1" 2)" 2>/dev/null || :
-}
-
-netns_cut_all() { # HOW NUMBER...
-    local each
-    for each in "${@:2}"; do
-        netns_cut "$each" "$1"
-    done
-}
-
-netns_heal_all() {
-    local each
-    for each; do
-        netns_heal "$each"
-    done
 }

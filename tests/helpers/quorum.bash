@@ -64,11 +64,23 @@ assert_no_locks() {
     eventually 5 only_fences || fail "left: $(quorum_keys | grep -v ':rlock:fence$')"
 }
 
-uptime_s() { redis_cli info server | tr -d '\r' | sed -n 's/^uptime_in_seconds://p'; }
-has_run_for() { (($(uptime_s) >= $1)); }
-quorum_is_old() { # SECONDS
-    local each
-    for each in $(all_members); do
-        eventually $(($1 + 5)) on "$each" has_run_for "$1" || return 1
+# has_run_for SECONDS: true if the server has run for so long; sets `left_s` to what is left.
+has_run_for() {
+    local info
+    info=$(redis_cli info server)
+    [[ $info =~ uptime_in_seconds:([0-9]+) ]] || return
+    left_s=$(($1 - BASH_REMATCH[1]))
+    ((left_s <= 0))
+}
+# await_age SECONDS: waits until the server has run for so long, and asks it seldom meanwhile.
+await_age() {
+    local left_s=1 tries
+    for tries in {1..10}; do
+        ! has_run_for "$1" || return 0
+        rest "$left_s"
     done
+    fail "$left_s s too young after $tries tries"
+}
+quorum_is_old() { # SECONDS
+    each_of "$(all_members)" await_age "$1"
 }
