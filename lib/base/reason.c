@@ -61,7 +61,6 @@ static const struct {
     [RLOCK_REASON_OTHER_SLOTS] =
         {"these keys are in different hash slots of the Cluster",
          "give all keys the same text between braces, as in {job}:a and {job}:b", false},
-    [RLOCK_REASON_WHOLE_SECONDS] = {NULL, NULL, false},
     [RLOCK_REASON_NO_SCRIPTS] =
         {"the server, or its rules (ACL) for this user, forbid scripts",
          "take the lock without scripts: --scripts no; or allow the user EVAL and EVALSHA", false},

@@ -193,9 +193,7 @@ static enum rlock_status try_command(struct probe *probe, const struct request *
         return RLOCK_OK;
     if (!probe_is_denied(probe, st))
         return st;
-    /* Redis 5 allows BLPOP, but refuses its timeout of 0.01 s. */
-    if (probe->err.reason != RLOCK_REASON_WHOLE_SECONDS)
-        add_refusal(text, room, which, probe->err.text);
+    add_refusal(text, room, which, probe->err.text);
     return RLOCK_OK;
 }
 

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OLDEST_MAJOR 5 /* the first version of Redis that rlock works with */
+#define OLDEST_MAJOR 6 /* the first version of Redis that rlock works with */
 
 static void check_connection(struct probe *probe)
 {
@@ -118,7 +118,7 @@ static enum rlock_status check_server(struct probe *probe, const char *info)
                      "name the server that the Sentinel watches",
                      "a Sentinel, version %s, which grants no locks", version);
     else if (!is_valkey && strtol(version, NULL, 10) < OLDEST_MAJOR)
-        probe_report(probe, "server", RLOCK_GRADE_UNSAFE, "use Redis 5 or later", "Redis %s",
+        probe_report(probe, "server", RLOCK_GRADE_UNSAFE, "use Redis 6 or later", "Redis %s",
                      version);
     else
         probe_report(probe, "server", RLOCK_GRADE_GOOD, NULL, "%s %s, %s, database %d%s%s",

@@ -214,11 +214,6 @@ void owner_set_ticket(struct owner *owner, int64_t ticket)
     owner->ticket = ticket;
 }
 
-void owner_need_whole_seconds(struct owner *owner)
-{
-    owner->whole_seconds = true;
-}
-
 void owner_take_grant(struct owner *owner, const struct reply *answer, uint64_t fence)
 {
     size_t i;
@@ -321,11 +316,4 @@ uint64_t owner_granted_fence(const struct owner *owner)
         if (owner->lock[i].fence > fence)
             fence = owner->lock[i].fence;
     return fence;
-}
-
-int64_t owner_block_ms(const struct owner *owner, int64_t ms)
-{
-    if (ms < 1)
-        ms = 1; /* with a timeout of 0 BLPOP would block for ever */
-    return owner->whole_seconds ? (ms + 999) / 1000 * 1000 : ms;
 }

@@ -32,7 +32,6 @@ struct owner {
     bool unless_done;       /* if the lock was released as RLOCK_ENDS_DONE: true: don't wait for it;
                                false: wait until the lock's key expires */
     bool is_single_attempt; /* the caller doesn't wait, so the owner doesn't join the queue */
-    bool whole_seconds;     /* the server's BLPOP takes whole seconds only, as in Redis 5 */
     char (*parent)[RLOCK_TOKEN_BYTES + 1]; /* tokens of the locks that ancestor processes hold */
     size_t n_parents;
     char holder_info[HOLDER_INFO_BYTES]; /* who the owner is, for people who look at the lock */
@@ -86,9 +85,6 @@ void owner_begin_attempt(struct owner *owner);
 /* owner_set_ticket: send this ticket with the next attempts; 0: none. */
 void owner_set_ticket(struct owner *owner, int64_t ticket);
 
-/* owner_need_whole_seconds: use whole seconds from now on: the server's BLPOP takes no fraction. */
-void owner_need_whole_seconds(struct owner *owner);
-
 /* owner_take_grant: note what `answer` granted, with the fence that the members have agreed on. */
 void owner_take_grant(struct owner *owner, const struct reply *answer, uint64_t fence);
 
@@ -128,8 +124,5 @@ int64_t owner_granted_ttl_ms(const struct owner *owner);
 
 /* owner_granted_fence: the greatest fence of the owner's own locks; 0: none is known. */
 uint64_t owner_granted_fence(const struct owner *owner);
-
-/* owner_block_ms: round `ms` up to a timeout that the server's BLPOP accepts, which is never 0. */
-int64_t owner_block_ms(const struct owner *owner, int64_t ms);
 
 #endif

@@ -214,7 +214,7 @@ void requests_leave(const struct owner *owner, struct request *request,
     request_add(request, owner->token);
 }
 
-/* BLPOP takes a timeout in seconds. Redis 5 refuses a fraction, even ".000". */
+/* BLPOP takes a timeout in seconds. */
 void requests_wait(const struct owner *owner, struct request *request,
                    const struct requests_params *params)
 {

@@ -9,7 +9,7 @@
 struct requests_params {
     int64_t not_after_ms; /* the server refuses the request later than this time on its own clock;
                              0: it never refuses */
-    int64_t block_ms;     /* for requests_wait(): how long to block, from owner_block_ms() */
+    int64_t block_ms;     /* for requests_wait(): how long to block */
     uint64_t fence;       /* for requests_confirm(): the fence to store */
     uint64_t drawn;       /* for requests_confirm(): the fence that this member returned to the
                              acquire; 0: not known */

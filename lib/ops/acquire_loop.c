@@ -292,7 +292,7 @@ static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block
         if (is_distant(loop) && !loop->owner->is_distant)
             ask_ms = 0; /* ask at once, so that the server knows this early enough */
         block_ms = ask_ms - rlock_clock_ms();
-    } while (st == RLOCK_PENDING && !loop->owner->whole_seconds && block_ms > 0);
+    } while (st == RLOCK_PENDING && block_ms > 0);
     if (st <= RLOCK_PENDING)
         err->status = RLOCK_OK;
     loop->block_ended_ms = rlock_clock_ms();

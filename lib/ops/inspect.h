@@ -13,7 +13,7 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
 
 /*
  * inspect_mode: asks the server by HELLO for its mode, and writes "standalone", "sentinel" or
- * "cluster" into `mode`, which has `room` bytes. Redis 5 has no HELLO: then `mode` becomes "".
+ * "cluster" into `mode`, which has `room` bytes. Without HELLO (a proxy), `mode` becomes "".
  * Why HELLO: every user may send it, and it never fails. A standalone server would count CLUSTER
  * NODES among its failed commands, which administrators watch.
  */

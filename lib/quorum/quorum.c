@@ -416,12 +416,13 @@ void quorum_requeue(struct quorum *quorum, const struct owner *owner)
 
 /* ---- waiting in the queue ---- */
 
-enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64_t *block_ms,
+enum rlock_status quorum_block(struct quorum *quorum, const struct owner *owner, int64_t *block_ms,
                                struct rlock_deadline deadline, struct rlock_error *err)
 {
     struct broadcast broadcast = {.purpose = BROADCAST_WAIT,
                                   .owner = owner,
-                                  .block_ms = owner_block_ms(owner, *block_ms),
+                                  /* with a timeout of 0 BLPOP would block for ever */
+                                  .block_ms = *block_ms < 1 ? 1 : *block_ms,
                                   .reply_ms = acquire_reply_ms(&quorum->timing)};
     enum rlock_status st = broadcast_run(&quorum->members, &broadcast, deadline, NULL, NULL);
     size_t i;
@@ -435,10 +436,6 @@ enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64
             *block_ms = reply_soon_ms(quorum->members.member[i].reply);
             return *block_ms >= 0 ? RLOCK_PENDING : RLOCK_OK;
         }
-    for (i = 0; i < quorum->members.n; i++)
-        if (quorum->members.member[i].state >= RLOCK_E_USAGE &&
-            quorum->members.member[i].err.reason == RLOCK_REASON_WHOLE_SECONDS)
-            owner_need_whole_seconds(owner);
     return members_fault(&quorum->members, err);
 }
 

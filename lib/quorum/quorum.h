@@ -92,7 +92,7 @@ bool quorum_has_heard_doubtful(const struct quorum *quorum);
  *          RLOCK_PENDING: the server will soon wake the owner, or expects it to ask after the new
  *          `*block_ms`: the caller should call again.
  */
-enum rlock_status quorum_block(struct quorum *quorum, struct owner *owner, int64_t *block_ms,
+enum rlock_status quorum_block(struct quorum *quorum, const struct owner *owner, int64_t *block_ms,
                                struct rlock_deadline deadline, struct rlock_error *err);
 
 /*

@@ -71,8 +71,6 @@ static const struct {
     {"CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_CLUSTER_DOWN, ERROR_REPLY_FINAL},
     /* the server will never execute this request */
     {"CROSSSLOT", RLOCK_E_UNSUPPORTED, RLOCK_REASON_OTHER_SLOTS, ERROR_REPLY_FINAL},
-    {"timeout is not an integer", RLOCK_E_UNSUPPORTED, RLOCK_REASON_WHOLE_SECONDS,
-     ERROR_REPLY_FINAL},
     {"", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE, ERROR_REPLY_FINAL}, /* every other error */
 };
 

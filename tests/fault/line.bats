@@ -150,34 +150,3 @@ assert_ended_by() {
     assert_clean
 }
 
-@test "a server whose BLPOP takes whole seconds only (Redis 5): rlock asks for whole seconds" {
-    local held grant
-    held='*8\r\n:0\r\n:1700000000000\r\n:60000\r\n$7\r\nforeign\r\n'
-    held+=':200\r\n$16\r\n1700000000000000\r\n:1\r\n:1\r\n'
-    grant='*3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000000\r\n'
-    fake_start <<END
-ACCEPT
-EXPECT EVALSHA
-SEND $held
-EXPECT BLPOP * 0.200
-SEND -ERR timeout is not an integer or out of range\r\n
-EXPECT EVALSHA
-SEND $held
-EXPECT BLPOP * 1
-STALL 990
-SEND *-1\r\n
-EXPECT EVALSHA
-SEND $held
-EXPECT BLPOP * 1
-SEND *2\r\n\$1\r\nw\r\n\$1\r\n1\r\n
-EXPECT EVALSHA
-SEND $grant
-EXPECT EVALSHA
-SEND :1\r\n
-END
-    start one "$RLOCK" -u "redis://127.0.0.1:$FAKE_PORT" -k "$KEY" -t 1 -w 10 -- true
-    fake_end || fail "rlock didn't follow the fake server's script:" "$(fake_log)"
-    assert_status 0
-    finish one
-    assert_status 0
-}

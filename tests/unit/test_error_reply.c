@@ -70,7 +70,7 @@ static const struct {
     {"", ""},
     {"ERR Error running script (call to f_17eb1f0cbdcb4c1d8b1b8a8c0a8c1e1f2a3b4c5d): "
      "@user_script:9: @user_script: 9: -",
-     ""}, /* Redis 5 and 6.0 */
+     ""}, /* Redis 6.0 */
     {"ERR Error running script (call to f_17eb1f0cbdcb4c1d8b1b8a8c0a8c1e1f2a3b4c5d): "
      "@user_script:9: ",
      ""},                                                                          /* Redis 6.2 */
@@ -135,8 +135,6 @@ static const struct {
     {"MISCONF Redis is configured to save", RLOCK_REASON_DISK, ERROR_REPLY_FINAL},
     {"NOREPLICAS Not enough good replicas to write.", RLOCK_REASON_FEW_REPLICAS, ERROR_REPLY_FINAL},
     {"ERR max number of clients reached", RLOCK_REASON_MANY_CLIENTS, ERROR_REPLY_FINAL},
-    {"ERR timeout is not an integer or out of range", RLOCK_REASON_WHOLE_SECONDS,
-     ERROR_REPLY_FINAL},
 };
 
 static void test_reasons(void)

@@ -52,15 +52,15 @@ static const char *file_of(enum script script, const char *before, const char *b
 
 static void test_places(void)
 {
-    static const char redis_5[] = "ERR Error running script (call to f_";
+    static const char redis_6[] = "ERR Error running script (call to f_";
     static const char redis_7[] = "WRONGTYPE Operation against a key script: ";
     char place[SCRIPT_PLACE_BYTES] = "unchanged";
 
     /* time.lua has one line of code; line 2 of confirm.lua is in a file that it includes */
     is_str(file_of(SCRIPT_TIME, redis_7, ", on @user_script:1."), "lib/lua/time.lua",
            "an error of Redis 7 names the file");
-    is_str(file_of(SCRIPT_TIME, redis_5, "): @user_script:1: @user_script: 1: -OOM"),
-           "lib/lua/time.lua", "an error of Redis 5 names the file");
+    is_str(file_of(SCRIPT_TIME, redis_6, "): @user_script:1: @user_script: 1: -OOM"),
+           "lib/lua/time.lua", "an error of Redis 6.0 names the file");
     is_str(file_of(SCRIPT_CONFIRM, redis_7, ", on @user_script:2."), "lib/lua/shared/clock.lua",
            "a line of an included file names that file");
     is_str(file_of(SCRIPT_TIME, redis_7, ", on @user_script:2."), "none",
