@@ -15,7 +15,9 @@
  */
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -77,6 +79,15 @@ int gettimeofday(struct timeval *restrict t, void *restrict zone)
     t->tv_sec = now.tv_sec;
     t->tv_usec = now.tv_nsec / 1000;
     return 0;
+}
+
+/*
+ * Valkey 9 reads the wall clock once a millisecond, and in between counts the processor's ticks, if
+ * /proc/cpuinfo says that their rate is constant. So it can't read that file.
+ */
+FILE *fopen64(const char *restrict path, const char *restrict mode)
+{
+    return strcmp(path, "/proc/cpuinfo") == 0 ? NULL : fopen(path, mode);
 }
 
 time_t time(time_t *seconds)
