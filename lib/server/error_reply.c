@@ -108,13 +108,17 @@ static const char *skip_script(const char *reply)
     return *at == '-' ? at + 1 : at;
 }
 
-/* Cuts what Redis 7 puts behind the error of a command: " script: SHA1, on @user_script:9." */
+/*
+ * Cuts what Redis 7 puts behind the error of a command, " script: SHA1, on @user_script:9.", or
+ * Valkey 9, " script: on @user_script:9."
+ */
 static void cut_script(char *words)
 {
     static const char mark[] = " script: ";
     char *at = strstr(words, mark);
 
-    if (at != NULL && strspn(at + strlen(mark), "0123456789abcdef") == SHA1_DIGITS)
+    if (at != NULL && (strspn(at + strlen(mark), "0123456789abcdef") == SHA1_DIGITS ||
+                       strstr(at, "on @user_script:") == at + strlen(mark)))
         *at = '\0';
 }
 

@@ -75,6 +75,7 @@ static const struct {
      "@user_script:9: ",
      ""},                                                                          /* Redis 6.2 */
     {"", " script: 17eb1f0cbdcb4c1d8b1b8a8c0a8c1e1f2a3b4c5d, on @user_script:9."}, /* Redis 7 */
+    {"", " script: on @user_script:9."},                                           /* Valkey 9 */
 };
 
 /* The reason and the kind, by which the caller decides whether to send the request again. */

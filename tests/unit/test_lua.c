@@ -496,8 +496,8 @@ static void carry_out(const char *text, char out[SHOWN_BYTES])
         append_reply(out, SHOWN_BYTES, reply);
     else
         append(out, SHOWN_BYTES, "no reply: %s", server->errstr);
-    place = strstr(out, " script: "); /* its digest, and the line in it */
-    if (place != NULL && strspn(place + strlen(" script: "), "0123456789abcdef") == 40)
+    place = strstr(out, " script: "); /* its digest, except in Valkey 9, and the line in it */
+    if (place != NULL && strstr(place, "on @user_script:") != NULL)
         *place = '\0';
     append(out, SHOWN_BYTES, "\n");
     freeReplyObject(reply);
