@@ -430,7 +430,8 @@ test-deps ci-deps:
 suite = $(Q)+MAKE="$(MAKE)" V="$(V)" tests/tools/suite.sh
 logs  = build/check$(if $(filter plain,$(FLAVOUR)),,/$(FLAVOUR))
 build = 'build: -j$(shell nproc) tests-built'
-parts = $(build) $(if $(SANITIZE),,'lint: lint &') 'unit: check-unit' 'bats: check-bats'
+parts = $(build) $(if $(SANITIZE),,'lint: lint &') 'unit: check-unit' 'bats: check-bats' \
+        $(if $(SANITIZE),,'servers: check-servers')
 
 test:  ## install what is missing, build, run all tests but the long ones
 	$(suite) $(logs) 'deps: test-deps' $(parts)
@@ -505,6 +506,10 @@ check-fault: $(B)/rlock $(TOOLS)  ## run rlock with bad servers, cut connections
 
 check-interop: $(B)/rlock $(TOOLS)  ## run rlock beside other Redis clients on the same keys
 	$(call bats,tests/interop)
+
+.PHONY: check-servers
+check-servers: $(B)/rlock $(B)/unit/test_lua $(TOOLS)  ## run rlock with Redis 6.0 to 8, Valkey 8, 9
+	$(Q)$(tested) STRICT=$(STRICT) tests/servers/run.sh $(B)
 
 # The bats files that have tests with the tag `smoke`: bats needn't read the others.
 SMOKE := tests/cli/main.bats tests/fault/processes.bats

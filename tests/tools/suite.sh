@@ -36,6 +36,7 @@ run() {
     counts=$(awk -f "$results" "$log" | tail -n 1)
     [ "$counts" != '0 passed, 0 failed' ] || counts=
     printf '%-14s %5d s   %s\n' "$name" $(($(date +%s) - began)) "$counts"
+    grep '^left out: ' "$log"
     ! grep -q '^not ok ' "$log"
 }
 
