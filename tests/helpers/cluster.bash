@@ -23,7 +23,7 @@ cluster_start() {
             --repl-diskless-sync no
         redis_cli cluster set-config-epoch "$each" >/dev/null
         ((each == 1)) || redis_cli cluster meet 127.0.0.1 "$(port_of 1)" >/dev/null
-        # --raw: by the program; for thousands of words, bats' DEBUG trap would take 10 s in redis_talk
+        # --raw: by the program; with thousands of words redis_talk takes 10 s, in bats' DEBUG trap
         ((each > primaries)) || redis_cli --raw cluster addslots \
             $(seq $((16384 * (each - 1) / primaries)) $((16384 * each / primaries - 1))) >/dev/null
     done
