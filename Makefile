@@ -272,9 +272,6 @@ $(B)/unit/test_cmd_private_server: private ALL_LDFLAGS += -Wl,--wrap=flock,--wra
 # test_cmd_event_hook moves the clock of the process that runs the command.
 $(B)/unit/test_cmd_event_hook: private ALL_LDFLAGS += -Wl,--wrap=rlock_clock_ms
 
-# test_cmd_freeze lets one ptrace(2) fail that releases a thread.
-$(B)/unit/test_cmd_freeze: private ALL_LDFLAGS += -Wl,--wrap=ptrace
-
 # test_cmd_outfile fills a pipe after poll has reported room.
 $(B)/unit/test_cmd_outfile: private ALL_LDFLAGS += -Wl,--wrap=poll
 

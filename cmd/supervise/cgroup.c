@@ -5,15 +5,15 @@
  * Why: proctree.c reads pids from /proc and sends KILL to them. Processes that fork and exit faster
  * than rlock reads /proc can escape that KILL, if rlock runs as an ordinary user on a busy machine.
  * No process escapes a write to cgroup.kill: the kernel kills all members under one lock, and kills
- * a child that is being forked with its parent.
+ * a child that is being forked with its parent. In the same way the kernel freezes all members.
  */
 #include "supervise/cgroup.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +93,50 @@ static unsigned long pid_namespace(void)
 }
 
 /*
+ * Writes one byte to a file of a cgroup. False: the write failed. A cgroup that was removed has no
+ * member, so there is nothing to do for it.
+ */
+static bool write_byte(int fd, const char *byte)
+{
+    return write(fd, byte, 1) == 1 || errno == ENODEV;
+}
+
+/* Opens a file of the cgroup `name` below `parent_fd`. Returns -1 if that fails. */
+static int open_file(int parent_fd, const char *name, const char *file, int flags)
+{
+    char path[NAME_MAX + 32];
+
+    snprintf(path, sizeof path, "%s/%s", name, file);
+    return openat(parent_fd, path, flags | O_CLOEXEC);
+}
+
+static bool reads_frozen(int events_fd)
+{
+    char text[128];
+    ssize_t n = pread(events_fd, text, sizeof text - 1, 0);
+
+    text[n > 0 ? n : 0] = '\0';
+    return strstr(text, "frozen 1") != NULL;
+}
+
+/*
+ * Kills the members of a cgroup whose rlock has ended, if they are frozen: main process and guard
+ * were killed at the same time while the command was paused, and nobody is left to let it run.
+ */
+static void kill_if_frozen(int parent_fd, const char *name)
+{
+    int events_fd = open_file(parent_fd, name, "cgroup.events", O_RDONLY);
+    int kill_fd = open_file(parent_fd, name, "cgroup.kill", O_WRONLY);
+
+    if (events_fd >= 0 && kill_fd >= 0 && reads_frozen(events_fd))
+        write_byte(kill_fd, "1");
+    if (events_fd >= 0)
+        close(events_fd);
+    if (kill_fd >= 0)
+        close(kill_fd);
+}
+
+/*
  * Removes the directories of earlier runs. A run leaves its directory if a process of the cgroup
  * lives on when rlock ends: the kernel refuses to remove the directory of a cgroup with members.
  * The kernel would also remove an empty directory that a living rlock has made for a command which
@@ -115,8 +159,10 @@ static void remove_old(int parent_fd)
     }
     while ((entry = readdir(parent)) != NULL)
         if (sscanf(entry->d_name, PREFIX "%lu-%d-", &namespace, &pid) == 2 && ours != 0 &&
-            namespace == ours && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH)
+            namespace == ours && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) {
+            kill_if_frozen(parent_fd, entry->d_name);
             unlinkat(parent_fd, entry->d_name, AT_REMOVEDIR);
+        }
     closedir(parent);
 }
 
@@ -143,16 +189,21 @@ static int make_directory(struct cgroup *cgroup)
 
 static int open_files(struct cgroup *cgroup)
 {
-    char path[64];
+    const struct {
+        int *fd;
+        const char *name;
+        int flags;
+    } files[] = {{&cgroup->procs_fd, "cgroup.procs", O_WRONLY},
+                 {&cgroup->freeze_fd, "cgroup.freeze", O_WRONLY},
+                 {&cgroup->events_fd, "cgroup.events", O_RDONLY},
+                 {&cgroup->kill_fd, "cgroup.kill", O_WRONLY}};
+    size_t i;
 
-    snprintf(path, sizeof path, "%s/cgroup.procs", cgroup->name);
-    cgroup->procs_fd = openat(cgroup->parent_fd, path, O_WRONLY | O_CLOEXEC);
-    if (cgroup->procs_fd < 0)
-        return errno;
-    snprintf(path, sizeof path, "%s/cgroup.kill", cgroup->name);
-    cgroup->kill_fd = openat(cgroup->parent_fd, path, O_WRONLY | O_CLOEXEC);
-    if (cgroup->kill_fd < 0)
-        return errno == ENOENT ? ENOSYS : errno;
+    for (i = 0; i < sizeof files / sizeof files[0]; i++) {
+        *files[i].fd = open_file(cgroup->parent_fd, cgroup->name, files[i].name, files[i].flags);
+        if (*files[i].fd < 0)
+            return errno == ENOENT ? ENOSYS : errno;
+    }
     return 0;
 }
 
@@ -188,15 +239,56 @@ int cgroup_enter(int procs_fd)
 void cgroup_kill(const struct cgroup *cgroup)
 {
     if (cgroup->kill_fd >= 0)
-        (void)!write(cgroup->kill_fd, "1", 1);
+        write_byte(cgroup->kill_fd, "1");
+}
+
+bool cgroup_freeze(const struct cgroup *cgroup, bool freezes)
+{
+    return write_byte(cgroup->freeze_fd, freezes ? "1" : "0");
+}
+
+bool cgroup_is_frozen(const struct cgroup *cgroup)
+{
+    return reads_frozen(cgroup->events_fd);
+}
+
+/*
+ * The name of the command's cgroup is that of no other, so it is enough to look for the name: the
+ * path in /proc/PID/cgroup depends on the reader's cgroup namespace. The command may have made
+ * cgroups below its own, such as an rlock with --cgroup; they are frozen, too.
+ */
+bool cgroup_has(const struct cgroup *cgroup, pid_t pid)
+{
+    char path[64];
+    char text[4096];
+    const char *at;
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || errno == ESRCH;
+    n = read(fd, text, sizeof text - 1);
+    if (n < 0 && errno != ESRCH)
+        n = 0;
+    close(fd);
+    if (n < 0)
+        return true;
+    text[n] = '\0';
+    at = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+    at = at != NULL ? strstr(at, cgroup->name) : NULL;
+    return at != NULL && strchr("/\n", at[strlen(cgroup->name)]) != NULL;
 }
 
 void cgroup_remove(struct cgroup *cgroup)
 {
-    if (cgroup->procs_fd >= 0)
-        close(cgroup->procs_fd);
-    if (cgroup->kill_fd >= 0)
-        close(cgroup->kill_fd);
+    const int files[] = {cgroup->procs_fd, cgroup->kill_fd, cgroup->freeze_fd, cgroup->events_fd};
+    size_t i;
+
+    for (i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (files[i] >= 0)
+            close(files[i]);
     if (cgroup->parent_fd >= 0) {
         if (cgroup->name[0] != '\0')
             unlinkat(cgroup->parent_fd, cgroup->name, AT_REMOVEDIR);

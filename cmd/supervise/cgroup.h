@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* cgroup: a control group (cgroup v2) for the command, which the kernel kills as a whole. */
+/* cgroup: a control group (cgroup v2) for the command, which the kernel kills or freezes whole. */
 #ifndef CGROUP_H
 #define CGROUP_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 /* Begins as CGROUP_NONE. The guard inherits the descriptors; an exec closes them. */
 struct cgroup {
-    int parent_fd; /* directory of the cgroup that rlock was started in; -1: no --cgroup */
+    int parent_fd; /* directory of the cgroup that rlock was started in; -1: no cgroup */
     int procs_fd;  /* cgroup.procs of the new cgroup: a process that writes 0 here moves there */
     int kill_fd;   /* cgroup.kill of the new cgroup: the kernel kills all members on a write of 1 */
+    int freeze_fd; /* cgroup.freeze of the new cgroup: the kernel freezes it on a write of 1 */
+    int events_fd; /* cgroup.events of the new cgroup: "frozen 1" once no member runs any more */
     char name[48]; /* name of the new cgroup's directory in parent_fd; "": there is none */
 };
 
-#define CGROUP_NONE                                    \
-    {                                                  \
-        .parent_fd = -1, .procs_fd = -1, .kill_fd = -1 \
+#define CGROUP_NONE                                                                      \
+    {                                                                                    \
+        .parent_fd = -1, .procs_fd = -1, .kill_fd = -1, .freeze_fd = -1, .events_fd = -1 \
     }
 
 /*
@@ -34,9 +39,24 @@ int cgroup_enter(int procs_fd);
 void cgroup_kill(const struct cgroup *cgroup);
 
 /*
+ * cgroup_freeze: tell the kernel to freeze all processes of the cgroup, or with `freezes` false to
+ * let them run. Never blocks: they have stopped when cgroup_is_frozen() says so. KILL ends a frozen
+ * process. False: the kernel was not told.
+ */
+bool cgroup_freeze(const struct cgroup *cgroup, bool freezes);
+bool cgroup_is_frozen(const struct cgroup *cgroup);
+
+/*
+ * cgroup_has: false: the process is in another cgroup, or that can't be found out. A process that
+ * has ended counts as a member.
+ */
+bool cgroup_has(const struct cgroup *cgroup, pid_t pid);
+
+/*
  * cgroup_remove: close the descriptors, and remove the cgroup's directory. The kernel refuses that
  * as long as the cgroup has a member, such as a daemon that the command left behind. In that case a
- * later cgroup_make() below the same parent removes the directory.
+ * later cgroup_make() below the same parent removes the directory. If the members are frozen, it
+ * also kills them, as nobody else would ever let them run.
  */
 void cgroup_remove(struct cgroup *cgroup);
 

@@ -6,7 +6,7 @@
  * hundred processes. A tree of some thousand needs more time, measured with two processors: after
  * KILL the kernel takes 0.08 to 0.15 ms for each process to tear it down. To find a process in
  * /proc and send TERM to it takes 0.05 to 0.1 ms, and there are at least two walks: the last one
- * finds no process without TERM. To freeze a process takes 0.2 to 0.3 ms.
+ * finds no process without TERM. The kernel freezes a cgroup faster.
  */
 #include "supervise/deadlines.h"
 
@@ -14,7 +14,7 @@
 
 #define FEW_PROCESSES 500 /* 500 processes can end in the 250 ms from KILL to the lease's end */
 #define KILL_US 150       /* for each process above FEW_PROCESSES: from its KILL to its end */
-#define TERM_US 300       /* for each process above FEW_PROCESSES: to send it TERM, or freeze it */
+#define TERM_US 300       /* for each process above FEW_PROCESSES: to send it TERM */
 
 /*
  * The guard counts the tree when a third of the time to TERM is left. The renewer sends a renewal

@@ -18,7 +18,6 @@
 #include "process/stack.h"
 #include "process/timer.h"
 #include "supervise/cgroup.h"
-#include "supervise/freeze.h"
 #include "supervise/guard_state.h"
 
 #include <errno.h>
@@ -39,8 +38,7 @@ extern char **environ;
 #define AGAIN_REFUSED_MS 100 /* the pause between two KILLs, if the kernel has refused one */
 #define KILL_AT_ONCE_MS 20   /* how long to repeat KILL before the guard reads requests again */
 #define START_SOON_MS 5 /* how long the guard waits for the start before it frees what it can */
-#define WALK_PAUSE_MAX_MS 60000 /* the longest pause between two walks for threads left frozen */
-#define HEARD_WITHIN_MS 1000    /* after this time the guard takes a silent program for stopped */
+#define HEARD_WITHIN_MS 1000 /* after this time the guard takes a silent program for stopped */
 
 /* What the last recv(2) on the socket to the program has shown. */
 enum program_link {
@@ -65,13 +63,13 @@ struct guard {
     int timer;
     int failed; /* errno of a failure in prepare(), which start() reports; 0: none */
     struct proctree *tree;
-    pid_t command;     /* 0: the guard has not started the command yet, or has reaped it */
-    int64_t exec_ms;   /* just before the exec of the command */
-    sigset_t early;    /* signals that the guard had got before it started the command */
-    int64_t term_ms;   /* when the guard began to send TERM to the tree; 0: not yet */
-    int status;        /* of the command, as wait(2) gives it; valid after the command's end */
-    bool has_unreaped; /* reap() stopped at REAPED_AT_ONCE; more children may have ended */
-    int freeze_error;  /* why a thread can't be frozen: an errno; 0: no such thread was seen */
+    pid_t command;      /* 0: the guard has not started the command yet, or has reaped it */
+    int64_t exec_ms;    /* just before the exec of the command */
+    sigset_t early;     /* signals that the guard had got before it started the command */
+    int64_t term_ms;    /* when the guard began to send TERM to the tree; 0: not yet */
+    int status;         /* of the command, as wait(2) gives it; valid after the command's end */
+    bool has_unreaped;  /* reap() stopped at REAPED_AT_ONCE; more children may have ended */
+    bool may_be_frozen; /* the guard has begun to freeze the tree, and has not let it run again */
     struct refused told_refused;
 };
 
@@ -191,14 +189,38 @@ static void send_kill(struct guard *guard)
     tell_refused(guard, true);
 }
 
+/*
+ * Has the kernel frozen the whole tree? A process may have been moved to another cgroup, as
+ * pam_systemd(8) does for a login. Then the guard never finds the tree frozen, and ends it in time.
+ * A frozen process can't fork, so a single walk finds all.
+ */
+static bool is_frozen(const struct guard *guard)
+{
+    const struct cgroup *cgroup = guard->plan->cgroup;
+    size_t i;
+
+    if (!cgroup_is_frozen(cgroup))
+        return false;
+    proctree_look(guard->tree);
+    for (i = 0; i < guard->tree->n; i++)
+        if (!cgroup_has(cgroup, guard->tree->list[i]))
+            return false;
+    return !guard->tree->is_short;
+}
+
 static void freeze(struct guard *guard)
 {
-    int failed;
+    guard->may_be_frozen = true;
+    if (cgroup_freeze(guard->plan->cgroup, true) && is_frozen(guard))
+        handle(guard, GUARD_EVENT_TREE_FROZEN);
+}
 
-    if (freeze_tree(guard->tree, &failed))
-        handle(guard, GUARD_EVENT_TREE_STOPPED);
-    else if (failed != 0)
-        guard->freeze_error = failed;
+/* A tree that gets KILL stays frozen: KILL ends a frozen process, which runs no further step. */
+static bool has_to_thaw(const struct guard *guard)
+{
+    enum guard_state state = guard->machine.state;
+
+    return guard->may_be_frozen && state != GUARD_STATE_PAUSED && state != GUARD_STATE_KILLING;
 }
 
 /*
@@ -213,8 +235,6 @@ static void perform(struct guard *guard, unsigned actions)
         tell_paused(guard);
     if (actions & GUARD_ACTION_COUNT)
         note_count(guard, proctree_look(guard->tree));
-    if (actions & GUARD_ACTION_THAW && !freeze_release(guard->tree, guard->machine.lease.term_ms))
-        handle(guard, GUARD_EVENT_STILL_FROZEN);
     if (actions & GUARD_ACTION_TERM)
         send_term(guard);
     if (actions & GUARD_ACTION_FREEZE)
@@ -225,20 +245,6 @@ static void perform(struct guard *guard, unsigned actions)
 
 /* ---- reaping the guard's children ---- */
 
-/*
- * 1. The guard tells a thread to stop, to freeze the tree.
- * 2. A renewal comes, or the command exits, and the guard lets the tree run.
- * 3. The thread stops only now, and the guard has to let it run again.
- */
-static void release_late(struct guard *guard, pid_t pid)
-{
-    bool is_for_good = guard->machine.state == GUARD_STATE_DONE;
-
-    if (!guard_state_is_held(&guard->machine) &&
-        !freeze_release_one(pid, is_for_good ? RLOCK_NEVER : guard->machine.lease.term_ms))
-        handle(guard, GUARD_EVENT_STILL_FROZEN);
-}
-
 static void note_command_end(struct guard *guard)
 {
     handle(guard,
@@ -246,15 +252,13 @@ static void note_command_end(struct guard *guard)
 }
 
 /*
- * Reaps at most REAPED_AT_ONCE children in one turn of the loop. Each waitpid(2) looks at all
- * children, and there may be some thousand frozen ones. If the guard reaped all children in one
- * turn, the program would hear too late that the tree is frozen.
+ * Reaps at most REAPED_AT_ONCE children in one turn of the loop: some thousand may end at the same
+ * time, or new ones may end all the time, and the guard has to look at the clock meanwhile.
  */
 static void reap(struct guard *guard)
 {
     bool command_was_there = guard->command != 0;
     struct signalfd_siginfo seen;
-    bool has_ended = false;
     int n = 0;
     int status;
     pid_t pid;
@@ -263,16 +267,10 @@ static void reap(struct guard *guard)
         continue;
     for (pid = 1; pid > 0 && n < REAPED_AT_ONCE; n++) {
         pid = waitpid(-1, &status, WNOHANG | __WALL);
-        if (pid > 0 && WIFSTOPPED(status)) {
-            release_late(guard, pid);
-        } else if (pid > 0) {
+        if (pid > 0)
             note_end(pid, status, guard);
-            has_ended = true;
-        }
     }
     guard->has_unreaped = pid > 0;
-    if (has_ended)
-        handle(guard, GUARD_EVENT_PROCESS_ENDED);
     if (pid < 0 && guard->command == 0) /* no child is left */
         handle(guard, GUARD_EVENT_TREE_EMPTY);
     else if (command_was_there && guard->command == 0)
@@ -393,7 +391,7 @@ static int64_t next_ms(const struct guard *guard)
         return now;
     if (at_ms > now && guard->told_refused.was_kill)
         return now + AGAIN_REFUSED_MS;
-    if (guard->link == PROGRAM_IS_UNHEARD && at_ms > now + AGAIN_MS)
+    if ((guard->link == PROGRAM_IS_UNHEARD || has_to_thaw(guard)) && at_ms > now + AGAIN_MS)
         return now + AGAIN_MS;
     return at_ms;
 }
@@ -502,8 +500,9 @@ static void drop_descriptors(const struct guard *guard)
     const struct guard_plan *plan = guard->plan;
 
     fds_drop_ours((int[]){guard->fd, guard->children, guard->timer, plan->keep_fd, plan->hook_fd,
-                          plan->cgroup->parent_fd, plan->cgroup->procs_fd, plan->cgroup->kill_fd},
-                  8);
+                          plan->cgroup->parent_fd, plan->cgroup->procs_fd, plan->cgroup->kill_fd,
+                          plan->cgroup->freeze_fd, plan->cgroup->events_fd},
+                  10);
 }
 
 /*
@@ -561,8 +560,9 @@ static void start(struct guard *guard, struct guard_request *request)
     }
     proctree_set_root(guard->tree, getpid()); /* after spawn(), so that the command starts sooner */
     fds_keep((int[]){guard->fd, plan->keep_fd, plan->hook_fd, guard->children, guard->timer,
-                     guard->tree->children, plan->cgroup->parent_fd, plan->cgroup->kill_fd},
-             8);
+                     guard->tree->children, plan->cgroup->parent_fd, plan->cgroup->kill_fd,
+                     plan->cgroup->freeze_fd, plan->cgroup->events_fd},
+             10);
     /*
      * The guard leaves rlock's process group. If somebody sends KILL to the whole group, the guard
      * survives and ends the tree.
@@ -589,75 +589,14 @@ static void wait_for_dismissal(const struct guard *guard, bool has_waited)
         continue;
 }
 
-/* False: the program has closed the socket, or is dead. */
-static bool is_employed(const struct guard *guard)
-{
-    struct guard_request request;
-    ssize_t n;
-
-    while ((n = recv(guard->fd, &request, sizeof request, MSG_DONTWAIT)) > 0)
-        continue;
-    return n < 0 && (errno == EAGAIN || errno == EINTR);
-}
-
-/*
- * After the end of rlock the guard must not keep anything that somebody waits for: the reader of
- * rlock's output waits for the end of the output, and who unmounts a file system waits until no
- * process has its directory there. The guard keeps only the program file of rlock, which it
- * executes, and /proc, in which it finds its children.
- */
-static void keep_nothing(struct guard *guard)
-{
-    int fd;
-
-    fds_keep((int[]){guard->children, guard->tree->children}, 2);
-    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        close(fd);
-    guard->fd = -1;
-    (void)!chdir("/");
-}
-
-/*
- * Lets all processes run on that the command has left behind. The command may have exited while the
- * tree was frozen. And a thread that was told to stop may not have stopped yet, such as one that
- * waits in vfork(2) for its child: only a stopped thread can be released. If the guard exited while
- * it traces a thread, the kernel would kill it. So the guard stays until no traced thread is left.
- * rlock does not wait for that: the guard has told it before that the command has ended.
- *
- * A thread that stops wakes the guard by SIGCHLD. A walk can miss a thread that has stopped before,
- * because there is no descriptor free, or because a process ends just then. So the guard walks
- * again, after longer and longer pauses.
- */
-static void let_tree_run(struct guard *guard)
-{
-    enum { SOCKET, CHILDREN, WATCHED };
-    struct pollfd watch[WATCHED] = {[SOCKET] = {.fd = guard->fd, .events = POLLIN},
-                                    [CHILDREN] = {.fd = guard->children, .events = POLLIN}};
-    int64_t pause_ms = AGAIN_MS;
-    int64_t walk_ms = 0;
-
-    while (freeze_has_thread()) {
-        if (rlock_clock_ms() >= walk_ms) {
-            freeze_release(guard->tree, RLOCK_NEVER);
-            pause_ms = pause_ms * 2 < WALK_PAUSE_MAX_MS ? pause_ms * 2 : WALK_PAUSE_MAX_MS;
-            walk_ms = rlock_clock_ms() + pause_ms;
-            continue;
-        }
-        poll(watch, WATCHED, guard->has_unreaped ? 0 : (int)pause_ms);
-        reap(guard);
-        if (watch[SOCKET].revents != 0 && !is_employed(guard)) {
-            keep_nothing(guard);
-            watch[SOCKET].fd = -1;
-        }
-    }
-}
-
 static void obey_clock(struct guard *guard)
 {
     enum guard_event due;
 
     while ((due = guard_state_due(&guard->machine, rlock_clock_ms())) != GUARD_EVENTS)
         handle(guard, due);
+    if (has_to_thaw(guard))
+        guard->may_be_frozen = !cgroup_freeze(guard->plan->cgroup, false);
     perform(guard, guard_state_work(&guard->machine));
 }
 
@@ -672,9 +611,7 @@ static void tell_done(const struct guard *guard)
                                                            : rlock_clock_ms(),
                                     .ending = ending_of(guard),
                                     .lease_ended_first = machine->lease_ended_first,
-                                    .program_was_gone = guard->link == PROGRAM_IS_GONE,
-                                    .freeze_error = guard->freeze_error,
-                                    .holds_threads = guard->plan->pauses && freeze_has_thread()});
+                                    .program_was_gone = guard->link == PROGRAM_IS_GONE});
 }
 
 _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, int fd)
@@ -685,7 +622,7 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
     prepare(&guard);
     wait_for_start(&guard, &request);
     start(&guard, &request);
-    while (guard.machine.state != GUARD_STATE_DONE) {
+    while (guard.machine.state != GUARD_STATE_DONE || guard.may_be_frozen) {
         wait_for_something(&guard);
         listen_to_program(&guard);
         reap(&guard);
@@ -695,8 +632,6 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
     report_for_program(&guard);
     if (guard.link == PROGRAM_IS_GONE)
         cgroup_remove(plan->cgroup); /* a program that lives removes the cgroup itself */
-    if (plan->pauses)
-        let_tree_run(&guard);
     wait_for_dismissal(&guard, request.has_waited);
     _exit(0);
 }

@@ -20,7 +20,7 @@ struct guard_plan {
     /* the command's, without the variables that the grant sets; NULL: no memory */
     struct environment *environment;
     bool keeps_secrets;    /* --pass-credentials: the command gets rlock's passwords */
-    bool pauses;           /* --on-lost pause: freeze the tree when TERM would be due */
+    bool pauses;           /* --on-lost pause: freeze the cgroup when TERM would be due */
     bool wait_all;         /* --wait-all: stay until the last process of the tree has ended */
     struct cgroup *cgroup; /* for the command; CGROUP_NONE: the command stays in rlock's own */
     int keep_fd;           /* a descriptor that the guard does not close; -1: none */
@@ -67,8 +67,6 @@ struct guard_news {
     struct ending ending;    /* DONE: when the tree got TERM and KILL, and had ended */
     bool lease_ended_first;  /* DONE: the guard ended the tree because of the lease */
     bool program_was_gone;   /* DONE: the guard took the program for dead, and so killed the tree */
-    int freeze_error;        /* DONE: why a thread could not be frozen: an errno; 0: all could */
-    bool holds_threads;      /* DONE: the kernel kills threads if the guard is killed now */
     pid_t pid;               /* REFUSED: the process that the signal was for */
     bool was_kill;           /* REFUSED: true: the signal was KILL; false: it was TERM */
 };

@@ -65,7 +65,6 @@ int guard_client_prepare(struct guard_client *guard, const struct guard_plan *pl
         return failed;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     guard->is_gone = false;
-    guard->holds_threads = false;
     proctree_set_cgroup(&guard->tree, plan->cgroup);
     guard->pid = child_fork(&fd);
     if (guard->pid == 0)
@@ -115,8 +114,6 @@ int guard_client_hear(struct guard_client *guard, struct guard_news *news)
     int heard = receive(guard, news);
 
     guard->is_gone = heard < 0;
-    if (heard > 0 && news->kind == GUARD_NEWS_DONE)
-        guard->holds_threads = news->holds_threads;
     return heard;
 }
 
@@ -208,10 +205,6 @@ void guard_client_reap(struct guard_client *guard)
     if (guard->pid == 0)
         return;
     guard_client_dismiss(guard);
-    if (guard->holds_threads) {
-        guard->pid = 0;
-        return;
-    }
     kill(guard->pid, SIGKILL); /* the guard isn't reaped yet, so no other process has its pid */
     while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
         continue;

@@ -10,7 +10,6 @@ struct guard_client {
     pid_t pid;            /* 0: no guard was forked, or it was reaped */
     int fd;               /* socket to the guard, readable when it has sent a message */
     bool is_gone;         /* the guard has closed its end of the socket */
-    bool holds_threads;   /* the guard has told so at its end: KILL to it would kill others, too */
     struct proctree tree; /* all descendants of this process, which kills them if the guard fails */
 };
 
@@ -71,8 +70,6 @@ void guard_client_dismiss(struct guard_client *guard);
 
 /*
  * guard_client_reap: kill the guard, if there is one, even if it is stopped, and wait for its end.
- * If the guard has told that it still holds threads of processes that the command has left behind,
- * only dismiss it: KILL would kill these processes, too. The guard exits when it holds no thread.
  */
 void guard_client_reap(struct guard_client *guard);
 

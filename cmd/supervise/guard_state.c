@@ -10,7 +10,7 @@
  * The rules:
  * - The guard sends TERM to the tree at the lease's `term_ms`, and KILL at its `kill_ms`. With
  *   --on-lost pause the guard begins to freeze the tree at `term_ms`, and sends KILL at `kill_ms`
- *   if it has not found every thread stopped by then.
+ *   if the tree isn't frozen by then.
  * - If no renewal comes for a long time, the guard counts the tree. A tree of many processes gets
  *   TERM and KILL earlier (deadlines.c), so that its last process has ended before the lease.
  * - When TERM was sent because of the lease, a renewal that comes later is refused, because TERM
@@ -28,11 +28,8 @@
 
 #include <rlock.h>
 
-/*
- * The pause between two rounds of freezing or KILL. Each round reaches processes that were forked
- * meanwhile.
- */
-#define RETRY_MS 5
+#define RETRY_MS \
+    5 /* the pause between two looks whether the tree is frozen, or between two KILLs */
 /*
  * The guard repeats KILL without a pause for this time, then every RETRY_MS. A process that lives
  * longer is in uninterruptible sleep, or the guard may not signal it: then KILL without a pause
@@ -41,12 +38,6 @@
 #define KILL_FAST_MS 2000
 
 typedef enum guard_state transition(struct guard_machine *machine);
-
-bool guard_state_is_held(const struct guard_machine *machine)
-{
-    return machine->state == GUARD_STATE_FREEZING || machine->state == GUARD_STATE_FROZEN ||
-           machine->state == GUARD_STATE_REFREEZING || machine->state == GUARD_STATE_KILLING_FROZEN;
-}
 
 /* ---- the cells of the table: each returns the next state ---- */
 
@@ -70,7 +61,7 @@ static enum guard_state begin_kill(struct guard_machine *machine)
     machine->killing_since_ms = machine->in.now_ms;
     machine->n_processes = 0; /* from KILL on, the size of the tree moves no deadline */
     machine->due = machine->lease;
-    return guard_state_is_held(machine) ? GUARD_STATE_KILLING_FROZEN : GUARD_STATE_KILLING;
+    return GUARD_STATE_KILLING;
 }
 
 static enum guard_state note_lease_end(struct guard_machine *machine)
@@ -95,7 +86,7 @@ static enum guard_state terminate(struct guard_machine *machine)
 static enum guard_state end_by_lease(struct guard_machine *machine)
 {
     if (machine->rules.pauses)
-        return GUARD_STATE_FREEZING;
+        return GUARD_STATE_PAUSED;
     if (machine->in.now_ms >= machine->due.kill_ms)
         return kill_by_lease(machine);
     machine->lease_ended_first = true;
@@ -171,8 +162,8 @@ static enum guard_state drain_or_finish(struct guard_machine *machine)
 }
 
 /*
- * The command exited while the guard was freezing the tree. Without --wait-all the guard lets the
- * descendants run (guard.c: let_tree_run()), as after any exit of the command.
+ * The command exited just before the tree was frozen. Without --wait-all the guard lets the
+ * descendants run, as after any exit of the command.
  */
 static enum guard_state stay_or_finish(struct guard_machine *machine)
 {
@@ -214,97 +205,42 @@ static enum guard_state thaw(struct guard_machine *machine)
 {
     take_lease(machine);
     machine->frozen_since_ms = 0;
-    machine->actions |= GUARD_ACTION_THAW;
     return machine->command_has_ended ? GUARD_STATE_DRAINING : GUARD_STATE_RUNNING;
 }
 
-/* If even the renewed lease's time of TERM is over, the tree may not run, but gets KILL later. */
-static enum guard_state thaw_or_freeze_on(struct guard_machine *machine)
+/* A frozen tree has no deadline: the guard answers a renewal that it lets nothing run. */
+static enum guard_state tell_paused(struct guard_machine *machine)
 {
-    if (machine->in.now_ms < machine->in.lease.term_ms)
-        return thaw(machine);
-    return take_lease_while_ending(machine);
-}
-
-/*
- * If the time of TERM of the renewed lease is over already, the tree stays frozen, and the guard
- * tells the program so. The new lease changes nothing else, because a frozen tree has no deadline.
- */
-static enum guard_state thaw_or_stay_frozen(struct guard_machine *machine)
-{
-    if (machine->in.now_ms < machine->in.lease.term_ms)
-        return thaw(machine);
     machine->actions |= GUARD_ACTION_TELL_PAUSED;
     return machine->state;
 }
 
-/* KILL was sent: if every thread is stopped, answer a renewal that the tree stays frozen. */
+/* If even the renewed lease's time of TERM is over, the tree may not run. */
+static enum guard_state thaw_or_stay(struct guard_machine *machine)
+{
+    if (machine->in.now_ms < machine->in.lease.term_ms)
+        return thaw(machine);
+    return machine->frozen_since_ms != 0 ? tell_paused(machine) : take_lease_while_ending(machine);
+}
+
 static enum guard_state answer_while_killing(struct guard_machine *machine)
 {
-    if (machine->frozen_since_ms == 0)
-        return take_lease_if_in_time(machine);
-    machine->actions |= GUARD_ACTION_TELL_PAUSED;
-    return machine->state;
-}
-
-static void note_frozen(struct guard_machine *machine)
-{
-    machine->frozen_since_ms = machine->in.now_ms;
-    machine->actions |= GUARD_ACTION_TELL_PAUSED;
+    return machine->frozen_since_ms != 0 ? tell_paused(machine) : take_lease_if_in_time(machine);
 }
 
 /*
- * 1. The guard walks the tree, and finds every thread stopped.
- * 2. During this walk or after it the guard itself is stopped (SIGSTOP, a suspended machine), and
- *    goes on after the lease's KILL.
+ * 1. The guard reads that the tree is frozen.
+ * 2. The guard itself is stopped (SIGSTOP, a suspended machine) until after the lease's KILL.
  *
- * The guard can't tell when the last thread stopped, perhaps after the lease's end. So the tree
- * gets KILL, and counts as ended by the lease.
+ * The guard can't tell whether the last process was frozen in time. So the tree gets KILL, and
+ * counts as ended by the lease.
  */
 static enum guard_state believe_frozen(struct guard_machine *machine)
 {
     if (machine->in.now_ms >= machine->lease.kill_ms)
         return kill_by_lease(machine);
-    note_frozen(machine);
-    return GUARD_STATE_FROZEN;
-}
-
-static enum guard_state believe_frozen_again(struct guard_machine *machine)
-{
-    (void)machine;
-    return GUARD_STATE_FROZEN;
-}
-
-/*
- * The tree gets KILL for another reason than the lease, and every thread is stopped before the
- * lease's KILL. So no process runs beyond the lease, even if the last one dies later. With
- * `frozen_since_ms` set, KILL_DUE does not come, which would mark the run as ended by the lease.
- */
-static enum guard_state note_frozen_while_killing(struct guard_machine *machine)
-{
-    if (machine->frozen_since_ms == 0 && machine->in.now_ms < machine->lease.kill_ms)
-        note_frozen(machine);
-    return machine->state;
-}
-
-/*
- * 1. A renewal comes, and the guard lets the frozen threads run, but none after the lease's TERM.
- * 2. The guard itself is stopped for a moment, or can't find each thread in /proc.
- * 3. The next renewal comes before the guard looks at the clock. So there is no TERM_DUE.
- *
- * Some threads run, others are still frozen. The guard freezes all of them again: the renewal after
- * that lets them run.
- */
-static enum guard_state freeze_again(struct guard_machine *machine)
-{
-    (void)machine;
-    return GUARD_STATE_FREEZING;
-}
-
-static enum guard_state refreeze(struct guard_machine *machine)
-{
-    (void)machine;
-    return GUARD_STATE_REFREEZING;
+    machine->frozen_since_ms = machine->in.now_ms;
+    return tell_paused(machine);
 }
 
 /* ---- the table of states and events ---- */
@@ -318,16 +254,14 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = pass_signal,
             [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
-            [GUARD_EVENT_PROCESS_ENDED] = stay,
             [GUARD_EVENT_COMMAND_EXITED] = drain_or_finish,
             [GUARD_EVENT_COMMAND_KILLED] = end_orphans,
             [GUARD_EVENT_TREE_EMPTY] = finish,
             [GUARD_EVENT_TREE_COUNTED] = move_deadlines,
-            [GUARD_EVENT_STILL_FROZEN] = freeze_again,
             [GUARD_EVENT_COUNT_DUE] = count,
             [GUARD_EVENT_TERM_DUE] = end_by_lease,
             /* KILL_DUE: TERM_DUE comes first, and changes the state. END_DUE: END_ASKED comes
-             * first, and changes the state. TREE_STOPPED: the tree is not being frozen. */
+             * first, and changes the state. TREE_FROZEN: only in PAUSED. */
         },
     [GUARD_STATE_DRAINING] =
         {
@@ -336,15 +270,13 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = pass_signal,
             [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
-            [GUARD_EVENT_PROCESS_ENDED] = stay,
             [GUARD_EVENT_TREE_EMPTY] = finish,
             [GUARD_EVENT_TREE_COUNTED] = move_deadlines,
-            [GUARD_EVENT_STILL_FROZEN] = freeze_again,
             [GUARD_EVENT_COUNT_DUE] = count,
             [GUARD_EVENT_TERM_DUE] = end_by_lease,
             /* COMMAND_EXITED, COMMAND_KILLED: the command has ended before, and ends once.
-             * KILL_DUE: TERM_DUE comes first. END_DUE: END_ASKED comes first. TREE_STOPPED: the
-             * tree is not being frozen. */
+             * KILL_DUE: TERM_DUE comes first. END_DUE: END_ASKED comes first. TREE_FROZEN: only in
+             * PAUSED. */
         },
     [GUARD_STATE_TERMINATING] =
         {
@@ -353,91 +285,40 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = pass_signal,
             [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
-            [GUARD_EVENT_PROCESS_ENDED] = stay,
             [GUARD_EVENT_COMMAND_EXITED] = stay,
             [GUARD_EVENT_COMMAND_KILLED] = stay,
             [GUARD_EVENT_TREE_EMPTY] = finish,
-            [GUARD_EVENT_STILL_FROZEN] = stay, /* the tree gets KILL soon */
             [GUARD_EVENT_TREE_COUNTED] = move_kill_for_count,
             [GUARD_EVENT_TERM_DUE] = note_lease_end,
             [GUARD_EVENT_KILL_DUE] = kill_by_lease,
             [GUARD_EVENT_END_DUE] = begin_kill,
         },
-    [GUARD_STATE_FREEZING] =
+    [GUARD_STATE_PAUSED] =
         {
-            [GUARD_EVENT_LEASE_EXTENDED] = thaw_or_freeze_on,
+            [GUARD_EVENT_LEASE_EXTENDED] = thaw_or_stay,
             [GUARD_EVENT_END_ASKED] = begin_kill,
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = begin_kill,
             [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
-            [GUARD_EVENT_PROCESS_ENDED] = stay,
             [GUARD_EVENT_COMMAND_EXITED] = stay_or_finish,
             [GUARD_EVENT_COMMAND_KILLED] = begin_kill,
             [GUARD_EVENT_TREE_EMPTY] = finish,
-            [GUARD_EVENT_TREE_STOPPED] = believe_frozen,
+            [GUARD_EVENT_TREE_FROZEN] = believe_frozen,
             [GUARD_EVENT_KILL_DUE] = kill_by_lease,
         },
-    [GUARD_STATE_FROZEN] =
-        {
-            [GUARD_EVENT_LEASE_EXTENDED] = thaw_or_stay_frozen,
-            [GUARD_EVENT_END_ASKED] = begin_kill,
-            [GUARD_EVENT_SIGNAL] = pass_signal,
-            [GUARD_EVENT_END_SIGNAL] = begin_kill,
-            [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
-            [GUARD_EVENT_PROCESS_ENDED] = refreeze,
-            /* TERM_DUE, KILL_DUE: a frozen tree has no deadline. COMMAND_EXITED, COMMAND_KILLED,
-             * TREE_EMPTY: PROCESS_ENDED comes first, and changes the state. */
-        },
-    [GUARD_STATE_REFREEZING] =
-        {
-            [GUARD_EVENT_LEASE_EXTENDED] = thaw_or_stay_frozen,
-            [GUARD_EVENT_END_ASKED] = begin_kill,
-            [GUARD_EVENT_SIGNAL] = pass_signal,
-            [GUARD_EVENT_END_SIGNAL] = begin_kill,
-            [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
-            [GUARD_EVENT_PROCESS_ENDED] = stay,
-            [GUARD_EVENT_COMMAND_EXITED] = stay_or_finish,
-            [GUARD_EVENT_COMMAND_KILLED] = begin_kill,
-            [GUARD_EVENT_TREE_EMPTY] = finish,
-            [GUARD_EVENT_TREE_STOPPED] = believe_frozen_again,
-        },
     [GUARD_STATE_KILLING] =
-        {
-            [GUARD_EVENT_LEASE_EXTENDED] = take_lease_if_in_time,
-            [GUARD_EVENT_END_ASKED] = stay,
-            [GUARD_EVENT_SIGNAL] = pass_signal,
-            [GUARD_EVENT_END_SIGNAL] = pass_signal,
-            [GUARD_EVENT_PROGRAM_GONE] = stay,
-            [GUARD_EVENT_PROCESS_ENDED] = stay,
-            [GUARD_EVENT_COMMAND_EXITED] = stay,
-            [GUARD_EVENT_COMMAND_KILLED] = stay,
-            [GUARD_EVENT_TREE_EMPTY] = finish,
-            [GUARD_EVENT_STILL_FROZEN] = stay,
-            [GUARD_EVENT_TERM_DUE] = note_lease_end,
-        },
-    [GUARD_STATE_KILLING_FROZEN] =
         {
             [GUARD_EVENT_LEASE_EXTENDED] = answer_while_killing,
             [GUARD_EVENT_END_ASKED] = stay,
             [GUARD_EVENT_SIGNAL] = pass_signal,
-            [GUARD_EVENT_END_SIGNAL] = stay,
+            [GUARD_EVENT_END_SIGNAL] = pass_signal,
             [GUARD_EVENT_PROGRAM_GONE] = stay,
-            [GUARD_EVENT_PROCESS_ENDED] = stay,
             [GUARD_EVENT_COMMAND_EXITED] = stay,
             [GUARD_EVENT_COMMAND_KILLED] = stay,
             [GUARD_EVENT_TREE_EMPTY] = finish,
-            [GUARD_EVENT_TREE_STOPPED] = note_frozen_while_killing,
             [GUARD_EVENT_KILL_DUE] = note_lease_end,
         },
     /* GUARD_STATE_DONE: guard_state_handle() ignores every event. */
-};
-
-/* The actions that the guard repeats at each turn of its loop, see guard_state_work(). */
-static const unsigned work[GUARD_STATES] = {
-    [GUARD_STATE_FREEZING] = GUARD_ACTION_FREEZE,
-    [GUARD_STATE_REFREEZING] = GUARD_ACTION_FREEZE,
-    [GUARD_STATE_KILLING] = GUARD_ACTION_KILL,
-    [GUARD_STATE_KILLING_FROZEN] = GUARD_ACTION_FREEZE | GUARD_ACTION_KILL,
 };
 
 bool guard_state_can_happen(enum guard_state state, enum guard_event event)
@@ -476,11 +357,11 @@ static bool is_counted_in(enum guard_state state)
 
 enum guard_event guard_state_due(const struct guard_machine *machine, int64_t now_ms)
 {
-    bool is_killing = machine->killing_since_ms != 0;
+    bool is_killing = machine->state == GUARD_STATE_KILLING;
 
     if (machine->state == GUARD_STATE_DONE)
         return GUARD_EVENTS;
-    if (now_ms >= machine->due.term_ms && !guard_state_is_held(machine) &&
+    if (now_ms >= machine->due.term_ms && machine->state != GUARD_STATE_PAUSED && !is_killing &&
         !machine->lease_ended_first)
         return GUARD_EVENT_TERM_DUE;
     if (now_ms >= machine->count_ms && is_counted_in(machine->state))
@@ -495,7 +376,11 @@ enum guard_event guard_state_due(const struct guard_machine *machine, int64_t no
 
 unsigned guard_state_work(const struct guard_machine *machine)
 {
-    return work[machine->state];
+    if (machine->state == GUARD_STATE_KILLING)
+        return GUARD_ACTION_KILL;
+    return machine->state == GUARD_STATE_PAUSED && machine->frozen_since_ms == 0
+               ? GUARD_ACTION_FREEZE
+               : 0;
 }
 
 static int64_t earlier(int64_t a_ms, int64_t b_ms)
@@ -511,14 +396,12 @@ int64_t guard_state_next_ms(const struct guard_machine *machine, int64_t now_ms)
         return earlier(machine->count_ms, machine->due.term_ms);
     case GUARD_STATE_TERMINATING:
         return earlier(machine->due.kill_ms, machine->asked_kill_ms);
-    case GUARD_STATE_FREEZING:
-        return earlier(machine->due.kill_ms, now_ms + RETRY_MS);
-    case GUARD_STATE_REFREEZING:
-        return now_ms + RETRY_MS;
+    case GUARD_STATE_PAUSED:
+        if (machine->frozen_since_ms == 0)
+            return earlier(machine->due.kill_ms, now_ms + RETRY_MS);
+        break;
     case GUARD_STATE_KILLING:
-    case GUARD_STATE_KILLING_FROZEN:
         return now_ms < machine->killing_since_ms + KILL_FAST_MS ? now_ms : now_ms + RETRY_MS;
-    case GUARD_STATE_FROZEN:
     case GUARD_STATE_DONE:
     case GUARD_STATES:
         break;

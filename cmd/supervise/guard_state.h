@@ -12,11 +12,8 @@ enum guard_state {
     GUARD_STATE_RUNNING,     /* the command runs */
     GUARD_STATE_DRAINING,    /* --wait-all: the command has ended, its descendants run on */
     GUARD_STATE_TERMINATING, /* the tree has got TERM, and gets KILL at a known time */
-    GUARD_STATE_FREEZING,    /* --on-lost pause: the guard stops threads, some may still run */
-    GUARD_STATE_FROZEN,      /* every thread is stopped, and the guard has told the program */
-    GUARD_STATE_REFREEZING,  /* after FROZEN a process ended, and threads that it traced may run */
+    GUARD_STATE_PAUSED,      /* --on-lost pause: the tree is frozen, or the guard freezes it */
     GUARD_STATE_KILLING,     /* the guard repeats KILL until no process of the tree is left */
-    GUARD_STATE_KILLING_FROZEN, /* the guard repeats KILL, and stops threads that aren't dead */
     GUARD_STATE_DONE, /* every process that had to end has ended; what is left runs on for good */
     GUARD_STATES
 };
@@ -28,12 +25,10 @@ enum guard_event {
     GUARD_EVENT_SIGNAL,         /* the program passes on another signal than HUP, INT, QUIT, TERM */
     GUARD_EVENT_END_SIGNAL,     /* the program passes on HUP, INT, QUIT or TERM */
     GUARD_EVENT_PROGRAM_GONE,   /* the program is dead, so nobody renews the lease any more */
-    GUARD_EVENT_PROCESS_ENDED,  /* the guard has reaped a process of the tree */
     GUARD_EVENT_COMMAND_EXITED, /* the command has called exit(3); descendants of it are left */
     GUARD_EVENT_COMMAND_KILLED, /* a signal has ended the command; descendants of it are left */
     GUARD_EVENT_TREE_EMPTY,     /* the command has ended, and no descendant of it is left */
-    GUARD_EVENT_TREE_STOPPED,   /* GUARD_ACTION_FREEZE has found every thread stopped */
-    GUARD_EVENT_STILL_FROZEN,   /* a thread that should run again could not be let go in time */
+    GUARD_EVENT_TREE_FROZEN,    /* GUARD_ACTION_FREEZE has found that no process runs any more */
     GUARD_EVENT_TREE_COUNTED,   /* GUARD_ACTION_COUNT or _TERM has counted the processes */
     GUARD_EVENT_COUNT_DUE,      /* clock: `count_ms` has come, as no renewal came for a long time */
     GUARD_EVENT_TERM_DUE,       /* clock: `due.term_ms` has come */
@@ -50,11 +45,9 @@ enum guard_action {
     GUARD_ACTION_TELL_PAUSED = 1 << 1,    /* tell the program since when the tree is frozen */
     GUARD_ACTION_PASS_SIGNAL = 1 << 2,    /* send the program's signal to the command */
     GUARD_ACTION_COUNT = 1 << 3,          /* count the tree, then handle TREE_COUNTED */
-    GUARD_ACTION_THAW = 1 << 4,   /* let the frozen threads run, but none after the lease's TERM;
-                                   * if one is left, handle STILL_FROZEN */
-    GUARD_ACTION_TERM = 1 << 5,   /* send TERM to each process, then handle TREE_COUNTED */
-    GUARD_ACTION_FREEZE = 1 << 6, /* stop each thread; if all are stopped, handle TREE_STOPPED */
-    GUARD_ACTION_KILL = 1 << 7    /* send KILL to each process that is left of the tree */
+    GUARD_ACTION_TERM = 1 << 4,           /* send TERM to each process, then handle TREE_COUNTED */
+    GUARD_ACTION_FREEZE = 1 << 5,         /* freeze the tree; if nothing runs, handle TREE_FROZEN */
+    GUARD_ACTION_KILL = 1 << 6            /* send KILL to each process that is left of the tree */
 };
 
 /* The options that the guard's decisions depend on; they don't change during a run. */
@@ -81,7 +74,7 @@ struct guard_machine {
     size_t n_processes;       /* how many the tree had at the last count; 0: not counted yet */
     int64_t count_ms;         /* when to count the tree; RLOCK_NEVER: not before a renewal */
     int64_t asked_kill_ms;    /* the earliest KILL of all END_ASKED; RLOCK_NEVER: no END_ASKED */
-    int64_t frozen_since_ms;  /* since when every thread is stopped; 0: the tree isn't frozen */
+    int64_t frozen_since_ms;  /* since when no process runs; 0: the tree isn't frozen */
     int64_t killing_since_ms; /* when the guard began to send KILL; 0: not yet */
     bool command_has_ended;   /* the guard has reaped the command; not set after the first KILL */
     bool lease_ended_first;   /* the guard ends the tree because of the lease; never reset */
@@ -108,16 +101,13 @@ unsigned guard_state_handle(struct guard_machine *machine, enum guard_event even
 enum guard_event guard_state_due(const struct guard_machine *machine, int64_t now_ms);
 
 /*
- * guard_state_work: the actions that the guard repeats at each turn of its loop in this state:
- * GUARD_ACTION_FREEZE, GUARD_ACTION_KILL, both, or 0.
+ * guard_state_work: the action that the guard repeats at each turn of its loop:
+ * GUARD_ACTION_FREEZE, GUARD_ACTION_KILL, or 0.
  */
 unsigned guard_state_work(const struct guard_machine *machine);
 
 /* guard_state_next_ms: when the guard needs its next turn if no message and no SIGCHLD comes. */
 int64_t guard_state_next_ms(const struct guard_machine *machine, int64_t now_ms);
-
-/* guard_state_is_held: the guard has frozen the tree, or is stopping the tree's threads. */
-bool guard_state_is_held(const struct guard_machine *machine);
 
 /* guard_state_can_happen: has the table a cell for this event in this state? For tests. */
 bool guard_state_can_happen(enum guard_state state, enum guard_event event);

@@ -204,19 +204,6 @@ unsigned proctree_flags(pid_t pid)
     return flags;
 }
 
-pid_t proctree_tracer(pid_t thread)
-{
-    static const char name[] = "\nTracerPid:";
-    char path[64];
-    char text[2048];
-    const char *found;
-
-    snprintf(path, sizeof path, "/proc/%d/status", (int)thread);
-    if (slurp(path, text, sizeof text) <= 0 || (found = strstr(text, name)) == NULL)
-        return 0;
-    return (pid_t)strtol(found + sizeof name - 1, NULL, 10);
-}
-
 /* ---- reading one process ---- */
 
 struct process {
@@ -351,11 +338,8 @@ static bool note_spared(struct proctree *tree, const struct process *process, bo
 
 struct walk {
     struct proctree *tree;
-    bool finds_all;        /* list zombies too; is_whole becomes false if /proc hides a process */
-    bool spares;           /* spare each process that is found */
-    bool is_whole;         /* false: the walk may have missed a process */
-    proctree_visit *visit; /* called for each thread; NULL: the walk only lists processes */
-    void *context;
+    bool spares;   /* spare each process that is found */
+    bool is_whole; /* false: there was no room to note a process */
 };
 
 /*
@@ -371,18 +355,6 @@ static bool was_listed(const struct proctree *tree, const struct process *proces
            (is_ours(tree) && process->parent == tree->root);
 }
 
-/*
- * Called if a file of /proc/PID could not be read. That is no loss if the process has ended. If it
- * runs, this process has no free descriptor or no memory, or /proc is mounted with hidepid
- * (proc(5)).
- */
-static void note_unread(struct walk *walk, pid_t pid)
-{
-    note_shortage(walk->tree);
-    if (walk->finds_all && (kill(pid, 0) == 0 || errno == EPERM))
-        walk->is_whole = false;
-}
-
 static void find(struct walk *walk, pid_t pid, pid_t parent, uint32_t listed)
 {
     struct process process;
@@ -390,12 +362,10 @@ static void find(struct walk *walk, pid_t pid, pid_t parent, uint32_t listed)
     if (was_found(walk->tree, pid) || is_spared(walk->tree, pid))
         return;
     if (!process_read(&process, pid)) {
-        note_unread(walk, pid);
+        note_shortage(walk->tree);
         return;
     }
-    if (process.is_dead && !walk->finds_all)
-        return;
-    if (!was_listed(walk->tree, &process, parent, listed))
+    if (process.is_dead || !was_listed(walk->tree, &process, parent, listed))
         return;
     if (walk->spares ? !note_spared(walk->tree, &process, true) : !note(walk->tree, &process))
         walk->is_whole = false;
@@ -426,8 +396,7 @@ static void find_children_of_thread(struct walk *walk, pid_t parent, pid_t threa
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)thread);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        if (errno != ENOENT && errno != ESRCH) /* with these two the thread has ended */
-            note_unread(walk, parent);
+        note_shortage(walk->tree);
         return;
     }
     while (listed = ticks_now(walk->tree), (n = read(fd, text, sizeof text)) > 0) {
@@ -446,35 +415,25 @@ static void find_children_of_thread(struct walk *walk, pid_t parent, pid_t threa
         }
     }
     if (n < 0)
-        note_unread(walk, parent);
+        note_shortage(walk->tree);
     close(fd);
 }
 
-/*
- * Calls `visit` for each thread of a process. With `finds`, also looks for the thread's children.
- */
-static void each_thread(struct walk *walk, pid_t pid, bool finds)
+static void find_children(struct walk *walk, pid_t pid)
 {
-    bool is_visited = walk->visit != NULL && pid != walk->tree->root;
     struct pids threads;
     char path[64];
     pid_t thread;
 
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     if (!pids_open(&threads, path)) {
-        if (is_visited)
-            walk->visit(pid, walk->context); /* the process has ended, or /proc hides it */
-        note_unread(walk, pid);
+        note_shortage(walk->tree);
         return;
     }
-    while ((thread = pids_next(&threads)) > 0) {
-        if (is_visited)
-            walk->visit(thread, walk->context);
-        if (finds)
-            find_children_of_thread(walk, pid, thread);
-    }
+    while ((thread = pids_next(&threads)) > 0)
+        find_children_of_thread(walk, pid, thread);
     if (threads.filled < 0)
-        note_unread(walk, pid);
+        note_shortage(walk->tree);
     close(threads.fd);
 }
 
@@ -484,16 +443,13 @@ static void find_by_lists(struct walk *walk)
     size_t at;
     pid_t pid;
 
-    each_thread(walk, tree->root, true);
+    find_children(walk, tree->root);
     for (at = 0; at < tree->n; at++) {
         pid = tree->list[at];
-        if (place_of(tree, pid)->has_threads) {
-            each_thread(walk, pid, true);
-            continue;
-        }
-        if (walk->visit != NULL)
-            walk->visit(pid, walk->context);
-        find_children_of_thread(walk, pid, pid);
+        if (place_of(tree, pid)->has_threads)
+            find_children(walk, pid);
+        else
+            find_children_of_thread(walk, pid, pid);
     }
 }
 
@@ -513,7 +469,6 @@ static void find_by_search(struct walk *walk)
         before = tree->n;
         if (!pids_open(&all, "/proc")) {
             note_shortage(tree);
-            walk->is_whole = false;
             return;
         }
         while ((pid = pids_next(&all)) > 0) {
@@ -525,12 +480,8 @@ static void find_by_search(struct walk *walk)
             }
             if (process.parent != tree->root && !was_found(tree, process.parent))
                 continue;
-            if (process.is_dead && !walk->finds_all)
-                continue;
-            if (!note(tree, &process))
+            if (!process.is_dead && !note(tree, &process))
                 walk->is_whole = false;
-            else if (walk->visit != NULL)
-                each_thread(walk, pid, false);
         }
         close(all.fd);
     } while (tree->n > before);
@@ -582,19 +533,6 @@ size_t proctree_look(struct proctree *tree)
 {
     do_walk(&(struct walk){.tree = tree});
     return tree->n;
-}
-
-bool proctree_each_thread(struct proctree *tree, bool upwards, proctree_visit *visit, void *context)
-{
-    struct walk walk = {.tree = tree, .finds_all = true, .is_whole = true, .context = context};
-    size_t at;
-
-    walk.visit = upwards ? NULL : visit;
-    do_walk(&walk);
-    walk.visit = visit;
-    for (at = upwards ? tree->n : 0; at > 0; at--)
-        each_thread(&walk, tree->list[at - 1], false);
-    return walk.is_whole;
 }
 
 /* ---- listing our own children ---- */
@@ -1006,7 +944,7 @@ bool proctree_spare_children(struct proctree *tree, bool is_first)
     tree->n = 0;
     each_child(tree, spare, &sparing);
     for (at = 0; at < tree->n && tree->has_lists; at++)
-        each_thread(&walk, tree->list[at], true);
+        find_children(&walk, tree->list[at]);
     tree->n = 0;
     return sparing.is_whole && walk.is_whole;
 }

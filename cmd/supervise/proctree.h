@@ -104,16 +104,6 @@ typedef void proctree_reaped(pid_t pid, int status, void *context);
 bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *reaped,
                    void *context);
 
-/*
- * proctree_each_thread: call `visit` for each thread of each process of the tree. A process is
- * visited before its children are looked for; with `upwards`, children come before their parent.
- * False: a thread may have been missed, because /proc isn't mounted, a file there could not be
- * opened or read, or the arrays are full.
- */
-typedef void proctree_visit(pid_t thread, void *context);
-bool proctree_each_thread(struct proctree *tree, bool upwards, proctree_visit *visit,
-                          void *context);
-
 /* proctree_state: the state of a thread, a letter as in proc(5); '\0': there is no such thread. */
 char proctree_state(pid_t thread);
 
@@ -127,8 +117,5 @@ unsigned proctree_flags(pid_t pid);
 
 /* proctree_name: the name of the program that a process runs, as in ps(1); "": not known. */
 void proctree_name(pid_t pid, char name[32]);
-
-/* proctree_tracer: the thread that traces this one by ptrace(2); 0: none does. */
-pid_t proctree_tracer(pid_t thread);
 
 #endif

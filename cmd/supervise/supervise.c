@@ -70,16 +70,14 @@ static void say(const struct supervisor *s, enum report_level level, enum event 
     report_say(&s->session->report, level, (struct message){.what = what, .why = why});
 }
 
-/* Writes to `why` that no renewal came; with --on-lost pause also why freezing failed. */
+/* Writes to `why` that no renewal came; with --on-lost pause also that freezing failed. */
 static void put_overdue(const struct supervisor *s, char *why, size_t room)
 {
-    char more[100] = "";
+    bool was_not_frozen = s->run.on_lost == ON_LOST_PAUSE && s->last.lease_ended_first;
 
-    if (s->run.on_lost == ON_LOST_PAUSE && s->last.lease_ended_first)
-        snprintf(more, sizeof more, ", and the command could not be frozen%s%.60s",
-                 s->last.freeze_error ? ": " : "",
-                 s->last.freeze_error ? strerror(s->last.freeze_error) : "");
-    renewer_client_overdue_text(&s->renewer, more, why, room);
+    renewer_client_overdue_text(
+        &s->renewer, was_not_frozen ? ", and the command could not be frozen in time" : "", why,
+        room);
 }
 
 /*

@@ -299,7 +299,7 @@ static void explain_loss(struct explanation *e, const struct rlock_timing *timin
     if (e->options->on_lost == ON_LOST_PAUSE)
         say(e, "lease",
             "If renewals fail, the command is frozen %s after the last successful one was sent, "
-            "or gets KILL after %s if it can't be frozen; the lease ends after %s.",
+            "or gets KILL after %s if it isn't frozen by then; the lease ends after %s.",
             term, kill, end);
     else
         say(e, "lease",

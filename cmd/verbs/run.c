@@ -31,7 +31,7 @@ struct run {
     struct guard_plan guard_plan;
     struct guard_client guard;
     struct environment environment; /* of the command; `all` NULL: not made yet */
-    struct cgroup cgroup;           /* with --cgroup: the control group of the command */
+    struct cgroup cgroup;           /* control group of the command; see needs_cgroup() */
     bool has_prepared;              /* prepare() has tried to fork the guard */
     bool has_waited;                /* the lock was not free when rlock asked for it first */
     bool has_warned_of_parent;      /* rlock has warned that the lock of RLOCK_TOKEN is gone */
@@ -289,9 +289,28 @@ static bool has_parent_lock(void)
     return is_under;
 }
 
+static bool needs_cgroup(const struct options *options)
+{
+    return options->cgroup || options->on_lost == ON_LOST_PAUSE;
+}
+
+/* What to do if a control group can't be made below the one that rlock was started in. */
+static const char *cgroup_hint(int failed)
+{
+    if (failed == EROFS)
+        return "to start a container with writable control groups: "
+               "docker run --security-opt writable-cgroups=true, or "
+               "podman run --security-opt unmask=/sys/fs/cgroup";
+    if (failed == EACCES || failed == EPERM)
+        return "to start rlock in a delegated control group: "
+               "systemd-run --user --scope -p Delegate=yes rlock ..., or Delegate=yes in the unit";
+    return NULL;
+}
+
 /* Make the control group before the guard is forked, because the guard inherits its descriptors. */
 static enum exit_reason make_cgroup(struct run *run)
 {
+    const char *option = run->options->cgroup ? "--cgroup" : "--on-lost pause";
     char path[PATH_MAX];
     char why[PATH_MAX + 200];
     int failed = cgroup_make(&run->cgroup, path, sizeof path);
@@ -300,17 +319,12 @@ static enum exit_reason make_cgroup(struct run *run)
     if (failed == 0)
         return REASON_GRANTED;
     if (failed == ENOSYS)
-        snprintf(why, sizeof why, "--cgroup: needs Linux 5.14 or later, and cgroup v2 mounted");
+        snprintf(why, sizeof why, "%s: needs Linux 5.14 or later, and cgroup v2 mounted", option);
     else
-        snprintf(why, sizeof why, "--cgroup: no control group can be made in %s%s: %s", path,
+        snprintf(why, sizeof why, "%s: no control group can be made in %s%s: %s", option, path,
                  is_denied ? ", which isn't delegated to this user" : "", strerror(failed));
     report_say(&run->session.report, REPORT_FAILURE,
-               (struct message){.what = EVENT_SYSTEM,
-                                .why = why,
-                                .hint = is_denied
-                                            ? "to start rlock in a delegated control group: "
-                                              "systemd-run --user --scope -p Delegate=yes rlock ..."
-                                            : NULL});
+               (struct message){.what = EVENT_SYSTEM, .why = why, .hint = cgroup_hint(failed)});
     return REASON_SYSTEM;
 }
 
@@ -329,7 +343,7 @@ static enum exit_reason run_all(struct run *run)
     if (reason != REASON_GRANTED)
         return reason;
     plan_guard(run);
-    if (run->options->cgroup) {
+    if (needs_cgroup(run->options)) {
         reason = make_cgroup(run);
         if (reason != REASON_GRANTED)
             return reason;

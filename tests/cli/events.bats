@@ -419,6 +419,7 @@ faults() {
 has_guard() { [[ -n $(guard_of "$pid") ]]; }
 
 @test "each event that rlock can write is provoked, and each object is as the schema says" {
+    need_cgroup # for `paused` and `resumed`
     outcomes
     broken
     faults

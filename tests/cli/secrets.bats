@@ -363,7 +363,7 @@ its_owner() { stat -c %u "/proc/$1/environ"; }
     "${user[@]}" test -x "$RLOCK" || skip 'another user may not run this rlock'
     for way in "--url=redis://:$SECRET@$AT" "--password-file=$DIR/in/file"; do
         rm -f "$DIR/job.out"
-        start job "${user[@]}" "$RLOCK" "$way" -t 3 --on-lost pause -k "$KEY" -- sh -c \
+        start job "${user[@]}" "$RLOCK" "$way" -t 3 -k "$KEY" -- sh -c \
             'ulimit -c; stat -c %u /proc/self/environ; echo running; read -r _ <"$0"' "$DIR/go"
         eventually 10 file_has "$DIR/job.out" running
         assert_eq "$(sed -n 2p "$DIR/job.out")" 4711 "owner of the command's files in /proc"

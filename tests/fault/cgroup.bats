@@ -169,11 +169,17 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
 
 @test "the cgroup is not delegated to the user: status 71, and the command does not run" {
     chown 0 "$CGROUP" "$CGROUP/cgroup.procs"
-    start_as_nobody command "$BIN/rlock" --cgroup -k "$KEY" -- touch "$BIN/ran"
-    finish command
-    assert_status 71
-    assert_match "$stderr" "no control group can be made in $CGROUP, which isn't delegated"
-    [[ ! -e $BIN/ran ]]
+    local option
+    redis_cli set "$KEY" other # rlock ends before it asks for the lock
+    for option in --cgroup '--on-lost pause'; do
+        # shellcheck disable=SC2086
+        start_as_nobody command "$BIN/rlock" $option -n -k "$KEY" -- touch "$BIN/ran"
+        finish command
+        assert_status 71
+        assert_match "$stderr" \
+            "$option: no control group can be made in $CGROUP, which isn't delegated.*Delegate=yes"
+        [[ ! -e $BIN/ran ]]
+    done
 }
 
 # last_ms: prints when a process of the command `runaway` last ran, on the clock of now_ms().

@@ -126,12 +126,13 @@ assert_each_got_one_term() {
 }
 
 all_run_again() { [[ $("$TOOLS/crowd" states "$DIR/ours") == "$total S" ]]; }
-all_are_frozen() { [[ $("$TOOLS/crowd" states "$DIR/ours") == "$total t" ]]; }
+all_are_frozen() { file_has "$cgroup/cgroup.events" '^frozen 1'; }
 
 @test "crowds: --on-lost pause: rlock freezes all in time, resumes them, ends them at the loss" {
-    # To freeze thousands of processes takes about a second. With a TTL of 20 s rlock begins to
-    # freeze them 2 s before KILL would be due, and so it does with the default TTL.
+    local cgroup
+    need_cgroup
     start_crowd -t $((children > 1000 ? 20 : 10)) --on-lost pause
+    cgroup=$(cgroup_of "$(children "$(guard_of "$pid")" | head -n 1)")
     redis_pause
     eventually 25 all_are_frozen
     eventually 5 file_has "$DIR/crowd.err" paused

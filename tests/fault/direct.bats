@@ -326,6 +326,7 @@ has_guard() { [[ -n $(guard_of "$(pid_of 1)") ]]; }
 @test "a waiter that doesn't end its command in time is not granted the lock directly" {
     local what
     take_mine
+    need_cgroup
     for what in ignore pause; do
         waiter 1 --on-lost "$what"
         eventually 10 in_line 1

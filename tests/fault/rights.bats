@@ -135,18 +135,3 @@ is_kept_beyond_ttl() {
     refute_match "$(<"$PLACE/log/why")" 'ended at|were ended'
     let_end
 }
-
-@test "--on-lost pause, and /proc mounted hidepid=2: rlock doesn't say paused, status 76" {
-    local own_proc='mount -t proc -o hidepid=2 proc /proc && exec "$@"'
-    unshare -m sh -c "$own_proc" - true 2>/dev/null || skip 'no mounts of /proc here'
-    start command unshare -m sh -c "$own_proc" - \
-        setpriv --reuid 65534 --regid 65534 --clear-groups \
-        "$PLACE/rlock" -k "$KEY" -t "$ttl" --on-lost pause -- "$PLACE/untouchable" "$PLACE/end"
-    eventually 10 file_has "$DIR/command.out" running
-    redis_pause
-    eventually 10 file_has "$DIR/command.err" "can't be ended: pid "
-    refute_match "$(<"$DIR/command.err")" ': paused: '
-    redis_continue
-    let_end
-    assert_status 76
-}

@@ -33,9 +33,8 @@ static void obey_clock(struct guard_machine *machine, int64_t now_ms)
 
 static void check(const struct guard_machine *machine, int64_t now_ms)
 {
-    bool kills =
-        machine->state == GUARD_STATE_KILLING || machine->state == GUARD_STATE_KILLING_FROZEN;
-    bool is_stopped = guard_state_is_held(machine) || machine->state == GUARD_STATE_DONE;
+    bool kills = machine->state == GUARD_STATE_KILLING;
+    bool is_stopped = machine->frozen_since_ms != 0 || machine->state == GUARD_STATE_DONE;
 
     must(machine->state < GUARD_STATES);
     must(now_ms < machine->due.kill_ms || kills || is_stopped);

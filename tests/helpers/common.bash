@@ -87,6 +87,16 @@ need() {
     done
 }
 
+# need_cgroup: skip the test where rlock can't make a control group for its command.
+need_cgroup() {
+    local status=0
+    rlock -q --cgroup -n -k "$KEY" -u "unix://$DIR/none" -- true 2>/dev/null || status=$?
+    [[ $status != 71 ]] || skip 'no control group can be made here'
+}
+
+# cgroup_of PID: print the directory of the control group (cgroup v2) that a process is in.
+cgroup_of() { echo "$(findmnt -nrt cgroup2 -o TARGET)$(sed -n 's/^0:://p' "/proc/$1/cgroup")"; }
+
 # is_sanitized: true for a build with sanitizers, which is slower and needs more memory.
 is_sanitized() { [[ ${RLOCK_TEST_FLAVOUR:-plain} == [at]san ]]; }
 

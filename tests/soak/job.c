@@ -14,8 +14,8 @@
  * and the process. Every 20 ms it looks at the markers of other runs. A process that exists and
  * isn't stopped must not have a marker that conflicts with its own. A process creates its marker
  * first and looks afterwards, so of two processes at least one sees the other. A job ignores the
- * marker of a stopped process, which rlock has frozen: if that process continues, it looks at the
- * markers itself, and finds the conflict. A process that has been sent STOP or KILL, but has not
+ * marker of a process that is stopped or frozen: if that process continues, it looks at the markers
+ * itself, and finds the conflict. A process that has been sent STOP or KILL, but has not
  * got it yet, counts as stopped: it waits for a disk or for a processor, and executes nothing
  * before it gets the signal.
  *
@@ -113,6 +113,32 @@ static bool is_stopping(int pid)
     return ((own | shared) & stop_or_kill) != 0 || (flags & exits) != 0;
 }
 
+/* Returns whether the cgroup (v2) of the process is frozen, as rlock does with --on-lost pause. */
+static bool is_frozen(int pid)
+{
+    static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+    char text[4096], path[4200];
+    char *at;
+    size_t i;
+    ssize_t n = 0;
+
+    if (!read_proc(pid, "cgroup", text, sizeof text) || (at = strstr(text, "0::/")) == NULL)
+        return false;
+    at[strcspn(at, "\n")] = '\0';
+    for (i = 0; i < 2 && n <= 0; i++) {
+        int fd;
+
+        snprintf(path, sizeof path, "%s%s/cgroup.events", mounts[i], at + 3);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        n = read(fd, path, sizeof path - 1);
+        close(fd);
+    }
+    path[n > 0 ? n : 0] = '\0';
+    return strstr(path, "frozen 1") != NULL;
+}
+
 static bool is_compatible(char other_mode, int other_slot)
 {
     return mode == other_mode && (mode == 's' || (mode == 'n' && slot != other_slot));
@@ -131,7 +157,8 @@ static void look_at(int at, const char *name)
         return;
     if (!read_process(pid, &state, &now_started) || now_started != started)
         unlinkat(at, name, 0);
-    else if (strchr("ZXTt", state) == NULL && !is_stopping(pid) && !has_reported) {
+    else if (strchr("ZXTt", state) == NULL && !is_stopping(pid) && !is_frozen(pid) &&
+             !has_reported) {
         dprintf(log_fd, "overlap %s %s-%c %lld\n", run, name, state, now_us());
         has_reported = true;
     }

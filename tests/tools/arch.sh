@@ -36,7 +36,6 @@ ROWS
 # Unit tests that can't pass in qemu-user, each with the reason.
 skipped() {
     cat <<'ROWS'
-test_cmd_freeze    qemu-user implements neither ptrace(2) nor PR_SET_CHILD_SUBREAPER
 test_cmd_proctree  qemu-user does not implement PR_SET_CHILD_SUBREAPER
 ROWS
 }

@@ -4,8 +4,8 @@
  *
  * A folder in /tmp stands for the mounted cgroup v2. The test defines the C library's functions
  * that need a kernel there: fopen() reads the test's own mountinfo and cgroup files, mkdirat()
- * makes the files that the kernel makes in a new cgroup, and unlinkat() removes a directory with
- * these files in it.
+ * makes the files that the kernel makes in a new cgroup, unlinkat() removes a directory with these
+ * files in it, and open() reads the test's own /proc/PID/cgroup.
  */
 #undef _FORTIFY_SOURCE /* with it, headers define some of the functions that this file defines */
 #include "supervise/cgroup.h"
@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,7 +27,30 @@ static const char *own;       /* the contents of /proc/self/cgroup */
 static bool has_kill = true;  /* the kernel makes cgroup.kill, as Linux 5.14 does */
 static bool is_busy;          /* a cgroup has members: the kernel doesn't remove it */
 
+static const char *of_other; /* the contents of /proc/PID/cgroup; NULL: open() fails */
+static int open_error;       /* with which errno */
+
 static int n_files; /* files that are open */
+
+static const char *const files[] = {"cgroup.procs", "cgroup.freeze", "cgroup.events",
+                                    "cgroup.kill"};
+
+#define N_FILES (sizeof files / sizeof files[0])
+
+int open(const char *path, int flags, ...)
+{
+    int fd;
+
+    if (strncmp(path, "/proc/", 6) != 0)
+        return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
+    errno = open_error;
+    if (of_other == NULL)
+        return -1;
+    fd = memfd_create("cgroup", MFD_CLOEXEC);
+    (void)!write(fd, of_other, strlen(of_other));
+    lseek(fd, 0, SEEK_SET);
+    return fd;
+}
 
 FILE *fopen(const char *path, const char *mode)
 {
@@ -51,20 +75,28 @@ int fclose(FILE *file)
     return real(file);
 }
 
+static void write_file(int dir, const char *name, const char *text)
+{
+    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    (void)!write(fd, text, strlen(text));
+    close(fd);
+}
+
 static void make_file(int dir, const char *name)
 {
-    close(openat(dir, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    write_file(dir, name, "");
 }
 
 int mkdirat(int dir, const char *path, mode_t mode)
 {
     int made = (int)syscall(SYS_mkdirat, dir, path, mode);
     int fd = made == 0 ? openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    size_t i;
 
     if (fd >= 0) {
-        make_file(fd, "cgroup.procs");
-        if (has_kill)
-            make_file(fd, "cgroup.kill");
+        for (i = 0; i < N_FILES - !has_kill; i++)
+            make_file(fd, files[i]);
         close(fd);
     }
     return made;
@@ -73,15 +105,14 @@ int mkdirat(int dir, const char *path, mode_t mode)
 int unlinkat(int dir, const char *path, int flags)
 {
     char file[300];
+    size_t i;
 
     if (flags == AT_REMOVEDIR && is_busy) {
         errno = EBUSY;
         return -1;
     }
-    if (flags == AT_REMOVEDIR) {
-        snprintf(file, sizeof file, "%s/cgroup.procs", path);
-        syscall(SYS_unlinkat, dir, file, 0);
-        snprintf(file, sizeof file, "%s/cgroup.kill", path);
+    for (i = 0; i < N_FILES && flags == AT_REMOVEDIR; i++) {
+        snprintf(file, sizeof file, "%s/%s", path, files[i]);
         syscall(SYS_unlinkat, dir, file, 0);
     }
     return (int)syscall(SYS_unlinkat, dir, path, flags);
@@ -109,6 +140,15 @@ static const char *mounted(const char *root)
              "31 22 0:27 /wrong /wrong rw - tmpfs none rw\n",
              root, folder);
     return text;
+}
+
+/* Returns "NAME/FILE". */
+static const char *path_in(const char *name, const char *file)
+{
+    static char path[700];
+
+    snprintf(path, sizeof path, "%s/%s", name, file);
+    return path;
 }
 
 static void make_parent(const char *name)
@@ -210,17 +250,57 @@ static void test_use(void)
     is_int(first_byte("b", name, "cgroup.kill"), '1', "cgroup_kill() writes 1 to cgroup.kill");
     is_int(first_byte("b", next, "cgroup.kill"), '\0',
            "cgroup_kill() kills no member of another cgroup");
+    ok(cgroup_freeze(&cgroup, true) && first_byte("b", name, "cgroup.freeze") == '1',
+       "cgroup_freeze() writes 1 to cgroup.freeze");
+    ok(!cgroup_is_frozen(&cgroup), "without a word in cgroup.events the cgroup isn't frozen");
+    write_file(cgroup.parent_fd, path_in(name, "cgroup.events"), "populated 1\nfrozen 0\n");
+    ok(!cgroup_is_frozen(&cgroup), "frozen 0: a member may run");
+    write_file(cgroup.parent_fd, path_in(name, "cgroup.events"), "populated 1\nfrozen 1\n");
+    ok(cgroup_is_frozen(&cgroup) && cgroup_is_frozen(&cgroup),
+       "frozen 1: no member runs, however often it is read");
+    ok(cgroup_freeze(&cgroup, false), "cgroup_freeze() lets the members run");
+    ok(!cgroup_freeze(&(struct cgroup)CGROUP_NONE, true), "cgroup_freeze() tells that it failed");
     is_int(cgroup_enter(-1), EBADF, "cgroup_enter() returns the errno of its write");
     cgroup_remove(&cgroup);
     ok(!is_there("b", name) && is_there("b", next),
        "cgroup_remove() removes its own directory only");
     ok(cgroup.parent_fd == -1 && cgroup.procs_fd == -1 && cgroup.kill_fd == -1 &&
-           cgroup.name[0] == '\0',
+           cgroup.freeze_fd == -1 && cgroup.events_fd == -1 && cgroup.name[0] == '\0',
        "cgroup_remove() leaves the struct as before cgroup_make()");
     cgroup_kill(&cgroup);
     cgroup_remove(&cgroup);
     cgroup_remove(&second);
     ok(!is_there("b", next), "the second directory is removed");
+}
+
+static void test_members(void)
+{
+    static const struct {
+        const char *name;
+        const char *text; /* of /proc/PID/cgroup; NULL: open() fails with this errno */
+        int error;
+        bool is_member;
+    } rows[] = {
+        {"a member", "0::/a/rlock-1-2-3\n", 0, true},
+        {"a member on a machine with cgroup v1, too", "3:cpu:/\n0::/rlock-1-2-3\n", 0, true},
+        {"a member of a cgroup that a member has made", "0::/rlock-1-2-3/rlock-1-9-0\n", 0, true},
+        {"a process in the cgroup where rlock is", "0::/a\n", 0, false},
+        {"a process in a cgroup whose name begins alike", "0::/a/rlock-1-2-30\n", 0, false},
+        {"a process that has only a cgroup v1 of that name", "1:x:/rlock-1-2-3\n0::/\n", 0, false},
+        {"a process without cgroup v2", "1:x:/rlock-1-2-3\n", 0, false},
+        {"a process that has ended", NULL, ENOENT, true},
+        {"a process that ends just now", NULL, ESRCH, true},
+        {"a process that can't be read", NULL, EMFILE, false},
+    };
+    struct cgroup cgroup = CGROUP_NONE;
+    size_t i;
+
+    snprintf(cgroup.name, sizeof cgroup.name, "rlock-1-2-3");
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        of_other = rows[i].text;
+        open_error = rows[i].error;
+        okf(cgroup_has(&cgroup, 1) == rows[i].is_member, "%s", rows[i].name);
+    }
 }
 
 static void test_old_kernel(void)
@@ -251,20 +331,42 @@ static int dead_pid(void)
 
 static void test_leftovers(void)
 {
-    enum { OF_DEAD, OF_LIVING, OF_OTHER_NAMESPACE, OF_OTHER_PROGRAM, N };
+    enum {
+        OF_DEAD,
+        FROZEN_OF_DEAD,
+        FROZEN_OF_LIVING,
+        OF_LIVING,
+        OF_OTHER_NAMESPACE,
+        OF_OTHER_PROGRAM,
+        N
+    };
     char name[N][64];
     struct cgroup cgroup;
-    char path[400];
+    char path[600];
     int i;
 
     snprintf(name[OF_DEAD], 64, "rlock-%lu-%d-0", pid_namespace(), dead_pid());
+    snprintf(name[FROZEN_OF_DEAD], 64, "rlock-%lu-%d-0", pid_namespace(), dead_pid());
+    snprintf(name[FROZEN_OF_LIVING], 64, "rlock-%lu-%d-1", pid_namespace(), (int)getppid());
     snprintf(name[OF_LIVING], 64, "rlock-%lu-%d-0", pid_namespace(), (int)getppid());
     snprintf(name[OF_OTHER_NAMESPACE], 64, "rlock-%lu-%d-0", pid_namespace() + 1, dead_pid());
     snprintf(name[OF_OTHER_PROGRAM], 64, "other-%lu-%d-0", pid_namespace(), dead_pid());
     for (i = 0; i < N; i++) {
         snprintf(path, sizeof path, "%s/b/%s", folder, name[i]);
-        mkdir(path, 0700);
+        mkdirat(AT_FDCWD, path, 0700);
+        if (i == FROZEN_OF_DEAD || i == FROZEN_OF_LIVING)
+            write_file(AT_FDCWD, path_in(path, "cgroup.events"), "populated 1\nfrozen 1\n");
     }
+    is_busy = true;
+    is_int(cgroup_make(&cgroup, path, sizeof path), 0, "a cgroup is made beside old ones");
+    is_int(first_byte("b", name[FROZEN_OF_DEAD], "cgroup.kill"), '1',
+           "what a dead rlock has left frozen gets KILL");
+    is_int(first_byte("b", name[OF_DEAD], "cgroup.kill"), '\0',
+           "what a dead rlock has left running gets none");
+    is_int(first_byte("b", name[FROZEN_OF_LIVING], "cgroup.kill"), '\0',
+           "what a living rlock has frozen gets none");
+    is_busy = false;
+    cgroup_remove(&cgroup);
     is_int(cgroup_make(&cgroup, path, sizeof path), 0, "a cgroup is made beside old ones");
     ok(!is_there("b", name[OF_DEAD]), "the directory of a dead rlock is removed");
     ok(is_there("b", name[OF_LIVING]), "the directory of a process that lives stays");
@@ -277,7 +379,7 @@ static void test_leftovers(void)
     is_busy = false;
     for (i = 0; i < N; i++) {
         snprintf(path, sizeof path, "%s/b/%s", folder, name[i]);
-        rmdir(path);
+        unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
     }
     is_int(cgroup_make(&cgroup, path, sizeof path), 0, "a later cgroup is made");
     cgroup_remove(&cgroup);
@@ -293,6 +395,7 @@ int main(void)
     make_parent("b");
     RUN(test_place());
     RUN(test_use());
+    RUN(test_members());
     RUN(test_old_kernel());
     RUN(test_leftovers());
     snprintf(remove, sizeof remove, "rm -rf %s", folder);

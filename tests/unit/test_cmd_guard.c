@@ -4,7 +4,6 @@
  *
  * Most commands are shell scripts. Each has the writing end of a pipe as its descriptor 9: it
  * writes a line when it is ready, and all of its processes have ended once the pipe is at its end.
- * Where a command has to call vfork(2), it is this program, with the argument VFORK.
  */
 #include "refuse.h"
 #include "supervise/cgroup.h"
@@ -16,7 +15,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +24,6 @@
 #define GRACE_MS 1500 /* from TERM to KILL, where a test needs the guard to wake between them */
 #define READY_FD 9
 #define INPUT_FD 8 /* from which the commands of some tests read */
-#define VFORK "--vfork"
 
 extern char **environ;
 
@@ -37,7 +34,8 @@ static sigset_t no_signals;
 static struct guard_client guard = {.fd = -1};
 static struct guard_plan plan;
 static char *argv[] = {"/bin/sh", "-c", NULL, NULL};
-static int ready_fd; /* the reading end of the command's pipe */
+static int ready_fd;      /* the reading end of the command's pipe */
+static char parent[1024]; /* the directory of the cgroup that this test runs in */
 
 /* Makes a plan to run a shell script; a test may change the plan. */
 static void make_plan(const char *script)
@@ -161,7 +159,7 @@ static void test_status(void)
        "the command has the variables of the grant, and the guard tells its status");
     ok(news.ending.term_ms == 0 && news.ending.kill_ms == 0 && news.ending.ended_ms > 0,
        "a command that ended by itself got neither TERM nor KILL");
-    ok(!news.lease_ended_first && !news.program_was_gone && news.freeze_error == 0,
+    ok(!news.lease_ended_first && !news.program_was_gone,
        "the guard had no reason to end the command");
     stop();
 }
@@ -390,23 +388,6 @@ static void test_extended_lease(void)
     stop();
 }
 
-/* Where ptrace(2) is missing or forbidden, the guard can't freeze a process. */
-static bool may_trace(const char *test)
-{
-    pid_t pid = fork();
-    bool may;
-
-    if (pid == 0)
-        for (;;)
-            pause();
-    may = ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0;
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, __WALL);
-    if (!may)
-        skip(test, "this process may not trace its child by ptrace(2)");
-    return may;
-}
-
 /*
  * Makes TERM due now. If the lease ended soon after the command's start, the guard could freeze the
  * command before it has written its first line.
@@ -422,8 +403,6 @@ static void test_pause(void)
     struct guard_news news;
     int64_t since_ms;
 
-    if (!may_trace("a command is paused and resumed"))
-        return;
     make_plan("trap 'exit 5' USR1; " WAIT_FOR_EVER);
     plan.pauses = true;
     start(start_with(in_ms(LONG_MS, LONG_MS)));
@@ -443,171 +422,56 @@ static void test_pause(void)
     stop();
 }
 
-/* This process traces the command, so that the guard can't freeze it. */
-static void test_unfreezable(void)
+/*
+ * Starts a shell script that moves itself to the cgroup of this test, so the guard can't freeze it.
+ * What it starts before that stays in the command's cgroup.
+ */
+static void start_outside(const char *before)
 {
-    struct guard_news news;
-    pid_t command = 0;
-    char text[16] = "";
+    static char script[1400];
 
-    if (!may_trace("a command that can't be frozen is ended"))
-        return;
-    make_plan("echo $$ >&9; while :; do :; done");
+    snprintf(script, sizeof script, "%s echo 0 >'%s/cgroup.procs'; trap 'exit 5' USR1; %s", before,
+             parent, WAIT_FOR_EVER);
+    make_plan(script);
     plan.pauses = true;
     start(start_with(in_ms(LONG_MS, LONG_MS)));
-    if (read(ready_fd, text, sizeof text - 1) > 0)
-        command = (pid_t)atoi(text);
-    ok(command > 0 && ptrace(PTRACE_SEIZE, command, NULL, NULL) == 0, "the command is traced");
+    ok(is_ready(), "the command has left its cgroup");
+}
+
+static void test_outside(void)
+{
+    struct guard_news news;
+
+    start_outside("");
     guard_client_extend(&guard, in_ms(0, SOON_MS));
     is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease whose TERM is due");
-    waitpid(command, NULL, __WALL); /* the guard can reap the command only after its tracer */
-    news = hear_done("the guard ends the command");
+    news = hear_done("the guard ends a command that it can't freeze");
     ok(WIFSIGNALED(news.status) && WTERMSIG(news.status) == SIGKILL, "KILL has ended the command");
-    is_int(news.freeze_error, EPERM, "the guard tells why the command can't be frozen");
+    ok(news.lease_ended_first, "the command was not frozen when KILL was due");
     stop();
 }
 
-/* ---- the command ends while a process that it leaves behind waits in vfork(2) ---- */
-
-/* The processes of the command, as the last of them writes them to READY_FD. */
-struct family {
-    pid_t command; /* ends by USR1 */
-    pid_t parent;  /* waits in vfork(2), then writes a line to READY_FD */
-    pid_t child;   /* ends when it has read a byte from INPUT_FD */
-};
-
-static bool may_trace_in_vfork(const char *test)
+/* The command exits before the tree is frozen: what it has left behind runs again. */
+static void test_exit_outside(void)
 {
-#ifdef __SANITIZE_THREAD__
-    skip(test, "ThreadSanitizer replaces vfork(2) by fork(2), in which the parent doesn't wait");
-    return false;
-#else
-    return may_trace(test);
-#endif
-}
-
-/* The command itself, in a process of its own: see main(). */
-static int be_family(void)
-{
-    struct family family = {.command = getpid()};
-    sigset_t usr1;
-    int number;
-    char c;
-
-    alarm(500); /* ends this process if the test leaves it behind */
-    sigemptyset(&usr1);
-    sigaddset(&usr1, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &usr1, NULL);
-    if (fork() > 0)
-        return sigwait(&usr1, &number) == 0 ? 7 : 1;
-    family.parent = getpid();
-    if (vfork() == 0) {
-        family.child = getpid();
-        (void)!write(READY_FD, &family, sizeof family);
-        _exit(read(INPUT_FD, &c, 1) == 1 ? 0 : 1);
-    }
-    return write(READY_FD, "\n", 1) == 1 ? 0 : 1;
-}
-
-/* Starts the family. Returns the descriptor by which a byte ends the child. */
-static int start_family(struct family *family)
-{
-    static char *family_argv[] = {"/proc/self/exe", VFORK, NULL};
-    struct pollfd ready = {.events = POLLIN};
+    int64_t end = rlock_clock_ms() + PATIENCE_MS;
     int pair[2];
 
     if (pipe2(pair, O_CLOEXEC) != 0 || dup2(pair[0], INPUT_FD) < 0)
         abort();
     close(pair[0]);
-    make_plan("");
-    plan.spawn.argv = family_argv;
-    plan.pauses = true;
-    start(start_with(in_ms(LONG_MS, LONG_MS)));
+    start_outside("(read line <&8; echo >&9) &");
     close(INPUT_FD);
-    ready.fd = ready_fd;
-    ok(poll(&ready, 1, PATIENCE_MS) > 0 && read(ready_fd, family, sizeof *family) == sizeof *family,
-       "the command has started a process that waits in vfork(2)");
-    return pair[1];
-}
-
-static bool is_traced(pid_t pid)
-{
-    int64_t end = rlock_clock_ms() + PATIENCE_MS;
-
-    while (proctree_tracer(pid) != guard.pid && rlock_clock_ms() < end)
+    make_lease_end();
+    while (!cgroup_is_frozen(&cgroup) && rlock_clock_ms() < end)
         poll(NULL, 0, 1);
-    return proctree_tracer(pid) == guard.pid;
-}
-
-/*
- * The guard has told that the command has ended, and the program is about to exit. The guard can't
- * let the parent go, which waits in vfork(2). If the guard ended, the kernel would kill the parent.
- */
-static void check_that_the_guard_stays(const struct family *family, int end_child_fd)
-{
-    char path[64];
-    int64_t end = rlock_clock_ms() + PATIENCE_MS;
-    pid_t pid = guard.pid;
-    int status;
-
-    ok(is_traced(family->parent), "the guard still traces the process that waits in vfork(2)");
-    guard_client_reap(&guard);
-    is_int(guard.pid, 0, "the program need not wait for the guard's end");
-    snprintf(path, sizeof path, "/proc/%d/fd/2", (int)pid);
-    while (access(path, F_OK) == 0 && rlock_clock_ms() < end)
-        poll(NULL, 0, 1);
-    ok(access(path, F_OK) != 0, "the guard has closed its stderr, so that a reader sees the end");
-    snprintf(path, sizeof path, "/proc/%d/fd/1", (int)pid);
-    ok(access(path, F_OK) != 0, "and its stdout");
-    ok(waitpid(pid, NULL, WNOHANG) == 0, "the guard lives on");
-    (void)!write(end_child_fd, "c", 1);
-    ok(is_ready(), "the process that waited in vfork(2) runs on, and was not killed");
-    ok(ends(), "the guard holds no descriptor of the command");
-    close(end_child_fd);
-    ok(waitpid(pid, &status, 0) == pid && status == 0, "the guard exits, as it holds no thread");
+    ok(cgroup_is_frozen(&cgroup), "what is in the cgroup is frozen");
+    guard_client_signal(&guard, SIGUSR1, false);
+    is_int(WEXITSTATUS(hear_done("the command exits").status), 5, "the guard passes on its status");
+    (void)!write(pair[1], "\n", 1);
+    ok(is_ready(), "the process that it has left behind runs again");
+    close(pair[1]);
     stop();
-}
-
-static void test_vfork_after_renewal(void)
-{
-    struct family family;
-    int end_child_fd;
-
-    if (!may_trace_in_vfork("the lease is renewed, and the command ends during a vfork(2)"))
-        return;
-    end_child_fd = start_family(&family);
-    make_lease_end();
-    is_int(hear().kind, GUARD_NEWS_PAUSED, "the command is frozen");
-    guard_client_extend(&guard, in_ms(LONG_MS, LONG_MS));
-    is_int(hear().kind, GUARD_NEWS_AGREES, "a renewal lets the command run again");
-    kill(family.command, SIGUSR1);
-    is_int(WEXITSTATUS(hear_done("the command ends").status), 7, "the command has exited");
-    check_that_the_guard_stays(&family, end_child_fd);
-}
-
-/*
- * 1. This process traces the command, so the guard can't freeze the command.
- * 2. While the guard freezes the other processes, the command exits.
- * 3. While the command is a zombie, the guard may find that all others are frozen, and say so.
- */
-static void test_vfork_while_freezing(void)
-{
-    struct guard_news news;
-    struct family family;
-    int end_child_fd;
-
-    if (!may_trace_in_vfork("the command ends while the guard freezes, during a vfork(2)"))
-        return;
-    end_child_fd = start_family(&family);
-    ok(ptrace(PTRACE_SEIZE, family.command, NULL, NULL) == 0, "this process traces the command");
-    make_lease_end();
-    ok(is_traced(family.parent) && is_traced(family.child), "the guard freezes the others");
-    kill(family.command, SIGUSR1);
-    ok(waitpid(family.command, NULL, __WALL) == family.command, "the command exits");
-    while ((news = hear()).kind == GUARD_NEWS_PAUSED)
-        continue;
-    ok(news.kind == GUARD_NEWS_DONE && WEXITSTATUS(news.status) == 7, "the command has exited");
-    check_that_the_guard_stays(&family, end_child_fd);
 }
 
 /* ---- the end of the tree, and of the program ---- */
@@ -702,9 +566,7 @@ static void test_fate(void)
     ok(is_ready(), "the command runs");
     guard_client_fate(&guard, text, sizeof text);
     is_str(text, "has neither answered nor ended the command in time", "the guard lives");
-    news = (struct guard_news){.kind = GUARD_NEWS_DONE, .holds_threads = true};
     is_int(guard_client_hear(&guard, &news), 0, "a guard that lives has nothing to tell yet");
-    ok(!guard.holds_threads, "where nothing was heard nothing is noted");
     ok(!guard.is_gone, "a guard that has nothing to tell is not gone");
     kill(guard.pid, SIGSTOP);
     waitid(P_PID, (id_t)guard.pid, &(siginfo_t){0}, WSTOPPED | WNOWAIT);
@@ -730,11 +592,24 @@ static void test_fate(void)
     stop();
 }
 
-int main(int argc, char **argv_of_main)
+/* Makes the cgroup with high descriptors: a command can use only those of one digit, 8 and 9. */
+static bool has_cgroup(void)
 {
-    if (argc > 1 && strcmp(argv_of_main[1], VFORK) == 0)
-        _exit(be_family()); /* without LeakSanitizer, which fails in a traced process */
-    alarm(500);             /* ends this test if a guard hangs */
+    int low[10];
+    int failed;
+    int i;
+
+    for (i = 0; i < 10; i++)
+        low[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    failed = cgroup_make(&cgroup, parent, sizeof parent);
+    for (i = 0; i < 10; i++)
+        close(low[i]);
+    return failed == 0;
+}
+
+int main(void)
+{
+    alarm(500); /* ends this test if a guard hangs */
     sigemptyset(&no_signals);
     if (!environment_make(&environment, environ, "key", (char *[]){NULL}, true))
         return 1;
@@ -747,10 +622,14 @@ int main(int argc, char **argv_of_main)
     RUN(test_refusals());
     RUN(test_lease_end());
     RUN(test_extended_lease());
-    RUN(test_pause());
-    RUN(test_unfreezable());
-    RUN(test_vfork_after_renewal());
-    RUN(test_vfork_while_freezing());
+    if (has_cgroup()) {
+        RUN(test_pause());
+        RUN(test_outside());
+        RUN(test_exit_outside());
+        cgroup_remove(&cgroup);
+    } else {
+        skip("--on-lost pause", "no control group can be made here");
+    }
     RUN(test_wait_all());
     RUN(test_guard_end());
     RUN(test_program_gone());

@@ -18,15 +18,9 @@
 #define GRACE_MS 300
 
 static const char *const state_names[GUARD_STATES] = {
-    [GUARD_STATE_RUNNING] = "RUNNING",
-    [GUARD_STATE_DRAINING] = "DRAINING",
-    [GUARD_STATE_TERMINATING] = "TERMINATING",
-    [GUARD_STATE_FREEZING] = "FREEZING",
-    [GUARD_STATE_FROZEN] = "FROZEN",
-    [GUARD_STATE_REFREEZING] = "REFREEZING",
-    [GUARD_STATE_KILLING] = "KILLING",
-    [GUARD_STATE_KILLING_FROZEN] = "KILLING_FROZEN",
-    [GUARD_STATE_DONE] = "DONE",
+    [GUARD_STATE_RUNNING] = "RUNNING",         [GUARD_STATE_DRAINING] = "DRAINING",
+    [GUARD_STATE_TERMINATING] = "TERMINATING", [GUARD_STATE_PAUSED] = "PAUSED",
+    [GUARD_STATE_KILLING] = "KILLING",         [GUARD_STATE_DONE] = "DONE",
 };
 
 static const char *const event_names[GUARD_EVENTS] = {
@@ -35,12 +29,10 @@ static const char *const event_names[GUARD_EVENTS] = {
     [GUARD_EVENT_SIGNAL] = "SIGNAL",
     [GUARD_EVENT_END_SIGNAL] = "END_SIGNAL",
     [GUARD_EVENT_PROGRAM_GONE] = "PROGRAM_GONE",
-    [GUARD_EVENT_PROCESS_ENDED] = "PROCESS_ENDED",
     [GUARD_EVENT_COMMAND_EXITED] = "COMMAND_EXITED",
     [GUARD_EVENT_COMMAND_KILLED] = "COMMAND_KILLED",
     [GUARD_EVENT_TREE_EMPTY] = "TREE_EMPTY",
-    [GUARD_EVENT_TREE_STOPPED] = "TREE_STOPPED",
-    [GUARD_EVENT_STILL_FROZEN] = "STILL_FROZEN",
+    [GUARD_EVENT_TREE_FROZEN] = "TREE_FROZEN",
     [GUARD_EVENT_TREE_COUNTED] = "TREE_COUNTED",
     [GUARD_EVENT_COUNT_DUE] = "COUNT_DUE",
     [GUARD_EVENT_TERM_DUE] = "TERM_DUE",
@@ -56,12 +48,13 @@ enum path {
     WAIT_ALL,  /* with --wait-all */
     BY_LEASE,  /* the lease's TERM or KILL was due */
     PAUSES,    /* with --on-lost pause */
-    WAS_FROZEN /* KILLING_FROZEN is reached from FROZEN: all threads had stopped in time */
+    FROZEN,    /* with --on-lost pause, and the tree was frozen in time */
+    FROZEN_ALL /* as FROZEN, with --wait-all */
 };
 
 static const char *const path_names[] = {
-    [PLAIN] = "PLAIN",   [WAIT_ALL] = "WAIT_ALL",     [BY_LEASE] = "BY_LEASE",
-    [PAUSES] = "PAUSES", [WAS_FROZEN] = "WAS_FROZEN",
+    [PLAIN] = "PLAIN",   [WAIT_ALL] = "WAIT_ALL", [BY_LEASE] = "BY_LEASE",
+    [PAUSES] = "PAUSES", [FROZEN] = "FROZEN",     [FROZEN_ALL] = "FROZEN_ALL",
 };
 
 struct row {
@@ -92,9 +85,8 @@ struct row {
 enum {
     COUNT = GUARD_ACTION_COUNT,
     AGREED = GUARD_ACTION_TELL_DEADLINES,
-    PAUSED = GUARD_ACTION_TELL_PAUSED,
+    FROZE = GUARD_ACTION_TELL_PAUSED,
     PASS = GUARD_ACTION_PASS_SIGNAL,
-    THAW = GUARD_ACTION_THAW,
     TERM = GUARD_ACTION_TERM,
     FREEZE = GUARD_ACTION_FREEZE,
     KILL = GUARD_ACTION_KILL
@@ -119,7 +111,6 @@ static const struct row rows[] = {
     ROW(RUNNING, PLAIN, SIGNAL, 100, RUNNING, PASS),
     ROW(RUNNING, PLAIN, END_SIGNAL, 100, RUNNING, PASS),
     ROW(RUNNING, PLAIN, PROGRAM_GONE, 100, KILLING, KILL),
-    ROW(RUNNING, PLAIN, PROCESS_ENDED, 100, RUNNING, 0),
     ROW(RUNNING, PLAIN, COMMAND_EXITED, 100, DONE, 0),
     ROW(RUNNING, WAIT_ALL, COMMAND_EXITED, 100, DRAINING, 0),
     ROW(RUNNING, PLAIN, COMMAND_KILLED, 100, TERMINATING, TERM),
@@ -130,20 +121,17 @@ static const struct row rows[] = {
     ROW_COUNTED(1500, RUNNING, PLAIN, 700, RUNNING, AGREED),
     ROW(RUNNING, PLAIN, TERM_DUE, TERM_MS, TERMINATING, TERM),
     ROW(RUNNING, PLAIN, TERM_DUE, KILL_MS, KILLING, KILL),
-    ROW(RUNNING, PAUSES, TERM_DUE, TERM_MS, FREEZING, FREEZE),
-    ROW(RUNNING, PAUSES, STILL_FROZEN, TERM_MS, FREEZING, FREEZE),
+    ROW(RUNNING, PAUSES, TERM_DUE, TERM_MS, PAUSED, FREEZE),
 
     ROW_WITH(NEW_LEASE, DRAINING, WAIT_ALL, LEASE_EXTENDED, 100, DRAINING, AGREED),
     ROW_WITH(KILL_AT(400), DRAINING, WAIT_ALL, END_ASKED, 100, TERMINATING, TERM),
     ROW(DRAINING, WAIT_ALL, SIGNAL, 100, DRAINING, PASS),
     ROW(DRAINING, WAIT_ALL, END_SIGNAL, 100, DRAINING, PASS),
     ROW(DRAINING, WAIT_ALL, PROGRAM_GONE, 100, KILLING, KILL),
-    ROW(DRAINING, WAIT_ALL, PROCESS_ENDED, 100, DRAINING, 0),
     ROW(DRAINING, WAIT_ALL, TREE_EMPTY, 100, DONE, 0),
     ROW(DRAINING, WAIT_ALL, COUNT_DUE, 700, DRAINING, COUNT),
     ROW_COUNTED(1500, DRAINING, WAIT_ALL, 700, DRAINING, AGREED),
     ROW(DRAINING, WAIT_ALL, TERM_DUE, TERM_MS, TERMINATING, TERM),
-    ROW(DRAINING, WAIT_ALL, STILL_FROZEN, TERM_MS, FREEZING, FREEZE),
 
     ROW_WITH(NEW_LEASE, TERMINATING, PLAIN, LEASE_EXTENDED, 200, TERMINATING, AGREED),
     ROW_WITH(NEW_LEASE, TERMINATING, BY_LEASE, LEASE_EXTENDED, 1100, TERMINATING, 0),
@@ -151,52 +139,33 @@ static const struct row rows[] = {
     ROW(TERMINATING, PLAIN, SIGNAL, 200, TERMINATING, PASS),
     ROW(TERMINATING, PLAIN, END_SIGNAL, 200, TERMINATING, PASS),
     ROW(TERMINATING, PLAIN, PROGRAM_GONE, 200, KILLING, KILL),
-    ROW(TERMINATING, PLAIN, PROCESS_ENDED, 200, TERMINATING, 0),
     ROW(TERMINATING, PLAIN, COMMAND_EXITED, 200, TERMINATING, 0),
     ROW(TERMINATING, PLAIN, COMMAND_KILLED, 200, TERMINATING, 0),
     ROW(TERMINATING, PLAIN, TREE_EMPTY, 200, DONE, 0),
-    ROW(TERMINATING, PLAIN, STILL_FROZEN, 200, TERMINATING, 0),
     ROW_COUNTED(1500, TERMINATING, PLAIN, 700, TERMINATING, 0),
     ROW(TERMINATING, PLAIN, TERM_DUE, TERM_MS, TERMINATING, 0),
     ROW(TERMINATING, BY_LEASE, KILL_DUE, KILL_MS, KILLING, KILL),
     ROW(TERMINATING, PLAIN, END_DUE, 400, KILLING, KILL),
 
-    ROW_WITH(NEW_LEASE, FREEZING, PLAIN, LEASE_EXTENDED, 1010, RUNNING, AGREED | THAW),
-    ROW_WITH(OLD_LEASE, FREEZING, PLAIN, LEASE_EXTENDED, 1010, FREEZING, AGREED | FREEZE),
-    ROW_WITH(KILL_AT(1300), FREEZING, PLAIN, END_ASKED, 1010, KILLING_FROZEN, FREEZE | KILL),
-    ROW(FREEZING, PLAIN, SIGNAL, 1010, FREEZING, PASS | FREEZE),
-    ROW(FREEZING, PLAIN, END_SIGNAL, 1010, KILLING_FROZEN, FREEZE | KILL),
-    ROW(FREEZING, PLAIN, PROGRAM_GONE, 1010, KILLING_FROZEN, FREEZE | KILL),
-    ROW(FREEZING, PLAIN, PROCESS_ENDED, 1010, FREEZING, FREEZE),
-    ROW(FREEZING, PLAIN, COMMAND_EXITED, 1010, DONE, 0),
-    ROW(FREEZING, WAIT_ALL, COMMAND_EXITED, 1010, FREEZING, FREEZE),
-    ROW(FREEZING, PLAIN, COMMAND_KILLED, 1010, KILLING_FROZEN, FREEZE | KILL),
-    ROW(FREEZING, PLAIN, TREE_EMPTY, 1010, DONE, 0),
-    ROW(FREEZING, PLAIN, TREE_STOPPED, 1010, FROZEN, PAUSED),
-    ROW(FREEZING, PLAIN, TREE_STOPPED, KILL_MS, KILLING_FROZEN, FREEZE | KILL),
-    ROW(FREEZING, PLAIN, KILL_DUE, KILL_MS, KILLING_FROZEN, FREEZE | KILL),
-
-    ROW_WITH(NEW_LEASE, FROZEN, PLAIN, LEASE_EXTENDED, 3000, RUNNING, AGREED | THAW),
-    ROW_WITH(NEW_LEASE, FROZEN, WAIT_ALL, LEASE_EXTENDED, 3000, RUNNING, AGREED | THAW),
-    ROW_WITH(OLD_LEASE, FROZEN, PLAIN, LEASE_EXTENDED, 3000, FROZEN, PAUSED),
-    ROW_WITH(KILL_AT(3300), FROZEN, PLAIN, END_ASKED, 3000, KILLING_FROZEN, FREEZE | KILL),
-    ROW(FROZEN, PLAIN, SIGNAL, 3000, FROZEN, PASS),
-    ROW(FROZEN, PLAIN, END_SIGNAL, 3000, KILLING_FROZEN, FREEZE | KILL),
-    ROW(FROZEN, PLAIN, PROGRAM_GONE, 3000, KILLING_FROZEN, FREEZE | KILL),
-    ROW(FROZEN, PLAIN, PROCESS_ENDED, 3000, REFREEZING, FREEZE),
-
-    ROW_WITH(NEW_LEASE, REFREEZING, PLAIN, LEASE_EXTENDED, 3000, RUNNING, AGREED | THAW),
-    ROW_WITH(OLD_LEASE, REFREEZING, PLAIN, LEASE_EXTENDED, 3000, REFREEZING, PAUSED | FREEZE),
-    ROW_WITH(KILL_AT(3300), REFREEZING, PLAIN, END_ASKED, 3000, KILLING_FROZEN, FREEZE | KILL),
-    ROW(REFREEZING, PLAIN, SIGNAL, 3000, REFREEZING, PASS | FREEZE),
-    ROW(REFREEZING, PLAIN, END_SIGNAL, 3000, KILLING_FROZEN, FREEZE | KILL),
-    ROW(REFREEZING, PLAIN, PROGRAM_GONE, 3000, KILLING_FROZEN, FREEZE | KILL),
-    ROW(REFREEZING, PLAIN, PROCESS_ENDED, 3000, REFREEZING, FREEZE),
-    ROW(REFREEZING, PLAIN, COMMAND_EXITED, 3000, DONE, 0),
-    ROW(REFREEZING, WAIT_ALL, COMMAND_EXITED, 3000, REFREEZING, FREEZE),
-    ROW(REFREEZING, PLAIN, COMMAND_KILLED, 3000, KILLING_FROZEN, FREEZE | KILL),
-    ROW(REFREEZING, PLAIN, TREE_EMPTY, 3000, DONE, 0),
-    ROW(REFREEZING, PLAIN, TREE_STOPPED, 3000, FROZEN, 0),
+    ROW_WITH(NEW_LEASE, PAUSED, PAUSES, LEASE_EXTENDED, 1010, RUNNING, AGREED),
+    ROW_WITH(OLD_LEASE, PAUSED, PAUSES, LEASE_EXTENDED, 1010, PAUSED, AGREED | FREEZE),
+    ROW_WITH(NEW_LEASE, PAUSED, FROZEN, LEASE_EXTENDED, 3000, RUNNING, AGREED),
+    ROW_WITH(NEW_LEASE, PAUSED, FROZEN_ALL, LEASE_EXTENDED, 3000, RUNNING, AGREED),
+    ROW_WITH(OLD_LEASE, PAUSED, FROZEN, LEASE_EXTENDED, 3000, PAUSED, FROZE),
+    ROW_WITH(KILL_AT(1300), PAUSED, PAUSES, END_ASKED, 1010, KILLING, KILL),
+    ROW_WITH(KILL_AT(3300), PAUSED, FROZEN, END_ASKED, 3000, KILLING, KILL),
+    ROW(PAUSED, PAUSES, SIGNAL, 1010, PAUSED, PASS | FREEZE),
+    ROW(PAUSED, FROZEN, SIGNAL, 3000, PAUSED, PASS),
+    ROW(PAUSED, FROZEN, END_SIGNAL, 3000, KILLING, KILL),
+    ROW(PAUSED, FROZEN, PROGRAM_GONE, 3000, KILLING, KILL),
+    ROW(PAUSED, PAUSES, COMMAND_EXITED, 1010, DONE, 0),
+    ROW(PAUSED, FROZEN, COMMAND_EXITED, 3000, DONE, 0),
+    ROW(PAUSED, FROZEN_ALL, COMMAND_EXITED, 3000, PAUSED, 0),
+    ROW(PAUSED, FROZEN, COMMAND_KILLED, 3000, KILLING, KILL),
+    ROW(PAUSED, FROZEN, TREE_EMPTY, 3000, DONE, 0),
+    ROW(PAUSED, PAUSES, TREE_FROZEN, 1010, PAUSED, FROZE),
+    ROW(PAUSED, PAUSES, TREE_FROZEN, KILL_MS, KILLING, KILL),
+    ROW(PAUSED, PAUSES, KILL_DUE, KILL_MS, KILLING, KILL),
 
     ROW_WITH(NEW_LEASE, KILLING, PLAIN, LEASE_EXTENDED, 500, KILLING, AGREED | KILL),
     ROW_WITH(NEW_LEASE, KILLING, BY_LEASE, LEASE_EXTENDED, 2500, KILLING, KILL),
@@ -204,31 +173,11 @@ static const struct row rows[] = {
     ROW(KILLING, PLAIN, SIGNAL, 500, KILLING, PASS | KILL),
     ROW(KILLING, PLAIN, END_SIGNAL, 500, KILLING, PASS | KILL),
     ROW(KILLING, PLAIN, PROGRAM_GONE, 500, KILLING, KILL),
-    ROW(KILLING, PLAIN, PROCESS_ENDED, 500, KILLING, KILL),
     ROW(KILLING, PLAIN, COMMAND_EXITED, 500, KILLING, KILL),
     ROW(KILLING, PLAIN, COMMAND_KILLED, 500, KILLING, KILL),
     ROW(KILLING, PLAIN, TREE_EMPTY, 500, DONE, 0),
-    ROW(KILLING, PLAIN, STILL_FROZEN, 500, KILLING, KILL),
-    ROW(KILLING, PLAIN, TERM_DUE, TERM_MS, KILLING, KILL),
-
-    ROW_WITH(NEW_LEASE, KILLING_FROZEN, PLAIN, LEASE_EXTENDED, 1100, KILLING_FROZEN,
-             AGREED | FREEZE | KILL),
-    ROW_WITH(NEW_LEASE, KILLING_FROZEN, BY_LEASE, LEASE_EXTENDED, 2500, KILLING_FROZEN,
-             FREEZE | KILL),
-    ROW_WITH(NEW_LEASE, KILLING_FROZEN, WAS_FROZEN, LEASE_EXTENDED, 2500, KILLING_FROZEN,
-             PAUSED | FREEZE | KILL),
-    ROW_WITH(KILL_AT(1400), KILLING_FROZEN, PLAIN, END_ASKED, 1100, KILLING_FROZEN, FREEZE | KILL),
-    ROW(KILLING_FROZEN, PLAIN, SIGNAL, 1100, KILLING_FROZEN, PASS | FREEZE | KILL),
-    ROW(KILLING_FROZEN, PLAIN, END_SIGNAL, 1100, KILLING_FROZEN, FREEZE | KILL),
-    ROW(KILLING_FROZEN, PLAIN, PROGRAM_GONE, 1100, KILLING_FROZEN, FREEZE | KILL),
-    ROW(KILLING_FROZEN, PLAIN, PROCESS_ENDED, 1100, KILLING_FROZEN, FREEZE | KILL),
-    ROW(KILLING_FROZEN, PLAIN, COMMAND_EXITED, 1100, KILLING_FROZEN, FREEZE | KILL),
-    ROW(KILLING_FROZEN, PLAIN, COMMAND_KILLED, 1100, KILLING_FROZEN, FREEZE | KILL),
-    ROW(KILLING_FROZEN, PLAIN, TREE_EMPTY, 1100, DONE, 0),
-    ROW(KILLING_FROZEN, PLAIN, TREE_STOPPED, 1100, KILLING_FROZEN, PAUSED | FREEZE | KILL),
-    ROW(KILLING_FROZEN, WAS_FROZEN, TREE_STOPPED, 1100, KILLING_FROZEN, FREEZE | KILL),
-    ROW(KILLING_FROZEN, PLAIN, TREE_STOPPED, KILL_MS, KILLING_FROZEN, FREEZE | KILL),
-    ROW(KILLING_FROZEN, PLAIN, KILL_DUE, KILL_MS, KILLING_FROZEN, FREEZE | KILL),
+    ROW_WITH(NEW_LEASE, KILLING, FROZEN, LEASE_EXTENDED, 2500, KILLING, FROZE | KILL),
+    ROW(KILLING, PLAIN, KILL_DUE, KILL_MS, KILLING, KILL),
 };
 
 static unsigned send_input(struct guard_machine *m, enum guard_event event, struct guard_input in)
@@ -249,34 +198,26 @@ static void reach(struct guard_machine *m, enum guard_state state, enum path pat
 {
     const struct deadlines lease = {TERM_MS, KILL_MS};
     const struct deadlines none = {0, 0};
-    bool is_held = state == GUARD_STATE_FREEZING || state == GUARD_STATE_FROZEN ||
-                   state == GUARD_STATE_REFREEZING || state == GUARD_STATE_KILLING_FROZEN;
+    bool was_frozen = path == FROZEN || path == FROZEN_ALL;
+    bool pauses = path == PAUSES || was_frozen;
 
     guard_state_start(m,
-                      (struct guard_rules){.pauses = is_held || path == PAUSES,
-                                           .wait_all = path == WAIT_ALL,
+                      (struct guard_rules){.pauses = pauses,
+                                           .wait_all = path == WAIT_ALL || path == FROZEN_ALL,
                                            .grace_ms = GRACE_MS},
                       lease, 0);
-    if (is_held || (path == BY_LEASE && state != GUARD_STATE_KILLING))
+    if (state == GUARD_STATE_PAUSED || was_frozen || path == BY_LEASE)
         send_event(m, GUARD_EVENT_TERM_DUE, TERM_MS, none);
     else if (state == GUARD_STATE_TERMINATING)
         send_event(m, GUARD_EVENT_END_ASKED, 100, (struct deadlines){0, 400});
     if (state == GUARD_STATE_DRAINING)
         send_event(m, GUARD_EVENT_COMMAND_EXITED, 10, none);
-    if (state == GUARD_STATE_FROZEN || state == GUARD_STATE_REFREEZING ||
-        (state == GUARD_STATE_KILLING_FROZEN && path == WAS_FROZEN))
-        send_event(m, GUARD_EVENT_TREE_STOPPED, TERM_MS + 5, none);
-    if (state == GUARD_STATE_REFREEZING)
-        send_event(m, GUARD_EVENT_PROCESS_ENDED, TERM_MS + 6, none);
-    if (state == GUARD_STATE_KILLING && path == BY_LEASE) {
-        send_event(m, GUARD_EVENT_TERM_DUE, TERM_MS, none);
+    if (was_frozen)
+        send_event(m, GUARD_EVENT_TREE_FROZEN, TERM_MS + 5, none);
+    if (state == GUARD_STATE_KILLING && path == BY_LEASE)
         send_event(m, GUARD_EVENT_KILL_DUE, KILL_MS, none);
-    } else if (state == GUARD_STATE_KILLING_FROZEN && path == BY_LEASE) {
-        send_event(m, GUARD_EVENT_KILL_DUE, KILL_MS, none);
-    } else if (state == GUARD_STATE_KILLING || state == GUARD_STATE_KILLING_FROZEN) {
-        send_event(m, GUARD_EVENT_PROGRAM_GONE, state == GUARD_STATE_KILLING ? 400 : TERM_MS + 7,
-                   none);
-    }
+    else if (state == GUARD_STATE_KILLING)
+        send_event(m, GUARD_EVENT_PROGRAM_GONE, was_frozen ? TERM_MS + 7 : 400, none);
     if (state == GUARD_STATE_DONE)
         send_event(m, GUARD_EVENT_TREE_EMPTY, 100, none);
     if (m->state != state)
@@ -325,14 +266,16 @@ static void test_impossible_events(void)
         for (e = 0; e < GUARD_EVENTS; e++) {
             if (guard_state_can_happen(s, e))
                 continue;
-            reach(&m, s, s == GUARD_STATE_DRAINING ? WAIT_ALL : PLAIN);
+            reach(&m, s,
+                  s == GUARD_STATE_DRAINING ? WAIT_ALL
+                  : s == GUARD_STATE_PAUSED ? FROZEN
+                                            : PLAIN);
             actions = send_event(&m, e, TERM_MS + 10, (struct deadlines)NEW_LEASE);
             if (s == GUARD_STATE_DONE)
                 okf(m.state == GUARD_STATE_DONE && actions == 0, "DONE: %s changes nothing",
                     event_names[e]);
             else
-                okf((m.state == GUARD_STATE_KILLING || m.state == GUARD_STATE_KILLING_FROZEN) &&
-                        (actions & GUARD_ACTION_KILL) != 0,
+                okf(m.state == GUARD_STATE_KILLING && (actions & GUARD_ACTION_KILL) != 0,
                     "%s: %s cannot happen, so it makes the guard send KILL", state_names[s],
                     event_names[e]);
         }
@@ -383,8 +326,13 @@ static void test_deadlines(void)
     ok(guard_state_next_ms(&m, 2701) > 2701,
        "KILLING: after two seconds the guard pauses between two KILLs");
     ok(!m.lease_ended_first, "END_ASKED, not the lease, is noted as the reason of this end");
-    is_int(guard_state_due(&m, 5000), GUARD_EVENT_TERM_DUE,
-           "KILLING: TERM_DUE still comes if the lease ends before the tree");
+    is_int(guard_state_due(&m, 5999), GUARD_EVENTS,
+           "KILLING: no event is due before the lease's KILL");
+    is_int(guard_state_due(&m, 6000), GUARD_EVENT_KILL_DUE,
+           "KILLING: the lease's KILL is due, which the tree has outlived");
+    send_event(&m, GUARD_EVENT_KILL_DUE, 6000, none);
+    ok(m.lease_ended_first, "KILLING: the lease counts as ended before the tree");
+    is_int(guard_state_due(&m, 6001), GUARD_EVENTS, "KILLING: KILL_DUE does not come again");
 
     reach(&m, GUARD_STATE_RUNNING, PLAIN);
     send_event(&m, GUARD_EVENT_COMMAND_KILLED, 50, none);
@@ -398,25 +346,25 @@ static void test_deadlines(void)
     is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE,
            "TERMINATING: the lease's KILL is due at its time");
 
-    reach(&m, GUARD_STATE_FREEZING, PLAIN);
+    reach(&m, GUARD_STATE_PAUSED, PAUSES);
     is_int(guard_state_next_ms(&m, KILL_MS - 2), KILL_MS,
-           "FREEZING: the next turn is not later than KILL");
+           "PAUSED, not frozen yet: the next turn is not later than KILL");
     ok(guard_state_next_ms(&m, TERM_MS) < TERM_MS + 20,
-       "FREEZING: the guard looks again within 20 ms");
-    ok(!m.lease_ended_first,
-       "FREEZING: a renewal may still come, so the lease is no reason of an end yet");
-    reach(&m, GUARD_STATE_FROZEN, PLAIN);
-    is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER,
-           "FROZEN: there is no deadline, so the guard asks for no turn");
-    is_int(guard_state_due(&m, 9000), GUARD_EVENTS,
-           "FROZEN: no event is due after the lease's end");
-    is_int(m.frozen_since_ms, TERM_MS + 5,
-           "FROZEN: frozen_since_ms is when all threads had stopped");
-    reach(&m, GUARD_STATE_KILLING_FROZEN, PLAIN);
+       "PAUSED, not frozen yet: the guard looks again within 20 ms");
     is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE,
-           "KILLING_FROZEN, some threads may run: the lease's KILL is due");
-    reach(&m, GUARD_STATE_FROZEN, WAIT_ALL);
-    send_event(&m, GUARD_EVENT_PROCESS_ENDED, 3000, none);
+           "PAUSED, not frozen yet: the lease's KILL is due at its time");
+    ok(!m.lease_ended_first,
+       "PAUSED: a renewal may still come, so the lease is no reason of an end yet");
+    reach(&m, GUARD_STATE_PAUSED, FROZEN);
+    is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER,
+           "PAUSED: a frozen tree has no deadline, so the guard asks for no turn");
+    is_int(guard_state_due(&m, 9000), GUARD_EVENTS,
+           "PAUSED: no event is due for a frozen tree after the lease's end");
+    is_int(m.frozen_since_ms, TERM_MS + 5, "PAUSED: frozen_since_ms is when nothing ran any more");
+    reach(&m, GUARD_STATE_KILLING, FROZEN);
+    is_int(guard_state_due(&m, 9000), GUARD_EVENTS,
+           "KILLING: a frozen tree does not outlive the lease's KILL");
+    reach(&m, GUARD_STATE_PAUSED, FROZEN_ALL);
     send_event(&m, GUARD_EVENT_COMMAND_EXITED, 3000, none);
     send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 3000, (struct deadlines)NEW_LEASE);
     is_int(m.state, GUARD_STATE_DRAINING,
@@ -481,10 +429,9 @@ static void test_many_processes(void)
 
     reach_counted(&m, PAUSES, 1000);
     send_event(&m, GUARD_EVENT_TERM_DUE, TERM_MS - 225, none);
-    is_int(m.state, GUARD_STATE_FREEZING,
-           "--on-lost pause, 1000 processes: freezing begins earlier");
+    is_int(m.state, GUARD_STATE_PAUSED, "--on-lost pause, 1000 processes: freezing begins earlier");
     is_int(guard_state_due(&m, KILL_MS - 75), GUARD_EVENT_KILL_DUE,
-           "FREEZING, 1000 processes: KILL is due earlier, too");
+           "PAUSED, 1000 processes: KILL is due earlier, too");
 }
 
 /* ---- a random walk over states and events ---- */
@@ -523,14 +470,12 @@ static struct world {
     int64_t turn_ms; /* now_ms when the guard looked for due events at this turn */
     enum command command;
     int n_running; /* running processes of the tree; the command isn't counted */
-    int n_stopped; /* stopped processes of the tree; the command isn't counted */
+    int n_stopped; /* frozen processes of the tree; the command isn't counted */
     bool program_lives;
-    bool has_zombie;        /* a process has ended, and the guard has not reaped it */
     bool command_is_zombie; /* the command has ended, and the guard has not reaped it */
     struct guard_rules rules;
     struct deadlines lease;   /* the last that the guard has agreed to */
     struct deadlines offered; /* the lease of the event that the guard handles now */
-    bool is_offer;            /* the event that the guard handles now is LEASE_EXTENDED */
     bool told_paused;         /* the guard has told the program that nothing runs */
     bool is_ending;           /* the guard has sent TERM or KILL */
     int64_t asked_kill_ms;    /* the earliest KILL that an END_ASKED has set; or RLOCK_NEVER */
@@ -539,7 +484,7 @@ static struct world {
     int64_t counted_ms;       /* when the last count was */
     int64_t told_term_ms;     /* the guard has told rlock that it sends no TERM before then */
     bool has_sent_kill;       /* at this turn */
-    bool has_stopped_threads; /* at this turn */
+    bool has_frozen;          /* at this turn */
 } w;
 
 static bool was_visited[GUARD_STATES][GUARD_EVENTS];
@@ -574,7 +519,7 @@ static bool tree_is_empty(void)
 static void end_command_of_world(enum command how)
 {
     w.command = how;
-    w.has_zombie = w.command_is_zombie = true;
+    w.command_is_zombie = true;
 }
 
 static void act(unsigned actions);
@@ -589,7 +534,6 @@ static void dispatch(enum guard_event event, struct deadlines lease)
     if (!can_happen) /* the walk simulates only events that can happen */
         must(false, event_names[event]);
     w.event = event;
-    w.is_offer = event == GUARD_EVENT_LEASE_EXTENDED;
     w.offered = lease;
     act(guard_state_handle(&w.machine, event,
                            (struct guard_input){.now_ms = w.now_ms,
@@ -599,12 +543,12 @@ static void dispatch(enum guard_event event, struct deadlines lease)
 }
 
 /* Most processes stop at once, some at a later turn, and some fork before they stop. */
-static void stop_tree(void)
+static void freeze_tree(void)
 {
     bool was_still = !something_runs();
     int i;
 
-    w.has_stopped_threads = true;
+    w.has_frozen = true;
     if (one_in(10)) /* the scheduler keeps the guard from running meanwhile */
         w.now_ms += random_from(0, 400);
     for (i = w.n_running; i > 0; i--)
@@ -617,7 +561,7 @@ static void stop_tree(void)
     if (something_runs() && one_in(6))
         w.n_running++;
     if (was_still)
-        dispatch(GUARD_EVENT_TREE_STOPPED, (struct deadlines){0, 0});
+        dispatch(GUARD_EVENT_TREE_FROZEN, (struct deadlines){0, 0});
 }
 
 static void kill_tree(void)
@@ -631,7 +575,6 @@ static void kill_tree(void)
                 w.n_running--;
             else
                 w.n_stopped--;
-            w.has_zombie = true;
         }
     if (command_is_there() && !one_in(5))
         end_command_of_world(COMMAND_KILLED);
@@ -661,17 +604,21 @@ static void note_told_deadlines(void)
     w.told_term_ms = w.machine.due.term_ms;
 }
 
-/* Most times all threads run again; else the guard was stopped, and TERM became due meanwhile. */
+/* As the guard does at each turn: only in PAUSED and KILLING a process may be frozen. */
 static void thaw_tree(void)
 {
-    if (one_in(4)) {
-        dispatch(GUARD_EVENT_STILL_FROZEN, (struct deadlines){0, 0});
+    enum guard_state state = w.machine.state;
+
+    if (state == GUARD_STATE_PAUSED || state == GUARD_STATE_KILLING || state == GUARD_STATE_DONE)
         return;
-    }
+    if (w.n_stopped > 0 || w.command == COMMAND_STOPPED)
+        must(w.turn_ms < (state == GUARD_STATE_TERMINATING ? w.lease.kill_ms : w.lease.term_ms),
+             "the guard lets a frozen tree run without a confirmed renewal");
     w.n_running += w.n_stopped;
     w.n_stopped = 0;
     if (w.command == COMMAND_STOPPED)
         w.command = COMMAND_RUNS;
+    w.told_paused = false;
 }
 
 static void act(unsigned actions)
@@ -684,12 +631,6 @@ static void act(unsigned actions)
              "the guard tells the program of a pause that may have begun after the lease's KILL");
         w.told_paused = true;
     }
-    if (actions & GUARD_ACTION_THAW) {
-        must(w.is_offer && w.now_ms < w.offered.term_ms && !w.is_ending,
-             "the guard lets a frozen tree run without a confirmed renewal");
-        w.told_paused = false;
-        thaw_tree();
-    }
     if (w.machine.state == GUARD_STATE_DONE && w.n_stopped > 0)
         must(w.command == COMMAND_EXITED && !w.rules.wait_all && !w.is_ending,
              "the guard lets a process run on that it had to end");
@@ -698,10 +639,8 @@ static void act(unsigned actions)
         must(w.event != GUARD_EVENT_TERM_DUE || w.now_ms >= w.told_term_ms,
              "the guard sends TERM earlier than it has told the program");
         w.is_ending = true;
-        if (w.n_running > 0 && one_in(2)) {
+        if (w.n_running > 0 && one_in(2))
             w.n_running--;
-            w.has_zombie = true;
-        }
         if (w.command == COMMAND_RUNS && one_in(3))
             end_command_of_world(COMMAND_KILLED);
         count_tree();
@@ -709,7 +648,7 @@ static void act(unsigned actions)
     if (actions & GUARD_ACTION_COUNT)
         count_tree();
     if (actions & GUARD_ACTION_FREEZE)
-        stop_tree();
+        freeze_tree();
     if (actions & GUARD_ACTION_KILL)
         kill_tree();
 }
@@ -733,34 +672,18 @@ static void let_time_pass(void)
 
 static void change_tree(void)
 {
-    if (w.n_running > 0 && one_in(8)) {
+    if (w.n_running > 0 && one_in(8))
         w.n_running--;
-        w.has_zombie = true;
-    }
     if (something_runs() && w.n_running < 5 && one_in(6))
         w.n_running++;
     if (w.command == COMMAND_RUNS && one_in(40))
         end_command_of_world(COMMAND_EXITED);
     else if (command_is_there() && one_in(60)) /* somebody outside kills the command */
         end_command_of_world(COMMAND_KILLED);
-    else if (w.command == COMMAND_STOPPED && one_in(60)) /* the command was stopped in exit(3) */
+    else if (w.command == COMMAND_STOPPED && one_in(60)) /* the command was frozen in exit(3) */
         end_command_of_world(COMMAND_EXITED);
-    if (w.n_stopped > 0 && one_in(30)) {
+    if (w.n_stopped > 0 && one_in(30))
         w.n_stopped--;
-        w.has_zombie = true;
-        if (w.n_stopped > 0 && one_in(2)) { /* a dead tracer's tracee runs again */
-            w.n_stopped--;
-            w.n_running++;
-        }
-    }
-}
-
-/* 1. freeze_tree() tells a thread to stop. 2. The guard lets the tree run again. 3. Only now does
- * that thread stop. */
-static void stop_late(void)
-{
-    if (w.rules.pauses && !guard_state_is_held(&w.machine) && one_in(60))
-        dispatch(GUARD_EVENT_STILL_FROZEN, (struct deadlines){0, 0});
 }
 
 static void send_program_events(void)
@@ -796,9 +719,7 @@ static void reap_tree(void)
     const struct deadlines none = {0, 0};
     bool command_is_zombie = w.command_is_zombie;
 
-    if (w.has_zombie)
-        dispatch(GUARD_EVENT_PROCESS_ENDED, none);
-    w.has_zombie = w.command_is_zombie = false;
+    w.command_is_zombie = false;
     if (tree_is_empty())
         dispatch(GUARD_EVENT_TREE_EMPTY, none);
     else if (command_is_zombie)
@@ -816,6 +737,7 @@ static void handle_clock(void)
     while ((due = guard_state_due(&w.machine, w.now_ms)) != GUARD_EVENTS && n++ < GUARD_EVENTS)
         dispatch(due, (struct deadlines){0, 0});
     must(due == GUARD_EVENTS, "an event of the clock is still due after the guard has handled it");
+    thaw_tree();
     act(guard_state_work(&w.machine));
 }
 
@@ -846,11 +768,11 @@ static void check_invariants(void)
         return;
     }
     if (w.told_paused && !w.has_sent_kill)
-        must(!something_runs() || w.has_stopped_threads,
-             "a process of the frozen tree runs, and the guard does not stop it");
+        must(!something_runs() || w.has_frozen,
+             "a process of the frozen tree runs, and the guard does not freeze it");
     if (something_runs() && !w.told_paused) {
-        must(w.turn_ms < w.lease.term_ms || w.is_ending || w.has_stopped_threads,
-             "after the lease's TERM the guard has neither sent TERM nor stopped threads");
+        must(w.turn_ms < w.lease.term_ms || w.is_ending || w.has_frozen,
+             "after the lease's TERM the guard has neither sent TERM nor frozen the tree");
         must(w.turn_ms < w.lease.kill_ms || w.has_sent_kill,
              "after the lease's KILL the guard has sent no KILL");
         must(next_ms <= w.lease.kill_ms || w.has_sent_kill,
@@ -897,11 +819,10 @@ static void test_random_walk(uint64_t seed)
     random_state = seed;
     start_guard();
     for (step_now = 0; step_now < STEPS && n_violations == 0; step_now++) {
-        w.has_sent_kill = w.has_stopped_threads = false;
+        w.has_sent_kill = w.has_frozen = false;
         let_time_pass();
         change_tree();
         send_program_events();
-        stop_late();
         reap_tree();
         handle_clock();
         check_invariants();
