@@ -619,9 +619,9 @@ asan tsan:  ## run all tests in a build with sanitizers; asan includes UBSan
 ubsan: asan  ## the same as asan
 
 .PHONY: test-distros
-test-distros:  ## as root: run demo and tests in clean roots of Debian 12 and 13
+test-distros:  ## as root: run demo and tests in clean Debian 12 and 13; DISTROS=--quick for CI
 	$(Q)tests/tools/deps.sh distros
-	$(Q)tests/tools/distros.sh
+	$(Q)tests/tools/distros.sh $(DISTROS)
 
 .PHONY: test-arch
 test-arch:  ## build for arm64, armhf, i386, riscv64, s390x; run the tests in qemu-user
