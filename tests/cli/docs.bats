@@ -458,7 +458,8 @@ zsh_verb_texts() { zsh_array verbs | sed -nE "s/^ *'([a-z]+):(.*)'$/\1\t\2/p"; }
     assert_eq "$output" ""
     for page in "${PAGES[@]}"; do
         run -0 --separate-stderr groff -ww -mdoc -K utf8 -T utf8 "$page"
-        assert_eq "$stderr" ""
+        # groff 1.23 says so of each line of one long word.
+        assert_eq "$(grep -v 'warning.*cannot adjust line$' <<<"$stderr")" ""
     done
 }
 
