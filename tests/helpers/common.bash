@@ -13,6 +13,10 @@
 
 bats_require_minimum_version 1.8.0
 
+# Not the machine's locale, and set before bash reads a \u of a bats file. A test that needs another
+# locale sets it.
+export LC_ALL=C.UTF-8
+
 # bats reads this file once for each file and test. What starts processes is done once for a file.
 export RLOCK_TEST_ROOT=${RLOCK_TEST_ROOT:-$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)}
 export RLOCK_TEST_PROCESSORS=${RLOCK_TEST_PROCESSORS:-$(nproc)}
@@ -39,7 +43,6 @@ common_setup() {
         export "$name=${!name:-}:log_path=$DIR/sanitizer"
     done
     export HOME=$DIR XDG_RUNTIME_DIR=$DIR
-    export LC_ALL=C.UTF-8 # whatever the machine's locale is; a test that needs another sets it
     unset XDG_CONFIG_HOME
     export RLOCK_LOCAL_DIR=$DIR/rlock # each test has a private server of its own
     export RLOCK_HOLD_DIR=$DIR/holds
