@@ -44,14 +44,18 @@ result() { # STATUS TEXT
     fi
 }
 
-# make_base SUITE: makes the root directory $bases/SUITE, unless there is one that is at most a week
-# old. An older one is kept if the mirror can't be reached.
+# make_base SUITE: makes the root directory $bases/SUITE, with the local CA certificates of this
+# machine, unless there is one that is at most a week old. An older one is kept if the mirror can't
+# be reached.
 make_base() {
     local base=$bases/$1 new=$bases/$1.new.$$
     [[ -z $(find "$base" -maxdepth 0 -mtime -7 2>/dev/null) ]] || return 0
     if debootstrap --force-check-gpg --keyring="$keyring" --variant=minbase \
         --include=ca-certificates,git,make,gcc,libc6-dev \
         "$1" "$new" "$mirror" >"$folder/$1.base.log" 2>&1; then
+        [[ ! -d /usr/local/share/ca-certificates ]] ||
+            cp -a /usr/local/share/ca-certificates "$new/usr/local/share/"
+        chroot "$new" update-ca-certificates >/dev/null 2>&1
         rm -rf --one-file-system "$new"/var/cache/apt/archives/*.deb "$base"
         touch "$new"
         mv -T "$new" "$base"
@@ -61,15 +65,12 @@ make_base() {
     fi
 }
 
-# make_root SUITE: makes the root directory $root, a copy of $bases/SUITE, with the DNS settings and
-# the local CA certificates of this machine, and the source.
+# make_root SUITE: makes the root directory $root, a copy of $bases/SUITE, with the DNS settings of
+# this machine and the source.
 make_root() {
     root=$(mktemp -d "$folder/root.XXXXXX")
     cp -a "$bases/$1/." "$root"
     cp /etc/resolv.conf "$root/etc/"
-    [[ ! -d /usr/local/share/ca-certificates ]] ||
-        cp -a /usr/local/share/ca-certificates "$root/usr/local/share/"
-    chroot "$root" update-ca-certificates >/dev/null 2>&1
     git clone -q . "$root/src/rlock"
 }
 remove_root() { [[ -z $root ]] || rm -rf --one-file-system "$root"; }
