@@ -283,15 +283,16 @@ static enum rlock_status try_plain_keys(struct probe *probe, const struct lock_k
  * server's error for the first of them. Both strings are "" if the server denied nothing.
  */
 enum {
-    RIGHTS_LOCKS = 0,    /* commands that every lock needs */
-    RIGHTS_WAITING = 2,  /* commands for waiters, and for a release that wakes a waiter */
-    RIGHTS_SEVERAL = 4,  /* commands for several holders: shared locks and slots */
-    RIGHTS_ADMIN = 6,    /* commands that only the calls of rlock_admin.h send */
-    RIGHTS_KEYS = 8,     /* the keys of the lock */
-    RIGHTS_NO_WRITE = 10 /* first string: why the server executes no writes now; second: "" */
+    RIGHTS_LOCKS = 0,        /* commands that every lock needs */
+    RIGHTS_WAITING = 2,      /* commands for waiters, and for a release that wakes a waiter */
+    RIGHTS_SEVERAL = 4,      /* commands for several holders: shared locks and slots */
+    RIGHTS_ADMIN = 6,        /* commands that only the calls of rlock_admin.h send */
+    RIGHTS_HISTORY = 8,      /* commands for the history */
+    RIGHTS_KEYS = 10,        /* the keys of the lock */
+    RIGHTS_NO_WRITE = 12,    /* a string: why the server executes no writes now */
+    RIGHTS_HISTORY_KEY = 13, /* a string: what is wrong with the history's key */
+    RIGHTS_STRINGS
 };
-
-#define RIGHTS_STRINGS 12
 
 static bool is_rights_reply(const struct resp_value *reply)
 {
@@ -349,12 +350,19 @@ struct rights {
     char admin[300];    /* denied commands that only the calls of rlock_admin.h need */
     char keys[400];     /* keys of the lock that the user may not use */
     char no_write[512]; /* why the server executes no writes now, so that few commands were tried */
+    char history[320];  /* denied commands that the history needs, and why */
+    char history_key[256]; /* what is wrong with the history's key */
 };
 
 static void parse_rights(struct rights *rights, const struct resp_value *reply)
 {
+    const char *history;
     size_t n;
 
+    history = resp_string(resp_array_at(reply, RIGHTS_HISTORY), &n);
+    if (*history != '\0')
+        snprintf(rights->history, sizeof rights->history, "%.100s: %.200s", history,
+                 resp_string(resp_array_at(reply, RIGHTS_HISTORY + 1), &n));
     add_refusals(rights->needed, sizeof rights->needed, reply, RIGHTS_LOCKS, "");
     add_refusals(rights->needed, sizeof rights->needed, reply, RIGHTS_WAITING,
                  " for waiting, -s, --slots and --protocol timestamp");
@@ -364,6 +372,8 @@ static void parse_rights(struct rights *rights, const struct resp_value *reply)
     add_refusals(rights->admin, sizeof rights->admin, reply, RIGHTS_ADMIN, "");
     snprintf(rights->no_write, sizeof rights->no_write, "%s",
              resp_string(resp_array_at(reply, RIGHTS_NO_WRITE), &n));
+    snprintf(rights->history_key, sizeof rights->history_key, "%s",
+             resp_string(resp_array_at(reply, RIGHTS_HISTORY_KEY), &n));
 }
 
 static void report_rights(struct probe *probe, const struct rights *rights)
@@ -388,6 +398,24 @@ static void report_rights(struct probe *probe, const struct rights *rights)
     else
         probe_report(probe, "rights", RLOCK_GRADE_GOOD, NULL, "all that rlock needs for %.60s",
                      probe_key(probe));
+}
+
+/* Reports what keeps the server from writing the history. It grants locks all the same. */
+static void report_history(struct probe *probe, const struct rights *rights)
+{
+    if (*rights->history != '\0')
+        probe_report(probe, "history", RLOCK_GRADE_WEAK,
+                     "allow the user +ltrim +lrange, or leave out --history",
+                     "locks are granted without a history, as the server denies %s",
+                     rights->history);
+    else if (*rights->history_key != '\0')
+        probe_report(probe, "history", RLOCK_GRADE_WEAK,
+                     "look at that key, and DEL it if no other program needs it",
+                     "locks are granted without a history, as another program uses its key: %s",
+                     rights->history_key);
+    else
+        probe_report(probe, "history", RLOCK_GRADE_GOOD, NULL,
+                     "the server can write the history of %.60s", probe_key(probe));
 }
 
 static enum rlock_status check_rights(struct probe *probe)
@@ -432,6 +460,8 @@ static enum rlock_status check_rights(struct probe *probe)
     }
     if (st == RLOCK_OK)
         report_rights(probe, &rights);
+    if (st == RLOCK_OK && probe->keeps_history && *rights.keys == '\0' && *rights.no_write == '\0')
+        report_history(probe, &rights);
 out:
     owner_close(&owner);
     return st;
@@ -465,52 +495,6 @@ static enum rlock_status check_user(struct probe *probe)
     else
         probe_report(probe, "user", RLOCK_GRADE_GOOD, NULL, "%.60s", name);
     free(name);
-    return RLOCK_OK;
-}
-
-/* ---- checking that the server can write the history ---- */
-
-/* Reports what keeps the server from writing the history. It grants locks all the same. */
-static enum rlock_status check_history(struct probe *probe)
-{
-    const char *key = probe_key(probe);
-    struct rlock_config config = {.keys = &key, .n_keys = 1};
-    const struct resp_value *reply = NULL;
-    const char *text[3] = {"", "", ""};
-    struct request request;
-    struct owner owner;
-    enum rlock_status st = owner_open(&owner, &config, &probe->err);
-    size_t i;
-    size_t n;
-
-    if (st == RLOCK_OK) {
-        script_request(&request, SCRIPT_HISTORY_RIGHTS, KEYS_SENT);
-        keys_add(&owner.lock[0].keys, &request);
-        request_add(&request, owner.token);
-        st = probe_ask(probe, &request, &reply);
-    }
-    for (i = 0; st == RLOCK_OK && i < 3; i++)
-        if ((text[i] = resp_string(resp_array_at(reply, i), &n)) == NULL)
-            st =
-                err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
-    owner_close(&owner);
-    if (probe_is_denied(probe, st) || st == RLOCK_E_SERVER)
-        return RLOCK_OK; /* check_rights() has reported this fault already */
-    if (st != RLOCK_OK)
-        return st;
-    if (*text[0] != '\0')
-        probe_report(probe, "history", RLOCK_GRADE_WEAK,
-                     "allow the user +ltrim +lrange, or leave out --history",
-                     "locks are granted without a history, as the server denies %.100s: %.200s",
-                     text[0], text[1]);
-    else if (*text[2] != '\0')
-        probe_report(probe, "history", RLOCK_GRADE_WEAK,
-                     "look at that key, and DEL it if no other program needs it",
-                     "locks are granted without a history, as another program uses its key: %.250s",
-                     text[2]);
-    else
-        probe_report(probe, "history", RLOCK_GRADE_GOOD, NULL,
-                     "the server can write the history of %.60s", key);
     return RLOCK_OK;
 }
 
@@ -620,8 +604,6 @@ static enum rlock_status examine_member(struct probe *probe)
     else if (st == RLOCK_OK)
         probe_report(probe, "rights", RLOCK_GRADE_UNKNOWN, "name the primary with -u",
                      "not known, as rights can be tried on a primary only");
-    if (st == RLOCK_OK && probe->keeps_history && !probe->is_replica)
-        st = check_history(probe);
     if (st == RLOCK_OK)
         st = check_clocks(probe);
     if (st == RLOCK_OK)

@@ -31,7 +31,6 @@ static const struct {
     [SCRIPT_BREAK] = SCRIPT(break),
     [SCRIPT_HISTORY] = SCRIPT(history),
     [SCRIPT_HISTORIES] = SCRIPT(histories),
-    [SCRIPT_HISTORY_RIGHTS] = SCRIPT(history_rights),
     [SCRIPT_TIME] = SCRIPT(time),
     [SCRIPT_RIGHTS] = SCRIPT(rights),
 };

@@ -73,6 +73,7 @@ for token, left in pairs(left_of) do
     digits(left > 0 and left or 60000))
 end
 
+table.sort(broken) -- pairs() has another order on each server
 note(lock.queue, string.match(holder_info .. ' ' .. ARGV[2], ' history=(%d+)'),
   'break v1 token=' .. table.concat(broken, ',') .. ' at=' .. digits(now_ms) .. ' ' .. ARGV[2])
 

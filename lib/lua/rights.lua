@@ -3,31 +3,27 @@
 -- user. Removes each key that it writes. rlock_examine calls this script.
 -- KEYS: three of one lock, see shared/keys.lua
 -- ARGV: 1 TOKEN: a new one, which no owner has
--- Returns twelve texts. Ten of them are five pairs: what is denied, with blanks between the names,
--- and the first error about it. The pairs are about
+-- Returns fourteen texts. Twelve of them are six pairs: what is denied, with blanks between the
+-- names, and the first error about it. The pairs are about
 --           commands that every lock needs,
 --           commands for waiters, and for a release that wakes a waiter,
 --           commands for shared locks and slots,
 --           commands of inspect.lua, list.lua, break.lua and history.lua,
+--           commands for the history,
 --           keys.
--- The eleventh text is an error that isn't about rights but keeps the server from writing, such as
--- a full memory; the twelfth is "".
+-- The 13th text is an error that isn't about rights but keeps the server from writing, such as a
+-- full memory. The 14th says what is wrong with the history's key.
 -- with shared/clock.lua
 -- with shared/constants.lua
 -- with shared/keys.lua
 -- with shared/fence.lua
 -- with shared/locks.lua
+-- with shared/commands.lua
+-- with shared/rights.lua
 
 -- A key that the script may write: no other client uses it, as its name contains the token.
-local scratch = locks[1].wake .. ARGV[1]
-local refused, why, state = {}, '', ''
-
--- Returns whether this error says that the user lacks a right. Redis before 7, Redis 7 and Redis 8
--- use different words.
-local function is_about_rights(err)
-  return string.find(err, 'NOPERM', 1, true) or string.find(err, 'ACL', 1, true) or
-    string.find(err, "can't ", 1, true) or string.find(err, 'nknown', 1, true)
-end
+local lock, scratch = locks[1], locks[1].wake .. ARGV[1]
+local answer, refused, why, state = {}, {}, '', ''
 
 -- Returns true if the server executed the command. If the user lacks a right, adds the command to
 -- `refused`, and keeps the first such error in `why`. Keeps the first error of another kind in
@@ -45,8 +41,7 @@ local function try(command, ...)
   return not err
 end
 
--- Appends a pair to the reply: the commands that were refused since the last sum_up(), and why.
-local answer = {}
+-- Appends a pair to the reply: what was refused since the last sum_up(), and why.
 local function sum_up()
   answer[#answer + 1], answer[#answer + 2] = table.concat(refused, ' '), why
   refused, why = {}, ''
@@ -68,60 +63,49 @@ end
 local probe = redis.pcall('SET', scratch, '', 'XX', 'PX', 1000)
 local probe_err = type(probe) == 'table' and probe.err
 if probe_err and is_about_keys(probe_err) then
-  return {'', '', '', '', '', '', '', '', scratch, probe_err, '', ''}
+  return {'', '', '', '', '', '', '', '', '', '', scratch, probe_err, '', ''}
 elseif probe_err and not is_about_rights(probe_err) then
   state = probe_err
 end
 
--- The script removes each key right after it has written it, by DEL or PEXPIRE. If the user may
--- call neither, the script writes nothing, as it could not remove the key.
-local may_del, may_expire = try('DEL', scratch), try('PEXPIRE', scratch, 1000)
+-- The script removes each key right after it has made it, by DEL or PEXPIRE. If the user may call
+-- neither, the script makes no key, as it could not remove it.
+local may = {} -- which commands the server has executed
 local function remove(key)
-  if may_del then
+  if may.DEL then
     redis.call('DEL', key)
   else
     redis.call('PEXPIRE', key, 0)
   end
 end
-local may_write = may_del or may_expire
-local function try_write(command, ...)
-  if may_write and try(command, scratch, ...) then
-    remove(scratch)
+
+-- Tries the commands for these uses on `scratch`, each command once in all pairs, and appends a
+-- pair to the reply.
+local tried = {}
+local function try_all(...)
+  for _, use in ipairs({...}) do
+    may_all(use, lock, function(command, key, ...)
+      if not tried[command] and (not makes_key(command) or may.DEL or may.PEXPIRE) then
+        tried[command] = true
+        may[command] = key and try(command, scratch, ...) or not key and try(command, ...)
+        if may[command] and makes_key(command) then
+          remove(scratch)
+        end
+      end
+      return true
+    end)
   end
+  sum_up()
 end
 
-try_write('SET', 1)
-try('GET', scratch)
-try('PTTL', scratch)
-try('EXISTS', scratch)
-try_write('INCR')
-try('ZCARD', scratch)
-try('HGET', scratch, 'f')
-sum_up()
+try_all('hold', 'grant')
+try_all('pass on', 'wait')
+try_all('several')
+try_all('inspect')
+tried = {} -- doctor reports on the history apart from the other uses
+try_all('history')
 
-try_write('ZADD', 1, 'm')
-try('ZRANGE', scratch, 0, 0)
-try('ZRANK', scratch, 'm')
-try('ZREM', scratch, 'm')
-try_write('HSET', 'f', 'v')
-try('HDEL', scratch, 'f')
-try_write('RPUSH', 1)
-sum_up()
-
-try('ZRANGEBYSCORE', scratch, 0, 1)
-try('ZSCORE', scratch, 'm')
-try('HVALS', scratch)
-sum_up()
-
-try('TYPE', scratch)
-try('STRLEN', scratch)
-try('SCAN', 0, 'COUNT', 1)
-try('GETRANGE', scratch, 0, 0)
-try('ZCOUNT', scratch, 0, 1)
-try('LRANGE', scratch, 0, 0)
-sum_up()
-
-local lock, keys = locks[1], {}
+local keys = {}
 local all = {lock.key, lock.fence, lock.queue, lock.waiters, lock.holders, lock.holder_info}
 for _, key in ipairs(answer[1] == '' and state == '' and all or {}) do
   local may_read, made = try('PTTL', key), redis.pcall('SET', key, '', 'NX', 'PX', 1000)
@@ -136,6 +120,9 @@ for _, key in ipairs(answer[1] == '' and state == '' and all or {}) do
   end
 end
 sum_up()
-answer[9] = table.concat(keys, ' ')
-answer[11], answer[12] = state, ''
+answer[11] = table.concat(keys, ' ')
+local entries = redis.pcall('LRANGE', lock.history, 0, 0)
+local is_foreign = entries.err and string.find(entries.err, 'WRONGTYPE', 1, true)
+answer[13], answer[14] = state,
+  is_foreign and string.sub(lock.history, 1, 200) .. ' is no list' or ''
 return answer

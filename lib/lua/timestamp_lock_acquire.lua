@@ -11,7 +11,8 @@
 -- with shared/fence.lua
 -- with shared/locks.lua
 -- with shared/check.lua
--- with shared/needs.lua
+-- with shared/commands.lua
+-- with shared/rights.lua
 -- with shared/timestamp_lock.lua
 -- with shared/history.lua
 
@@ -27,7 +28,7 @@ if type(held) == 'table' then
   return held
 end
 local last, err = last_fence(FENCE)
-err = err or check_holder_info() or attempt == 1 and missing_right(locks[1], 'timestamp', token)
+err = err or check_holder_info() or attempt == 1 and missing_right('timestamp', locks[1], token)
 if err then
   return err
 end

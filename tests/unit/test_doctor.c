@@ -18,8 +18,9 @@
 #define UNSET "*0\r\n"
 #define EMPTY "$0\r\n\r\n"
 #define SIX EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY
-#define ALL_RIGHTS "*12\r\n" SIX SIX
-#define DENIED_KEYS "*12\r\n" SIX EMPTY EMPTY "$1\r\nk\r\n$9\r\nNOPERM no\r\n" EMPTY EMPTY
+#define ALL_RIGHTS "*14\r\n" SIX SIX EMPTY EMPTY
+#define DENIED_KEYS \
+    "*14\r\n" SIX EMPTY EMPTY EMPTY EMPTY "$1\r\nk\r\n$9\r\nNOPERM no\r\n" EMPTY EMPTY
 #define DONE "+OK\r\n"
 #define DONE_11 DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE
 #define LONG_60 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
