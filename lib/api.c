@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "doctor/doctor.h"
-#include "lock/timing.h"
 #include "ops/acquire_loop.h"
 #include "ops/history.h"
 #include "ops/inspect.h"
@@ -17,7 +16,6 @@
 struct rlock {
     char caller_info[HOLDER_INFO_BYTES]; /* who the caller is: rlock_break() tells the holders */
     bool keeps_history;                  /* config.history isn't 0 */
-    bool may_be_direct;                  /* the caller called rlock_allow_direct() */
     struct owner owner;
     struct quorum quorum;
     struct renewer renewer;
@@ -143,8 +141,8 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadli
     struct rlock_obstacle seen = {.left_ms = -1};
     enum rlock_status st;
 
-    st = acquire_loop_run(&lock->quorum, &lock->owner, lock->may_be_direct, deadline, &lock->grant,
-                          &seen, &lock->observer, &lock->hooks, err);
+    st = acquire_loop_run(&lock->quorum, &lock->owner, deadline, &lock->grant, &seen,
+                          &lock->observer, &lock->hooks, err);
     if (st == RLOCK_OK)
         *grant = lock->grant;
     else if (obstacle != NULL)
@@ -154,11 +152,8 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadli
 
 enum rlock_status rlock_keep(struct rlock *lock, int *events, struct rlock_error *err)
 {
-    const struct rlock_grant *grant = &lock->grant;
-
-    return renewer_start(&lock->renewer, &lock->quorum, &lock->owner, grant->sent_ms,
-                         timing_is_direct(grant->timing.ttl_ms, grant->sent_ms, grant->expires_ms),
-                         events, err);
+    return renewer_start(&lock->renewer, &lock->quorum, &lock->owner, lock->grant.sent_ms, events,
+                         err);
 }
 
 void rlock_unkeep(struct rlock *lock)
@@ -176,10 +171,8 @@ enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_d
         return err_set(err, RLOCK_E_USAGE, 0, "ttl must be from 1s to 30d");
     owner_set_renewal_ttl(&lock->owner, ttl_ms);
     st = renew_loop_run(&lock->quorum, &lock->owner, deadline, expires_ms, err);
-    if (st == RLOCK_OK) { /* a later rlock_keep() renews this lease */
+    if (st == RLOCK_OK) /* a later rlock_keep() renews this lease */
         lock->grant.sent_ms = sent_ms;
-        lock->grant.expires_ms = *expires_ms;
-    }
     return st;
 }
 
@@ -266,11 +259,6 @@ enum rlock_status rlock_history_keys(struct rlock *lock, const char *pattern,
 void rlock_set_end(struct rlock *lock, const struct rlock_end *end)
 {
     owner_set_end(&lock->owner, end);
-}
-
-void rlock_allow_direct(struct rlock *lock)
-{
-    lock->may_be_direct = true;
 }
 
 void rlock_set_hooks(struct rlock *lock, const struct rlock_hooks *hooks)

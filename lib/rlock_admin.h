@@ -273,14 +273,6 @@ struct rlock_hooks {
 void rlock_set_hooks(struct rlock *lock, const struct rlock_hooks *hooks);
 
 /*
- * rlock_allow_direct: lets rlock_acquire() return a lease that a release has granted to the waiter
- * directly, which saves a round trip. Such a lease ends within 0.5 s (`expires_ms`), unless it is
- * renewed: the caller calls rlock_keep() soon, which then renews the lease at once; and it ends its
- * work before `expires_ms` if no renewal comes.
- */
-void rlock_allow_direct(struct rlock *lock);
-
-/*
  * rlock_reason_help: says what a user of rlock(1) can do about a fault with this reason, such as
  * "name the primary with -u"; static. NULL: no advice fits all faults with this reason.
  */

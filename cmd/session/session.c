@@ -244,9 +244,6 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     st = rlock_open(&session->lock, &config, err);
     if (st == RLOCK_OK)
         rlock_set_hooks(session->lock, &hooks);
-    /* A short lease is safe only if supervise() renews it soon, and ends the command in time. */
-    if (st == RLOCK_OK && options->verb == VERB_RUN && options->on_lost == ON_LOST_KILL)
-        rlock_allow_direct(session->lock);
     parent_fini(&parent);
     return st;
 }

@@ -293,7 +293,7 @@ static void take_events(struct renewing *r)
         case RLOCK_KEPT_TROUBLE:
             break;
         }
-        renewer_client_report(&r->renewer, &event, true);
+        renewer_client_report(&r->renewer, &event);
     }
 }
 

@@ -53,15 +53,13 @@ static void say_renewed(struct renewer_client *renewer, bool was_restored)
     renewer->trouble[0] = '\0';
 }
 
-void renewer_client_report(struct renewer_client *renewer, const struct rlock_event *event,
-                           bool may_write)
+void renewer_client_report(struct renewer_client *renewer, const struct rlock_event *event)
 {
     if (event->kind == RLOCK_KEPT_RENEWED || event->kind == RLOCK_KEPT_RESTORED) {
         say_renewed(renewer, event->kind == RLOCK_KEPT_RESTORED);
     } else if (event->kind == RLOCK_KEPT_TROUBLE) {
         snprintf(renewer->trouble, sizeof renewer->trouble, "%s", event->text);
-        if (may_write)
-            say(renewer, REPORT_NOTICE, EVENT_RENEWAL_FAILED, event->text);
+        say(renewer, REPORT_NOTICE, EVENT_RENEWAL_FAILED, event->text);
     }
 }
 

@@ -32,11 +32,8 @@ bool renewer_client_next_event(const struct renewer_client *renewer, struct rloc
 /*
  * renewer_client_report: report a confirmed or failed renewal. Act upon the event before this call,
  * which may block for 200 ms on stderr.
- *
- *   may_write  false: of a failed renewal only note why, for renewer_client_overdue_text()
  */
-void renewer_client_report(struct renewer_client *renewer, const struct rlock_event *event,
-                           bool may_write);
+void renewer_client_report(struct renewer_client *renewer, const struct rlock_event *event);
 
 /*
  * renewer_client_overdue_text: write the text "no renewal was confirmed in time" to `text`,

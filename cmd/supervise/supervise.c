@@ -7,13 +7,12 @@
  * of the private server, messages of the guard, and a timer for the next deadline.
  *
  * A fork copies only the thread that forks. So we fork the guard before we start the renewer's
- * thread. We start the thread 0.1 s after the grant; if a release has granted the lease directly,
- * after 20 ms. We release the lock when the guard has reported that no process of the command runs
- * any more, or when we have killed the command ourselves.
+ * thread. We start the thread 0.1 s after the grant. We release the lock when the guard has
+ * reported that no process of the command runs any more, or when we have killed the command
+ * ourselves.
  */
 #include "supervise/supervise.h"
 
-#include "lock/timing.h"
 #include "options/mistake.h"
 #include "options/units.h"
 #include "output/wall_time.h"
@@ -35,7 +34,6 @@
 #include <unistd.h>
 
 #define RELEASE_MS 2000        /* how long rlock tries to release the lock before it exits */
-#define START_MS 100           /* how far away TERM must be when the command is started */
 #define RELEASE_LATER_MS 10000 /* how long a forked process tries, if rlock could not release it */
 
 extern char **environ;
@@ -47,7 +45,6 @@ struct supervisor {
     struct guard_client *guard;
     struct supervision run;
     struct renewer_client renewer;
-    struct rlock_grant grant;      /* that of the plan; or as renewed before the command started */
     int timer;                     /* -1: not open */
     struct signal_seen signal;     /* the signal that SUPERVISE_ACTION_PASS_SIGNAL passes on */
     unsigned unsaid;               /* enum supervise_action: messages that are not written yet */
@@ -57,9 +54,7 @@ struct supervisor {
     struct rlock_loss loss;        /* why the lock was lost, and who has it now or broke it */
     /* a message said that the command is being ended; another one must say when it has ended */
     bool has_announced_end;
-    enum { MESSAGE_NOT_DUE, MESSAGE_DUE, MESSAGE_WRITTEN } grant_message; /* see say_granted() */
-    bool has_passed_end_signal; /* a signal that ends a command was passed to the guard */
-    char guard_fate[100];       /* how the guard failed, as text */
+    char guard_fate[100]; /* how the guard failed, as text */
 };
 
 /* ---- messages to the user ---- */
@@ -283,34 +278,6 @@ static void say_no_renewer(const struct supervisor *s)
     say(s, REPORT_NOTICE, EVENT_RENEWAL_FAILED, s->no_renewer.text);
 }
 
-static bool is_direct(const struct supervisor *s)
-{
-    return timing_is_direct(s->grant.timing.ttl_ms, s->grant.sent_ms, s->grant.expires_ms);
-}
-
-/*
- * Does the command run under a direct lease that was not renewed yet? Then a message must wait if
- * it can. If stderr is a pipe that nobody reads, a message takes 0.2 s, and TERM may be due before.
- */
-static bool is_unrenewed_direct(const struct supervisor *s)
-{
-    return is_direct(s) && s->run.state == SUPERVISE_STATE_RUNNING &&
-           s->run.expires_ms == s->grant.expires_ms;
-}
-
-/*
- * Report that the lock was granted, unless it was reported: after START was sent, and for a direct
- * lease after the guard was told of its renewal, after the command has ended, or just before
- * another message.
- */
-static void say_granted(struct supervisor *s)
-{
-    if (s->grant_message != MESSAGE_DUE || (is_unrenewed_direct(s) && s->unsaid == 0))
-        return;
-    progress_say_granted(&s->session->progress, s->plan->granted_ms, s->plan->grant->fence);
-    s->grant_message = MESSAGE_WRITTEN;
-}
-
 static void say_all(struct supervisor *s)
 {
     static const struct {
@@ -327,7 +294,6 @@ static void say_all(struct supervisor *s)
     bool loses = (s->unsaid & SUPERVISE_ACTION_SAY_LOST) != 0 && s->run.on_lost != ON_LOST_IGNORE;
     size_t i;
 
-    say_granted(s);
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if ((s->unsaid & rows[i].action) != 0)
             rows[i].say(s);
@@ -342,9 +308,9 @@ static void say_all(struct supervisor *s)
 static void handle(struct supervisor *s, enum supervise_event event, struct supervise_input input);
 
 /*
- * Called 0.1 s after the grant; if a release has granted the lease directly, after 20 ms. A shorter
- * run needs neither the renewer's thread nor the list of our children. The list is opened first, so
- * that the renewer's connection can't take the last free descriptor.
+ * Called 0.1 s after the grant: a shorter run needs neither the renewer's thread nor the list of
+ * our children. The list is opened first, so that the renewer's connection can't take the last free
+ * descriptor.
  */
 static void start_renewer(struct supervisor *s)
 {
@@ -381,10 +347,8 @@ static void act(struct supervisor *s, unsigned actions)
         dismiss_guard(s);
     if ((actions & SUPERVISE_ACTION_EXTEND_GUARD) != 0)
         guard_client_extend(s->guard, supervise_state_deadlines(&s->run));
-    if ((actions & SUPERVISE_ACTION_PASS_SIGNAL) != 0) {
+    if ((actions & SUPERVISE_ACTION_PASS_SIGNAL) != 0)
         guard_client_signal(s->guard, s->signal.number, s->signal.from_terminal);
-        s->has_passed_end_signal = s->has_passed_end_signal || s->signal.action == SIGNAL_ENDS;
-    }
     if ((actions & SUPERVISE_ACTION_END_COMMAND) != 0)
         guard_client_end(s->guard, s->run.kill_at_ms);
     if ((actions & SUPERVISE_ACTION_START_RENEWER) != 0)
@@ -428,59 +392,8 @@ static void take_events(struct supervisor *s)
         case RLOCK_KEPT_TROUBLE:
             break;
         }
-        renewer_client_report(&s->renewer, &event, !is_unrenewed_direct(s));
+        renewer_client_report(&s->renewer, &event);
     }
-}
-
-static void start(struct supervisor *s);
-
-static void begin(struct supervisor *s)
-{
-    const struct options *options = s->session->options;
-
-    supervise_state_init(&s->run, &s->grant, s->plan->granted_ms, (enum on_lost)options->on_lost,
-                         options->max_hold_ms);
-}
-
-/*
- * Renews a lease that a release has granted directly, and waits for the reply, because too little
- * of the short lease is left to start the command under it: the machine is busy. Returns RLOCK_OK;
- * or why the server has not confirmed the renewal, as rlock_renew() does.
- */
-static enum rlock_status confirm_direct(struct supervisor *s)
-{
-    struct rlock_deadline deadline = {rlock_clock_ms() + s->grant.timing.reply_ms,
-                                      s->session->signals.fd};
-    int64_t sent_ms = rlock_clock_ms();
-    enum rlock_status st;
-    int64_t expires_ms;
-
-    st = rlock_renew(s->session->lock, s->grant.timing.ttl_ms, deadline, &expires_ms, NULL);
-    if (st == RLOCK_OK) {
-        s->grant.sent_ms = sent_ms;
-        s->grant.expires_ms = expires_ms;
-        begin(s);
-    }
-    return st;
-}
-
-/*
- * Called when the guard has found that it was too late to start the command. A lease that a release
- * has granted directly leaves 0.1 to 0.2 s for the start, and a busy machine may need longer: then
- * this function renews the lease, and starts the command. Returns false if the command is not to be
- * started: also if rlock has reported a loss meanwhile, or has passed on a signal such as TERM.
- */
-static bool start_again(struct supervisor *s, const struct guard_news *news)
-{
-    if (news->error != SPAWN_TOO_LATE || !is_direct(s) || s->run.state != SUPERVISE_STATE_RUNNING ||
-        s->has_passed_end_signal)
-        return false;
-    renewer_client_stop(&s->renewer);
-    guard_client_reap(s->guard);
-    if (confirm_direct(s) != RLOCK_OK)
-        return false;
-    start(s);
-    return true;
 }
 
 static enum exit_reason reason_not_started(const struct guard_news *news)
@@ -508,8 +421,6 @@ static void take_message(struct supervisor *s, const struct guard_news *news)
                input);
         break;
     case GUARD_NEWS_FAILED:
-        if (start_again(s, news))
-            break;
         s->last = *news;
         handle(s, SUPERVISE_EVENT_NOT_STARTED,
                (struct supervise_input){.reason = reason_not_started(news)});
@@ -650,59 +561,37 @@ static void replace_guard(struct supervisor *s)
 
 /* ---- starting the command ---- */
 
-/* From this time on the command must not be started. With --on-lost ignore there is no TERM. */
-static int64_t start_by_ms(const struct supervisor *s)
-{
-    return s->run.agreed.term_ms < s->run.expires_ms ? s->run.agreed.term_ms : s->run.expires_ms;
-}
-
-static void ask_to_start(struct supervisor *s)
-{
-    const struct supervise_plan *plan = s->plan;
-    struct guard_request request = {.kind = GUARD_REQUEST_START,
-                                    .grace_ms = s->grant.timing.grace_ms,
-                                    .lease = s->run.agreed,
-                                    .not_after_ms = start_by_ms(s),
-                                    .has_waited = plan->has_waited};
-    int failed;
-
-    environment_put_grant(request.variables, environ, plan->grant,
-                          s->session->options->mode == RLOCK_SLOTS);
-    if (s->timer < 0)
-        s->timer = timer_open();
-    failed = s->timer < 0 ? errno : guard_client_start(s->guard, plan->guard_plan, &request);
-    if (s->grant_message == MESSAGE_NOT_DUE)
-        s->grant_message = MESSAGE_DUE;
-    if (failed == 0) {
-        handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
-        if (is_direct(s))
-            take_deadlines(s); /* starts the renewer if the start took so long that it is due */
-        return;
-    }
-    say_granted(s);
-    report_fault(&s->session->report, REASON_SYSTEM, s->timer < 0 ? "timer" : "fork", failed);
-    guard_client_reap(s->guard);
-    handle(s, SUPERVISE_EVENT_NO_GUARD, (struct supervise_input){0});
-}
-
 static void start(struct supervisor *s)
 {
-    enum rlock_status st = RLOCK_OK;
+    const struct supervise_plan *plan = s->plan;
+    /* with --on-lost ignore, term_ms is RLOCK_NEVER, but the command must not start too late */
+    struct guard_request request = {.kind = GUARD_REQUEST_START,
+                                    .grace_ms = plan->grant->timing.grace_ms,
+                                    .lease = s->run.agreed,
+                                    .not_after_ms = s->run.agreed.term_ms < s->run.expires_ms
+                                                        ? s->run.agreed.term_ms
+                                                        : s->run.expires_ms,
+                                    .has_waited = plan->has_waited};
+    int failed;
 
     if (session_is_interrupted(s->session)) {
         guard_client_reap(s->guard);
         handle(s, SUPERVISE_EVENT_SIGNAL, (struct supervise_input){0});
         return;
     }
-    if (is_direct(s) && start_by_ms(s) < rlock_clock_ms() + START_MS)
-        st = confirm_direct(s);
-    if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED) {
-        guard_client_reap(s->guard);
-        s->last = (struct guard_news){.kind = GUARD_NEWS_FAILED, .error = SPAWN_TOO_LATE};
-        handle(s, SUPERVISE_EVENT_LOCK_LOST, (struct supervise_input){0});
+    environment_put_grant(request.variables, environ, plan->grant,
+                          s->session->options->mode == RLOCK_SLOTS);
+    s->timer = timer_open();
+    failed = s->timer < 0 ? errno : guard_client_start(s->guard, plan->guard_plan, &request);
+    /* START is sent first, because a write to the terminal may block. */
+    progress_say_granted(&s->session->progress, plan->granted_ms, plan->grant->fence);
+    if (failed == 0) {
+        handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
         return;
     }
-    ask_to_start(s); /* if no reply came, the guard decides by not_after_ms if it is too late */
+    report_fault(&s->session->report, REASON_SYSTEM, s->timer < 0 ? "timer" : "fork", failed);
+    guard_client_reap(s->guard);
+    handle(s, SUPERVISE_EVENT_NO_GUARD, (struct supervise_input){0});
 }
 
 /* ---- releasing the lock ---- */
@@ -809,7 +698,7 @@ static void release(struct supervisor *s)
 
     renewer_client_stop(&s->renewer);
     if (s->run.lease != SUPERVISE_LEASE_HELD)
-        deadline.at_ms = rlock_clock_ms() + s->grant.timing.reply_ms;
+        deadline.at_ms = rlock_clock_ms() + s->plan->grant->timing.reply_ms;
     set_end(s, ending);
     st = rlock_release(s->session->lock, deadline, ending, stay_ms, &err);
     if (st == RLOCK_LOST || st == RLOCK_GONE) {
@@ -831,12 +720,13 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
                            .session = plan->session,
                            .result = result,
                            .guard = plan->guard,
-                           .grant = *plan->grant,
                            .timer = -1};
 
     *result = (struct supervise_result){.status = 0};
     renewer_client_init(&s.renewer, plan->session->lock, &plan->session->report);
-    begin(&s);
+    supervise_state_init(&s.run, plan->grant, plan->granted_ms,
+                         (enum on_lost)plan->session->options->on_lost,
+                         plan->session->options->max_hold_ms);
     start(&s);
     while (is_watching(&s) && s.run.state != SUPERVISE_STATE_WAITING)
         watch_command(&s);

@@ -18,8 +18,6 @@
  */
 #include "supervise/supervise_state.h"
 
-#include "lock/timing.h"
-
 /*
  * The renewer must run before half of the time to the first renewal is over. If the thread could
  * not be started early (RENEWER_AFTER_MS), this process tries again at that time, and reports it if
@@ -201,16 +199,6 @@ static enum supervise_state interrupt(struct supervision *run, const struct supe
     return SUPERVISE_STATE_RELEASING;
 }
 
-/* The server says that the lock isn't ours, before the command was started. */
-static enum supervise_state lose_before_start(struct supervision *run,
-                                              const struct supervise_input *input)
-{
-    (void)input;
-    run->reason = REASON_LOST;
-    run->actions |= SUPERVISE_ACTION_SAY_NOT_STARTED;
-    return SUPERVISE_STATE_RELEASING;
-}
-
 static enum supervise_state start(struct supervision *run, const struct supervise_input *input)
 {
     (void)run;
@@ -251,7 +239,6 @@ static enum supervise_state renew(struct supervision *run, const struct supervis
     if (run->on_lost == ON_LOST_IGNORE && input->sent_ms >= run->expires_ms)
         note_loss(run, loss_by_time(run));
     run->expires_ms = input->expires_ms;
-    run->timing = run->renewed;
     run->actions |= SUPERVISE_ACTION_EXTEND_GUARD;
     expect_answer(run, later(supervise_state_deadlines(run).kill_ms, input->now_ms));
     return run->state;
@@ -468,7 +455,6 @@ static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVEN
             {
                 [SUPERVISE_EVENT_SIGNAL] = interrupt,
                 [SUPERVISE_EVENT_STARTED] = start,
-                [SUPERVISE_EVENT_LOCK_LOST] = lose_before_start,
                 [SUPERVISE_EVENT_NO_GUARD] = fail_without_guard,
             },
         [SUPERVISE_STATE_RUNNING] =
@@ -580,14 +566,6 @@ unsigned supervise_state_handle(struct supervision *run, enum supervise_event ev
     return run->actions;
 }
 
-/* A lease that a release has granted directly lasts for less than 1 s, and has times of its own. */
-static void begin_direct(struct supervision *run, int64_t sent_ms, int64_t granted_ms)
-{
-    run->timing = timing_of_direct(run->expires_ms - sent_ms);
-    run->renewer_at_ms = granted_ms + run->timing.renew_ms;
-    run->renewer_needed_ms = run->renewer_at_ms;
-}
-
 void supervise_state_init(struct supervision *run, const struct rlock_grant *grant,
                           int64_t granted_ms, enum on_lost on_lost, int64_t max_hold_ms)
 {
@@ -596,14 +574,11 @@ void supervise_state_init(struct supervision *run, const struct rlock_grant *gra
         .reason = REASON_GRANTED,
         .on_lost = on_lost,
         .timing = grant->timing,
-        .renewed = grant->timing,
         .expires_ms = grant->expires_ms,
         /* counted from `sent_ms`, as the lease is: the reply may have taken long */
         .renewer_needed_ms = grant->sent_ms + grant->timing.renew_ms / RENEWER_PART,
         .max_hold_at_ms = max_hold_ms > 0 ? granted_ms + max_hold_ms : RLOCK_NEVER,
         .answer_by_ms = RLOCK_NEVER};
     run->renewer_at_ms = earlier(granted_ms + RENEWER_AFTER_MS, run->renewer_needed_ms);
-    if (timing_is_direct(grant->timing.ttl_ms, grant->sent_ms, grant->expires_ms))
-        begin_direct(run, grant->sent_ms, granted_ms);
     run->agreed = supervise_state_deadlines(run);
 }

@@ -147,11 +147,10 @@ struct supervision {
     unsigned actions;        /* enum supervise_action: what the event being handled needs */
 
     enum on_lost on_lost;
-    struct rlock_timing timing;  /* of the present lease */
-    struct rlock_timing renewed; /* of the leases after the first renewal */
-    int64_t expires_ms;          /* the lease's end, by the last renewal that was confirmed */
-    struct deadlines agreed;     /* the deadlines that the guard has confirmed last */
-    int64_t renewer_at_ms;       /* when to start the renewer; RLOCK_NEVER: it was started */
+    struct rlock_timing timing;
+    int64_t expires_ms;      /* the lease's end, by the last renewal that was confirmed */
+    struct deadlines agreed; /* the deadlines that the guard has confirmed last */
+    int64_t renewer_at_ms;   /* when to start the renewer; RLOCK_NEVER: it was started */
     /* if the renewer can't be started earlier: when to try again and to report a second failure */
     int64_t renewer_needed_ms;
     int64_t max_hold_at_ms;  /* when --max-hold ends the command; RLOCK_NEVER: not given, or past */

@@ -190,17 +190,9 @@ void owner_join_quorum(struct owner *owner, const char *members_hash)
 void owner_start_acquire(struct owner *owner, bool is_single_attempt)
 {
     owner->is_single_attempt = is_single_attempt;
-    owner->allows_direct = false;
-    owner->is_distant = false;
     owner->ticket = 0;
     owner->began_ms = rlock_clock_ms();
     owner->ended[0] = '\0';
-}
-
-void owner_allow_direct(struct owner *owner, bool allows, bool is_distant)
-{
-    owner->allows_direct = allows;
-    owner->is_distant = is_distant;
 }
 
 void owner_begin_attempt(struct owner *owner)

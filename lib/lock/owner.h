@@ -41,9 +41,7 @@ struct owner {
     int64_t attempt; /* the number of the last attempt; all attempts have the same token */
     int64_t slot;    /* the slot of the grant */
     enum rlock_queue queue;
-    bool allows_direct; /* a release may grant the lock to the owner, see shared/direct.lua */
-    bool is_distant;    /* with allows_direct: the owner is far from the server */
-    int64_t ticket;     /* decides the place in the queue; each attempt sends it; 0: none yet */
+    int64_t ticket; /* decides the place in the queue; each attempt sends it; 0: none yet */
     enum rlock_ending ending;
     int64_t stay_ms;   /* how long the lock stays taken after the release; 0: it becomes free */
     int64_t history;   /* most entries of the history; 0: the owner keeps none */
@@ -72,12 +70,6 @@ void owner_join_quorum(struct owner *owner, const char *members_hash);
 
 /* owner_start_acquire: begin a new acquire, of one attempt or of many, without a ticket. */
 void owner_start_acquire(struct owner *owner, bool is_single_attempt);
-
-/*
- * owner_allow_direct: tell the server with the next attempts if a release may grant the lock, and
- * if the owner is far from the server.
- */
-void owner_allow_direct(struct owner *owner, bool allows, bool is_distant);
 
 /* owner_begin_attempt: count up the number of the attempt. */
 void owner_begin_attempt(struct owner *owner);

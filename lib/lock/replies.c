@@ -326,32 +326,6 @@ int64_t reply_soon_ms(const struct resp_value *value)
     return why != NULL && sscanf(why, "soon %5d", &ms) == 1 && ms >= 0 ? ms : -1;
 }
 
-struct direct_grant reply_direct_grant(const struct resp_value *value)
-{
-    static const char word[] = "granted ";
-    struct direct_grant grant = {.fence = 0};
-    uint64_t number[3];
-    const char *at;
-    size_t n;
-    size_t i;
-
-    at = resp_string(resp_array_at(value, 1), &n);
-    if (at == NULL || n != strlen(at) || strncmp(at, word, strlen(word)) != 0)
-        return grant;
-    at += strlen(word) - 1;
-    for (i = 0; i < 3; i++) {
-        at = read_digits(at + 1, i < 2 ? ' ' : '\0', &number[i]);
-        if (at == NULL || number[i] > INT64_MAX)
-            return grant;
-    }
-    if (number[2] < 1 || number[2] > RLOCK_TTL_MIN_MS)
-        return grant;
-    grant.fence = number[0];
-    grant.attempt = (int64_t)number[1];
-    grant.ttl_ms = (int64_t)number[2];
-    return grant;
-}
-
 /* ---- parsing replies of commands ---- */
 
 enum rlock_status reply_unexpected(struct rlock_error *err)

@@ -72,19 +72,6 @@ enum rlock_status reply_parse_break(const struct resp_value *value, enum reply_c
  */
 int64_t reply_soon_ms(const struct resp_value *value);
 
-/* A wake-up by which a release has granted the lock to a waiter, see shared/direct.lua. */
-struct direct_grant {
-    uint64_t fence;  /* 0: the wake-up grants nothing */
-    int64_t attempt; /* the waiter's last attempt that the server had executed before the grant */
-    int64_t ttl_ms;  /* for how long the server keeps the lock, unless a renewal comes */
-};
-
-/*
- * reply_direct_grant: read the reply to a waiter's BLPOP. Returns the grant in "granted FENCE
- * ATTEMPT MS". For any other reply, also for a timeout, `fence` is 0: the waiter asks for the lock.
- */
-struct direct_grant reply_direct_grant(const struct resp_value *value);
-
 /* ---- replies of commands, for `--scripts no` ---- */
 
 /* reply_unexpected: sets and returns RLOCK_E_PROTOCOL, as no Redis command replies so. */

@@ -25,8 +25,6 @@ static const char *policy_word(const struct owner *owner)
         return "parents";
     if (owner->is_single_attempt && owner->queue != RLOCK_QUEUE_NONE)
         return "try";
-    if (owner->allows_direct)
-        return owner->is_distant ? "distant" : "direct";
     return words[owner->queue];
 }
 

@@ -20,12 +20,6 @@
 #define REPLY_MAX_MS 2000
 #define GRACE_MAX_MS 5000
 #define KILL_MARGIN_MIN_MS 250
-/*
- * How long after the grant rlock renews a direct lease for the first time. A command that ends
- * earlier needs no renewal, and no thread for it.
- */
-#define DIRECT_RENEW_MS 20
-#define DIRECT_GRACE_MS 50
 
 static int64_t at_least(int64_t value, int64_t bound)
 {
@@ -47,20 +41,6 @@ static int64_t at_most(int64_t value, int64_t bound)
 int64_t timing_expires_ms(int64_t ttl_ms, int64_t sent_ms)
 {
     return sent_ms + ttl_ms - ttl_ms / DRIFT_PART - DRIFT_MS;
-}
-
-bool timing_is_direct(int64_t ttl_ms, int64_t sent_ms, int64_t expires_ms)
-{
-    return ttl_ms >= TIMING_DIRECT_TTL_MS && expires_ms - sent_ms < RLOCK_TTL_MIN_MS;
-}
-
-struct rlock_timing timing_of_direct(int64_t lasts_ms)
-{
-    return (struct rlock_timing){.ttl_ms = lasts_ms,
-                                 .renew_ms = DIRECT_RENEW_MS,
-                                 .reply_ms = TIMING_DIRECT_REPLY_MS,
-                                 .kill_margin_ms = KILL_MARGIN_MIN_MS,
-                                 .grace_ms = DIRECT_GRACE_MS};
 }
 
 enum rlock_status rlock_timing_fit(int64_t ttl_ms, int64_t kill_after_ms,

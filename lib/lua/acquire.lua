@@ -8,12 +8,10 @@
 --         TOKEN: the owner's. ATTEMPT: the number of this attempt; the owner's next attempt has a
 --         greater one. INFO: who the owner is (holder info)
 --       2 TTL of the lease in ms
---       3 POLICY: "fifo": wait in the queue; "direct" and "distant": as "fifo", and a release may
---         grant the lock to this waiter, which is near the server or far from it, see
---         shared/direct.lua; "newest": wait in the queue, from which this owner removes older
---         waiters; "none": ignore the queue, and take a lock that is free although others wait for
---         it; "try": take a lock only if nobody waits for it, and don't join the queue; "parents":
---         grant the locks only if PARENT tokens hold them already
+--       3 POLICY: "fifo": wait in the queue; "newest": wait in the queue, from which this owner
+--         removes older waiters; "none": ignore the queue, and take a lock that is free although
+--         others wait for it; "try": take a lock only if nobody waits for it, and don't join the
+--         queue; "parents": grant the locks only if PARENT tokens hold them already
 --       4 HISTORY: the history of the lock keeps at most this many entries; "": this script notes
 --         nothing in the history
 --       5 NOT_AFTER: the latest server time, in ms, at which this script may act; 0: any time
@@ -57,13 +55,6 @@ if string.sub(length, -3) == '000' then
   unit, length = 'EX', string.sub(length, 1, -4)
 end
 
--- May a release grant the lock to this owner?
-local may_be_direct = policy == 'direct' or policy == 'distant'
-
--- May one of the short cuts below serve this request: one lock, and any policy but "newest" and
--- "parents"?
-local is_plain = #KEYS == 3 and policy ~= 'newest' and policy ~= 'parents'
-
 -- The usual grant of one exclusive lock: the lock is free, nobody waits for it, and the last fence,
 -- if any, is less than the server's time, which becomes the fence. The script compares the two as
 -- texts: numbers of 16 digits are in the order of their texts. The checks below deal with other
@@ -74,7 +65,8 @@ local is_plain = #KEYS == 3 and policy ~= 'newest' and policy ~= 'parents'
 -- of a script anew at each call: to define all of them would take longer than the grant itself. For
 -- the same reason the files that it seldom needs are included within a block, and further below
 -- once more.
-if is_plain and #ARGV < 5 and redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
+if #KEYS == 3 and #ARGV < 5 and policy ~= 'newest' and policy ~= 'parents' and
+  redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
   local last = redis.pcall('GET', KEYS[2]) or '1000000000000000'
   if #last == 16 and string.find(last, '^[1-9]%d*$') and last < us_text and #us_text == 16 and
     #ARGV[2] < 8 then
@@ -109,7 +101,6 @@ local now_ms = math.floor(now_us / 1000)
 -- with shared/history.lua
 -- with shared/history_grant.lua
 -- with shared/fence.lua
--- with shared/next_fence.lua
 -- with shared/leave.lua
 -- with shared/locks.lua
 
@@ -131,73 +122,22 @@ local function take_alone(key, exists)
   redis.call('SET', key, value, exists, unit, length)
 end
 
+-- Returns the next fence: the server's time in microseconds, or the last fence plus one if that is
+-- greater (a hybrid clock). So fences grow even if the server has lost its data, and with them the
+-- last fence.
+local function fence_behind(last)
+  return digits(math.max(now_us - 1, last) + 1)
+end
+
 local function set_fence(key, fence)
   redis.call('SET', key, fence, 'PX', fence_life(ttl))
-end
-
--- The first waiter asks so often: another program may free the lock by DEL, which wakes nobody.
-local FIRST_ASKS_MS = 250
-
--- What the hash of the waiters tells about this owner, see shared/keys.lua.
-local function waiter_entry()
-  local direct = may_be_direct and
-    policy .. '=' .. attempt .. ':' .. ARGV[2] .. ':' .. now_ms .. ' ' or ''
-  return now_ms .. ' ' .. mode .. ' ' .. direct .. info
-end
-
--- The usual grant to a waiter: the one lock is exclusive, and reserved for this waiter. Or (policy
--- "direct" or "distant") this waiter was granted the lock already, by a release or by an attempt
--- whose reply was lost, and could not start its command: then it gets the same fence, for the whole
--- TTL.
--- This grant stands here because it needs none of the files that are included below.
---
--- `tried` is the number behind "TOKEN v1 try=", from byte 41 of the value on: with which attempt
--- this waiter got the lock; 0: the lock is only reserved for it (see TURN). nil or false: the value
--- is not this waiter's.
-if is_plain and no_parents and mode == 'x' and attempt > 1 then
-  local lock = locks[1]
-  local held = redis.pcall('GET', lock.key)
-  local tried = type(held) == 'string' and string.find(held, token .. ' v1 try=', 1, true) == 1 and
-    tonumber(string.match(held, '^%d+', 41))
-  if tried == 0 or tried and tried < attempt and may_be_direct then
-    local last, err = last_fence(lock.fence)
-    if err then
-      return err
-    end
-    local is_new = tried == 0 or last == 0
-    local fence = is_new and fence_behind(last) or digits(last)
-    take_alone(lock.key, 'XX')
-    set_fence(lock.fence, fence)
-    leave_queue(lock, token)
-    if is_new then
-      note_grant(lock.queue, history, fence, value)
-    end
-    return {REPLY_OK, now_ms, fence}
-  end
-
-  -- The usual request of the first waiter while another owner holds the lock. In a queue of brief
-  -- holds, one is sent for each grant. If the lease is as short as a direct one, and its holder
-  -- hasn't read the wake-up, the code further below deals with this request.
-  local holder = may_be_direct and type(held) == 'string' and
-    string.match(held, '^(%x+) v1 try=[1-9]')
-  local front = holder and not tried and redis.pcall('ZRANGE', lock.queue, 0, 0, 'WITHSCORES')
-  if front and front[1] == token and front[2] == ARGV[6] then
-    local left = redis.call('PTTL', lock.key)
-    if (left > DIRECT_MS or left >= 0 and redis.call('EXISTS', lock.wake .. holder) == 0) and
-      type(redis.pcall('HSET', lock.waiters, token, waiter_entry())) == 'number' then
-      redis.call('PEXPIRE', lock.waiters, QUEUE_MS)
-      redis.call('PEXPIRE', lock.queue, QUEUE_MS)
-      return {REPLY_HELD, now_ms, left, string.sub(held, 1, 500), math.min(FIRST_ASKS_MS, left + 2),
-        ARGV[6], 1, 1}
-    end
-  end
 end
 
 -- with shared/check.lua
 -- with shared/queue.lua
 -- with shared/lock.lua
 
-local is_queueing = policy == 'fifo' or policy == 'newest' or may_be_direct
+local is_queueing = policy == 'fifo' or policy == 'newest'
 local keeps_turns = not is_in_quorum(' ' .. info)
 
 -- The script makes all checks before its first write, so that an error leaves the keys unchanged.
@@ -313,7 +253,7 @@ local function join_queue()
         return false, newer
       end
     end
-    set_waiter(lock, token, waiter_entry())
+    set_waiter(lock, token, now_ms .. ' ' .. mode .. ' ' .. info)
     redis.call('PEXPIRE', lock.waiters, QUEUE_MS)
     redis.call('ZADD', lock.queue, digits(ticket), token)
     redis.call('PEXPIRE', lock.queue, QUEUE_MS)
@@ -329,36 +269,11 @@ if is_queueing and ticket and not is_claim then
   end
 end
 
--- Takes a lock back that a release has granted to a waiter directly, if the wake-up is still in the
--- waiter's list after ABSENT_MS: most likely the waiter is dead. The waiter hasn't read the
--- wake-up, which is removed together with the lock, so the waiter doesn't start its command by the
--- wake-up. A holder that was granted the lock in another way has no such list, because that grant
--- has removed it (leave_queue). Sets lock.left to the ms until the key expires, and
--- lock.absent_in to the ms after which the lock may be taken back; nil: the wake-up was read.
-local function take_back_unread(lock)
-  local holder = string.match(lock.held or '', '^(%x+) v1 try=[1-9]')
-  lock.left = redis.call('PTTL', lock.key)
-  if not holder or #holder ~= 32 or holder == token or lock.left < 0 or lock.left > DIRECT_MS then
-    return
-  end
-  local wake_left = redis.call('PTTL', lock.wake .. holder)
-  local absent_in = wake_left - (WAKE_MS - ABSENT_MS)
-  if wake_left >= 0 and absent_in <= 0 then
-    redis.call('DEL', lock.key, lock.wake .. holder)
-    set_value(lock, false)
-  elseif wake_left >= 0 then
-    lock.absent_in = absent_in
-  end
-end
-
 -- `busy` is a lock that the owner can't have now, to be reported to the owner. If there are several
 -- such locks, the script prefers one that has a holder to one that is reserved for a waiter: no
 -- lock is reserved for longer than CLAIM_MS.
 local busy
 for _, lock in ipairs(ours) do
-  if is_queueing and keeps_turns and lock.mode == 'exclusive' and not lock.turn then
-    take_back_unread(lock)
-  end
   lock.is_ours = lock.is_mine or can_have(lock, token, mode)
   if lock.is_ours and not lock.is_mine and lock.turn ~= token and policy ~= 'none' and
     keeps_turns then
@@ -381,11 +296,9 @@ end
 local UNREAD_MS = 150
 
 -- Returns in how many ms a waiter must ask again if nobody wakes it.
--- - The first waiter asks when the lease expires, and every FIRST_ASKS_MS; or when the lock may be
---   taken back (take_back_unread).
+-- - The first waiter asks when the lease expires, and every 250 ms: another program may free the
+--   lock by DEL, which wakes nobody.
 -- - The waiters at the next places ask when the waiters ahead of them may have missed their turns.
---   A distant waiter (direct_policy) at place 2 asks when the present lease ends, if that is
---   within DIRECT_MS.
 -- - All others ask seldom: only so that the server knows that they are alive.
 local function block_ms(lock, place, left)
   -- In a quorum each waiter polls: the waiter that this server wakes may find no majority free.
@@ -394,10 +307,7 @@ local function block_ms(lock, place, left)
     return left >= 0 and math.min(block, left + 2) or block
   end
   if place == 1 then
-    -- A server that has nothing else to do ends a BLPOP up to 100 ms late. So the waiter sends one
-    -- BLPOP that lasts until the lock may be taken back, and not two, which could both end late.
-    local block = lock.absent_in and lock.absent_in + 2 or FIRST_ASKS_MS
-    return left >= 0 and math.min(block, left + 2) or block
+    return left >= 0 and math.min(250, left + 2) or 250
   end
   -- How long a waiter blocks that is not near the front. If all waiters ahead of it are dead, the
   -- turn of each lasts CLAIM_MS until the next one gets it. It blocks for at least 2250 ms, so that
@@ -407,21 +317,10 @@ local function block_ms(lock, place, left)
   if place == 0 or place > NEAR_PLACES then
     return far
   end
-  -- A release has granted the lock directly, or the lease ends soon: the waiters ahead may be dead.
-  local is_short = lock.mode == 'exclusive' and not lock.turn and left >= 0 and left <= DIRECT_MS
-  if not (lock.turn or is_its_turn or is_short) then
+  if not (lock.turn or is_its_turn) then
     return can_have(lock, token, mode) and math.min(CLAIM_MS, life_left(lock, first)) + 2 or far
   end
-  -- The release after the next one may grant the lock to the waiter at place 2, if the waiter is
-  -- blocked in BLPOP then. So the next release must not wake a distant waiter to tell it when to
-  -- ask: the waiter would leave BLPOP, ask, and be back in BLPOP only a round trip later. Instead
-  -- this reply tells the waiter when to ask. If a waiter counts as alive for at most NEAR_MS,
-  -- alert_near() takes the waiter for one that was told already, and doesn't wake it.
-  if is_short and place == 2 and direct_policy(lock, token) == 'distant' then
-    set_life_left(lock, token, NEAR_MS)
-    return left + 2
-  end
-  local block = is_short and left + 2 or 2
+  local block = 2
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, place - 2)) do
     -- If the waiter's wake-up is still in its list, either the waiter is dead, or it reads the
     -- wake-up in a moment. Then a waiter that was told to ask soon (alert_near) needs more than
@@ -478,7 +377,7 @@ if busy then
     redis.call('DEL', busy.wake .. token)
   end
   local place = (redis.call('ZRANK', busy.queue, token) or -1) + 1
-  local left, value = busy.left or redis.call('PTTL', busy.key), busy.held or ''
+  local left, value = redis.call('PTTL', busy.key), busy.held or ''
   local block = block_ms(busy, place, left)
   left = busy.turn and redis.call('PTTL', busy.key) or left -- block_ms() may have cut the turn
   if busy.n_holders then

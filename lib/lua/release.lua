@@ -22,83 +22,41 @@
 local leaver, ending = ARGV[4] or '', ARGV[5] or ''
 local is_whole_token = #ARGV[1] == 33
 
--- The usual release: one exclusive lock, which becomes free, and for which nobody waits. This case
--- stands in front of most of the included files because a server defines the functions of a script
--- anew at each call: to define those that this case doesn't need would take longer than the case
--- itself. Nor does this case read the server's time. So its entry in the history has no at=MS, and
--- ENDED must tell for how long the owner has held the lock (held=MS).
+-- The usual release: one exclusive lock, which becomes free, and for which nobody waits. It stands
+-- in front of most of the included files because a server defines the functions of a script anew at
+-- each call: that would take longer than the release itself. Nor does it read the server's time. So
+-- its entry in the history has no at=MS, and ENDED must tell for how long the owner has held the
+-- lock (held=MS).
 --
 -- `held` is the value of the lock, or an error if the key has another type than a string. Of a
 -- string, held.err is nil. Byte 41 follows "TOKEN v1 try=": it is "0" if the lock is reserved for a
 -- waiter (see TURN), and never in a holder's value.
-local held = #KEYS == 3 and is_whole_token and ARGV[2] ~= '0' and ARGV[2] ~= '' and
-  ending == '' and redis.pcall('GET', KEYS[1])
-local is_usual = held and not held.err and string.find(held, ARGV[1], 1, true) == 1 and
-  string.byte(held, 41) ~= 48 and (not ARGV[3] or string.find(ARGV[3], ' held=', 1, true))
-
--- The functions of the history, which this script needs in two places.
-local function history_functions()
-  -- with shared/history.lua
-  -- with shared/history_end.lua
-  return note, note_end, short
-end
-local note, note_end, short
-
-if is_usual then
-  redis.call('DEL', KEYS[1])
-  if redis.pcall('GET', KEYS[2]) == ARGV[2] then
-    redis.pcall('INCR', KEYS[2]) -- so that no late renewal puts the lock back: see raise_fence()
-  end
-  if ARGV[3] then
-    note, note_end, short = history_functions()
-    note_end(KEYS[3], held)
-  end
-  if leaver == '' and redis.call('EXISTS', KEYS[3]) == 0 then
+if #KEYS == 3 and is_whole_token and ARGV[2] ~= '0' and ARGV[2] ~= '' and leaver == '' and
+  ending == '' and (not ARGV[3] or string.find(ARGV[3], ' held=', 1, true)) then
+  local held = redis.pcall('GET', KEYS[1])
+  if held and not held.err and string.find(held, ARGV[1], 1, true) == 1 and
+    string.byte(held, 41) ~= 48 and redis.call('EXISTS', KEYS[3]) == 0 then
+    redis.call('DEL', KEYS[1])
+    if redis.pcall('GET', KEYS[2]) == ARGV[2] then
+      redis.pcall('INCR', KEYS[2]) -- so that no late renewal puts the lock back: see raise_fence()
+    end
+    if ARGV[3] then
+      -- with shared/history.lua
+      -- with shared/history_end.lua
+      note_end(KEYS[3], held)
+    end
     return REPLY_OK
   end
 end
 
-if not note then
-  note, note_end, short = history_functions()
-end
+-- with shared/history.lua
+-- with shared/history_end.lua
 -- with shared/keys.lua
 -- with shared/clock.lua
 -- with shared/fence.lua
 -- with shared/locks.lua
 -- with shared/leave.lua
 -- with shared/queue.lua
-
-if is_usual then
-  local lock = locks[1]
-  if leaver ~= '' then
-    leave_queue(lock, leaver)
-  end
-  -- Reads by pcall what next_waiter() needs. If another program uses the keys of the queue, with
-  -- another type, the lock is free, and the next acquire of this lock returns the error about them.
-  local front = redis.pcall('ZRANGE', lock.queue, 0, NEAR_PLACES - 1)
-  local waiter = front[1] and redis.pcall('HGET', lock.waiters, front[1])
-  if front.err or type(waiter) == 'table' then
-    return REPLY_OK
-  end
-  local first, is_its_turn = next_waiter(lock, front, waiter)
-  if not is_its_turn then
-    return REPLY_OK
-  end
-  local since = string.match(held, ' since=(%d+)$')
-  lock.held_ms = since and now_ms - since
-  if was_brief(lock) and direct_policy(lock, first) and
-    redis.call('ZCARD', lock.queue) <= DIRECT_QUEUE_MAX then
-    -- with shared/history_grant.lua
-    -- with shared/next_fence.lua
-    -- with shared/direct.lua
-    if grant_directly(lock, first) then
-      return REPLY_PASSED_ON
-    end
-  end
-  offer_turn(lock, first)
-  return REPLY_PASSED_ON
-end
-
 -- with shared/check.lua
 -- with shared/lock.lua
 

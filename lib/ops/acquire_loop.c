@@ -13,17 +13,12 @@
  *
  * So a wake-up is only a hint: the reply to the next attempt decides. The scripts alone decide how
  * long a waiter blocks, and how long its turn and its heartbeat are valid.
- *
- * If the holds are brief, so that a round trip counts, a release may grant the lock to the waiter
- * itself, and the wake-up says so (shared/direct.lua). Then step 4 is not needed if the waiter can
- * prove that enough is left of the lease, which is short: take_direct().
  */
 #include "ops/acquire_loop.h"
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/random.h"
-#include "lock/timing.h"
 #include "ops/replicas.h"
 
 #include <stdio.h>
@@ -43,18 +38,6 @@
 #define BLOCK_LATE_MS 200 /* Redis ends a BLPOP up to 0.1 s after its timeout */
 #define NEXT_IN_TURN_MS 2 /* pause while the waiter ahead, now the holder, starts its command */
 #define PASSED_ON_MS 1    /* pause after a release, while the next holder starts its command */
-/*
- * TERM of a direct grant has to be so many ms and a round trip away when the command starts. If the
- * renewal or its reply is lost, rlock connects again 70 ms after the grant, and renews then: that
- * takes two round trips, and one more each for TLS and for a password. So if a round trip takes at
- * most 20 ms, one lost packet ends no command. Near the server most of the time is for a server or
- * a machine that is busy. Above DIRECT_TRIP_MAX_MS too little would be left of the lease: such a
- * waiter takes none.
- */
-#define DIRECT_LEAST_MS 90
-#define DIRECT_TRIP_MAX_MS 30
-/* From this round trip on a waiter is distant: it has to ask earlier, see alert_near. */
-#define DISTANT_TRIP_MS 5
 #define EXPIRY_GRANULARITY_MS 2 /* Redis may remove a key up to 2 ms after its PTTL has ended */
 
 /* The state of one rlock_acquire(). */
@@ -76,8 +59,6 @@ struct acquire_loop {
     bool had_trouble;             /* obstacle->trouble was set after the last attempt */
     int n_failures;               /* attempts in a row that did not end in RLOCK_BUSY */
     bool has_answered;            /* a server has answered, so the loop waits for outages to end */
-    bool may_be_direct;           /* the caller and the kind of lock allow a direct grant */
-    int64_t trip_ms;              /* the shortest reply time of an attempt; RLOCK_NEVER: none yet */
 };
 
 static bool uses_queue(const struct acquire_loop *loop)
@@ -206,17 +187,6 @@ static bool ends_single_attempt(const struct acquire_loop *loop, enum rlock_stat
            (st != RLOCK_PENDING && loop->quorum->in_doubt == 0);
 }
 
-/* May a release grant us the lock? Not before an attempt has shown how far the server is. */
-static bool allows_direct(const struct acquire_loop *loop)
-{
-    return loop->may_be_direct && loop->trip_ms <= DIRECT_TRIP_MAX_MS;
-}
-
-static bool is_distant(const struct acquire_loop *loop)
-{
-    return allows_direct(loop) && loop->trip_ms >= DISTANT_TRIP_MS;
-}
-
 /* ---- pausing before the next attempt ---- */
 
 /*
@@ -267,10 +237,10 @@ static enum rlock_status prepare_for_turn(struct acquire_loop *loop)
 
 /*
  * Blocks on the server until another client wakes us to ask for the lock, `block_ms` have passed,
- * or the BLPOP fails. In all three cases the caller sends the next attempt, unless the wake-up has
- * granted us the lock. A client may also wake us to say that we are next, and in how many ms we are
- * to ask (RLOCK_PENDING). Then we block again until that time: the holder and the waiters ahead of
- * us may be dead, and nobody wakes us any more. Of several such times the earliest counts.
+ * or the BLPOP fails. In all three cases the caller sends the next attempt. A client may also wake
+ * us to say that we are next, and in how many ms we are to ask (RLOCK_PENDING). Then we block again
+ * until that time: the holder and the waiters ahead of us may be dead, and nobody wakes us any
+ * more. Of several such times the earliest counts.
  */
 static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block_ms)
 {
@@ -289,8 +259,6 @@ static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block
         told_ms = deadline_in(loop->deadline, block_ms).at_ms;
         ask_ms = told_ms < ask_ms ? told_ms : ask_ms;
         st = prepare_for_turn(loop);
-        if (is_distant(loop) && !loop->owner->is_distant)
-            ask_ms = 0; /* ask at once, so that the server knows this early enough */
         block_ms = ask_ms - rlock_clock_ms();
     } while (st == RLOCK_PENDING && block_ms > 0);
     if (st <= RLOCK_PENDING)
@@ -330,12 +298,9 @@ static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *
                                  int64_t *block_ms, struct rlock_error *err)
 {
     struct quorum *quorum = loop->quorum;
-    enum rlock_status st;
+    enum rlock_status st =
+        quorum_acquire(quorum, loop->owner, loop->deadline, grant, loop->obstacle, block_ms, err);
 
-    owner_allow_direct(loop->owner, allows_direct(loop), is_distant(loop));
-    st = quorum_acquire(quorum, loop->owner, loop->deadline, grant, loop->obstacle, block_ms, err);
-    if (quorum->busy_sent_ms != 0 && rlock_clock_ms() - quorum->busy_sent_ms < loop->trip_ms)
-        loop->trip_ms = rlock_clock_ms() - quorum->busy_sent_ms;
     if (st == RLOCK_OK) {
         st = replicas_have(quorum, loop->deadline, err);
         if (st != RLOCK_OK)
@@ -347,27 +312,6 @@ static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *
         quorum_requeue(quorum, loop->owner);
     }
     return st;
-}
-
-/*
- * Is this lock one that a release may grant directly? Not if a grant takes more than one answer of
- * one server: a quorum, replicas, several locks, locks of parents; and not in rare kinds of locks
- * and queues, to keep the scripts simple.
- */
-static bool can_be_direct(const struct quorum *quorum, const struct owner *owner)
-{
-    return quorum->members.n == 1 && quorum->replicas == 0 && owner->n_locks == 1 &&
-           owner->n_parents == 0 && owner->queue == RLOCK_QUEUE_FIFO && owner->mode[0] == 'x' &&
-           !owner->is_single_attempt && !owner->is_adopted && !owner->is_in_quorum &&
-           !owner->without_scripts && !owner->is_timestamp && !owner->unless_done &&
-           owner->ttl_ms >= TIMING_DIRECT_TTL_MS;
-}
-
-/* Takes the lock that the last wake-up granted, if enough of the short lease is left. */
-static bool take_direct(struct acquire_loop *loop, struct rlock_grant *grant)
-{
-    return loop->owner->allows_direct && /* so trip_ms is known */
-           quorum_take_direct(loop->quorum, loop->owner, DIRECT_LEAST_MS + loop->trip_ms, grant);
 }
 
 /* ---- trouble: no server answers, or too few replicas have the grant ---- */
@@ -460,8 +404,6 @@ static enum rlock_status attempt_until_final(struct acquire_loop *loop, struct r
         refresh(loop);
         if (pause_after(loop, st, block_ms) == RLOCK_STOPPED)
             return RLOCK_STOPPED;
-        if (take_direct(loop, grant))
-            return RLOCK_OK;
         if (deadline_has_passed(loop->deadline))
             return end_at_deadline(loop, st);
     }
@@ -491,7 +433,7 @@ static void leave(struct acquire_loop *loop, enum rlock_status st, struct rlock_
         err_suffix(err, "the lock may stay taken until its ttl ends");
 }
 
-enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner, bool may_be_direct,
+enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
                                    struct rlock_deadline deadline, struct rlock_grant *grant,
                                    struct rlock_obstacle *obstacle,
                                    const struct rlock_observer *observer,
@@ -504,7 +446,6 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner, b
                                 .obstacle = obstacle,
                                 .observer = observer,
                                 .hooks = hooks,
-                                .trip_ms = RLOCK_NEVER,
                                 .refresh_at_ms = RLOCK_NEVER};
     struct rlock_error own = {.status = RLOCK_OK};
     enum rlock_status st;
@@ -514,7 +455,6 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner, b
                                                  .on_warning = on_warning,
                                                  .context = &loop});
     owner_start_acquire(owner, deadline_has_passed(deadline));
-    loop.may_be_direct = may_be_direct && can_be_direct(quorum, owner);
     if (owner->is_single_attempt || deadline.at_ms == RLOCK_NEVER)
         loop.deadline.at_ms = rlock_clock_ms() + quorum->members.connect_ms;
     err = err != NULL ? err : &own;
@@ -557,8 +497,7 @@ enum rlock_status renew_loop_run(struct quorum *quorum, const struct owner *owne
     bool is_restored;
 
     do {
-        st = quorum_renew(quorum, owner, deadline, quorum->timing.reply_ms, expires_ms,
-                          &is_restored, err);
+        st = quorum_renew(quorum, owner, deadline, expires_ms, &is_restored, err);
         if (st == RLOCK_OK)
             st = replicas_have(quorum, deadline, err);
     } while (is_transient(quorum, st) &&

@@ -10,11 +10,8 @@
  * acquire_loop_run: implements rlock_acquire(). The caller sets obstacle->left_ms to -1. The loop
  * may write to `obstacle` also if it returns RLOCK_OK. The loop calls the observer and the hooks in
  * the caller's thread.
- *
- *   may_be_direct  the lease may be one that a release granted, and that ends in less than 1 s: the
- *                  caller renews the lease at once
  */
-enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner, bool may_be_direct,
+enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
                                    struct rlock_deadline deadline, struct rlock_grant *grant,
                                    struct rlock_obstacle *obstacle,
                                    const struct rlock_observer *observer,

@@ -5,9 +5,8 @@
  * The reader of the pipe has its own timer for the end of the lease, and moves it at each event.
  * If the renewer hangs, no event comes, and the reader acts when its timer expires.
  *
- * If the server is part of a Cluster, the thread asks for the nodes of that Cluster: first of all,
- * or after the first renewal if the lease is a short one that a release has granted directly.
- * Without this request, the lease could be lost as follows:
+ * If the server is part of a Cluster, the thread first asks for the nodes of that Cluster. Without
+ * this request, the lease could be lost as follows:
  * 1. The server in the URL, which is the only node that we know, grants the lock.
  * 2. The server dies before the first renewal, and one of its replicas becomes the primary.
  * 3. We know no other node that could tell us the address of the new primary.
@@ -17,7 +16,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/random.h"
-#include "lock/timing.h"
 #include "ops/replicas.h"
 
 #include <errno.h>
@@ -55,14 +53,6 @@ static void write_last_event(const struct renewer *renewer, struct rlock_event e
         continue;
 }
 
-/* How long the reply to the next renewal may take. */
-static int64_t reply_ms(const struct renewer *renewer)
-{
-    bool is_first = renewer->is_direct && renewer->n_failures == 0;
-
-    return is_first ? TIMING_DIRECT_REPLY_MS : renewer->quorum->timing.reply_ms;
-}
-
 /*
  * Returns the pause after a failed renewal. After the first failure the pause is 0, so that one
  * lost packet costs no time. Later pauses are random, so that holders don't retry at the same time.
@@ -95,8 +85,8 @@ static int64_t renew(struct renewer *renewer, struct rlock_deadline stop)
     struct rlock_error err = {.status = RLOCK_OK};
     struct rlock_event event = {.sent_ms = rlock_clock_ms()};
     bool is_restored = false;
-    enum rlock_status st = quorum_renew(renewer->quorum, renewer->owner, stop, reply_ms(renewer),
-                                        &event.expires_ms, &is_restored, &err);
+    enum rlock_status st =
+        quorum_renew(renewer->quorum, renewer->owner, stop, &event.expires_ms, &is_restored, &err);
 
     if (st == RLOCK_OK)
         st = replicas_have(renewer->quorum, stop, &err);
@@ -111,16 +101,13 @@ static int64_t renew(struct renewer *renewer, struct rlock_deadline stop)
     if (st == RLOCK_OK) {
         renewer->n_failures = 0;
         renewer->has_told_trouble = false;
-        renewer->is_direct = false;
         renewer->renewed_at_ms = event.sent_ms;
         event.kind = is_restored ? RLOCK_KEPT_RESTORED : RLOCK_KEPT_RENEWED;
         write_event(renewer, event, "");
         return next_renewal_at_ms(renewer);
     }
     renewer->n_failures++;
-    /* RLOCK_PENDING: not decided. One lost packet is no trouble for a direct lease. */
-    if (st != RLOCK_PENDING && !renewer->has_told_trouble &&
-        !(renewer->is_direct && renewer->n_failures == 1)) {
+    if (st != RLOCK_PENDING && !renewer->has_told_trouble) { /* RLOCK_PENDING: not decided */
         renewer->has_told_trouble = true;
         event.kind = RLOCK_KEPT_TROUBLE;
         write_event(renewer, event, err.text);
@@ -132,18 +119,12 @@ static void *run(void *arg)
 {
     struct renewer *renewer = arg;
     struct rlock_deadline stop = {RLOCK_NEVER, renewer->stop[0]};
-    int64_t next_ms = renewer->is_direct ? 0 : next_renewal_at_ms(renewer);
-    bool knows_topology = false;
+    int64_t next_ms;
 
-    do {
-        if (!renewer->is_direct && !knows_topology) {
-            quorum_learn_topology(renewer->quorum, stop);
-            knows_topology = true;
-        }
-        if (clock_sleep(deadline_at(stop, next_ms)) == RLOCK_STOPPED)
-            break;
+    quorum_learn_topology(renewer->quorum, stop);
+    next_ms = next_renewal_at_ms(renewer);
+    while (next_ms != RLOCK_NEVER && clock_sleep(deadline_at(stop, next_ms)) != RLOCK_STOPPED)
         next_ms = renew(renewer, stop);
-    } while (next_ms != RLOCK_NEVER);
     return NULL;
 }
 
@@ -157,8 +138,8 @@ static void close_pipe(int fd[2])
 }
 
 enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
-                                const struct owner *owner, int64_t sent_ms, bool is_direct,
-                                int *events, struct rlock_error *err)
+                                const struct owner *owner, int64_t sent_ms, int *events,
+                                struct rlock_error *err)
 {
     const char *what = "pipe";
     int failed = 0;
@@ -166,7 +147,6 @@ enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
     *renewer = (struct renewer){.quorum = quorum,
                                 .owner = owner,
                                 .renewed_at_ms = sent_ms,
-                                .is_direct = is_direct,
                                 .events = {-1, -1},
                                 .stop = {-1, -1}};
     if (pipe2(renewer->events, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(renewer->stop, O_CLOEXEC) != 0)

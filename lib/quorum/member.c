@@ -42,8 +42,7 @@
  * server was too slow: the next request goes to another server, if one is known. */
 #define LATE_PART 4
 /* If a request had less time than this to be answered, a missing reply doesn't mean that the server
- * was too slow: the first renewal of a direct lease, and the last requests of a quorum's acquire
- * whose time is nearly over. */
+ * was too slow: it was one of the last requests of a quorum's acquire whose time is nearly over. */
 #define FAULT_MIN_MS 100
 
 /* How requests find a server, by the kind of server that the URL names. */

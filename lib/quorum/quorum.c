@@ -359,8 +359,6 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
     owner_begin_attempt(owner);
     quorum->lost = 0;
     quorum->recently_restarted = false;
-    quorum->busy_sent_ms = 0;
-    quorum->direct = (struct direct_grant){.fence = 0};
     st = broadcast_run(&quorum->members, &broadcast, deadline, &votes, err);
     warn_of_other_quorum(quorum, votes.other_quorum);
     quorum->n_splits = broadcast_is_split(&quorum->members, &votes) ? quorum->n_splits + 1 : 0;
@@ -378,8 +376,6 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
     }
     broadcast_abandon_pending(&quorum->members, &broadcast);
     st = not_granted(quorum, owner, &votes, obstacle, block_ms, err);
-    if (st == RLOCK_BUSY && quorum->members.n == 1)
-        quorum->busy_sent_ms = member_sent_ms(&quorum->members.member[0]);
     undo(quorum, owner, votes.granted_by, BROADCAST_UNDO);
     return st;
 }
@@ -432,42 +428,10 @@ enum rlock_status quorum_block(struct quorum *quorum, const struct owner *owner,
         return st;
     for (i = 0; i < quorum->members.n; i++)
         if (quorum->members.member[i].state == RLOCK_OK) {
-            quorum->direct = reply_direct_grant(quorum->members.member[i].reply);
             *block_ms = reply_soon_ms(quorum->members.member[i].reply);
             return *block_ms >= 0 ? RLOCK_PENDING : RLOCK_OK;
         }
     return members_fault(&quorum->members, err);
-}
-
-/*
- * The lease that a release grants is short, and no clock tells when the server's part of it began:
- * 1. We send attempt 7, which puts us into the queue, or keeps us there.
- * 2. The server executes attempt 7.
- * 3. The holder releases the lock. The server grants it to us, and the wake-up names attempt 7.
- * 4. The wake-up arrives: now, or much later, as this process was stopped.
- * Step 3 came after step 1. So we count from before we sent attempt 7. If the wake-up names an
- * earlier attempt, it lay in our list for some time, or that attempt came late to the server: then
- * we ask for the lock instead.
- */
-bool quorum_take_direct(struct quorum *quorum, struct owner *owner, int64_t least_ms,
-                        struct rlock_grant *grant)
-{
-    const struct direct_grant *direct = &quorum->direct;
-    const struct reply granted = {.code = REPLY_OK, .fence = direct->fence};
-    const struct votes votes = {.sent_ms = quorum->busy_sent_ms};
-    struct rlock_timing timing;
-    int64_t expires_ms;
-
-    if (direct->fence == 0 || direct->attempt != owner->attempt || votes.sent_ms == 0 ||
-        !owner->allows_direct)
-        return false;
-    expires_ms = timing_expires_ms(direct->ttl_ms, votes.sent_ms);
-    timing = timing_of_direct(expires_ms - votes.sent_ms);
-    if (rlock_clock_ms() + least_ms > expires_ms - timing.kill_margin_ms - timing.grace_ms)
-        return false;
-    (void)!take_grant(quorum, owner, &granted, &votes, direct->fence, grant);
-    grant->expires_ms = expires_ms;
-    return true;
 }
 
 /* ---- which members have lost the lock ---- */
@@ -589,11 +553,13 @@ static int64_t renewed_for_ms(const struct quorum *quorum, const struct owner *o
 }
 
 enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
-                               struct rlock_deadline deadline, int64_t reply_ms,
-                               int64_t *expires_ms, bool *restored, struct rlock_error *err)
+                               struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,
+                               struct rlock_error *err)
 {
-    struct broadcast broadcast = {
-        .purpose = BROADCAST_RENEW, .owner = owner, .lost = quorum->lost, .reply_ms = reply_ms};
+    struct broadcast broadcast = {.purpose = BROADCAST_RENEW,
+                                  .owner = owner,
+                                  .lost = quorum->lost,
+                                  .reply_ms = quorum->timing.reply_ms};
     struct votes votes;
     enum rlock_status st = broadcast_run(
         &quorum->members, &broadcast, deadline_in(deadline, quorum->timing.reply_ms), &votes, err);

@@ -26,13 +26,9 @@ struct quorum {
     bool recently_restarted; /* a majority would grant the lock, but some of these members were
                                 restarted, and may have forgotten who holds it */
     bool is_passed_on;       /* at the last release a member has woken a waiter to get the lock */
-    int64_t busy_sent_ms;    /* when the last acquire was sent, if its result was RLOCK_BUSY and
-                                   there is one member; else 0 */
-    struct direct_grant direct; /* what the last wake-up granted; fence 0: nothing */
-    int n_splits;               /* how many of the last acquires in a row found the lock split: the
-                                   owner had it on some members, another owner on others */
-    struct rlock_loss loss;     /* why the last renewal found the lock lost; RLOCK_LOSS_UNKNOWN
-                                   else */
+    int n_splits;            /* how many of the last acquires in a row found the lock split: the
+                                owner had it on some members, another owner on others */
+    struct rlock_loss loss;  /* why the last renewal found the lock lost; RLOCK_LOSS_UNKNOWN else */
 };
 
 /*
@@ -96,16 +92,6 @@ enum rlock_status quorum_block(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, struct rlock_error *err);
 
 /*
- * quorum_take_direct: take the lock that the last wake-up granted (quorum->direct), if what is left
- * of this short lease is surely enough.
- *
- *   least_ms  how long the command must be able to run before TERM
- *   grant     out, if the result is true: expires_ms is the end of the short lease
- */
-bool quorum_take_direct(struct quorum *quorum, struct owner *owner, int64_t least_ms,
-                        struct rlock_grant *grant);
-
-/*
  * quorum_requeue: undo the last grant. If `owner` has a ticket, each member puts the owner back
  * into the queue in the same step, before another owner can get the lock. On a member that doesn't
  * answer the grant may stay.
@@ -117,7 +103,6 @@ void quorum_requeue(struct quorum *quorum, const struct owner *owner);
  * longest; if members of a quorum have lost the lock, this call also writes it to them again,
  * which may block for a quarter of the TTL more.
  *
- *   reply_ms    how long a member may take to reply; then the connection to it is closed
  *   expires_ms  out, on RLOCK_OK: the new end of the leases, on rlock_clock_ms()
  *   restored    out, on RLOCK_OK: a member had lost the lock, and has put it back
  *
@@ -125,8 +110,8 @@ void quorum_requeue(struct quorum *quorum, const struct owner *owner);
  *          RLOCK_STOPPED, RLOCK_PENDING or a fault.
  */
 enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
-                               struct rlock_deadline deadline, int64_t reply_ms,
-                               int64_t *expires_ms, bool *restored, struct rlock_error *err);
+                               struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,
+                               struct rlock_error *err);
 
 /*
  * quorum_learn_topology: send CLUSTER NODES to each member whose primary wasn't sent it yet. If

@@ -2,7 +2,6 @@
 /* client: a simulated process that acquires locks, runs a command, and releases the locks. */
 #include "client.h"
 
-#include "lock/timing.h"
 #include "oracle.h"
 #include "process.h"
 #include "rlock_admin.h"
@@ -16,7 +15,6 @@
 
 #define CONNECT_MS 1000
 #define RELEASE_MS 2000
-#define DIRECT_RENEWED_MS 50
 #define KEYS_TOGETHER 3
 #define BREAK_LATEST_US (60 * SECOND) /* a request of rlock_break() arrives no later than this */
 
@@ -27,7 +25,6 @@
 struct client {
     struct process process;
     struct claim *claim; /* the lease that the client believes to hold; NULL: none */
-    bool is_direct;      /* a release granted the lease: it is short until the first renewal */
     unsigned keys;       /* the keys of the present job, a bit for each; 0: it has no job */
     bool is_breaking;
     int64_t work_end_ms; /* when the command ends by itself, on the client's clock */
@@ -46,12 +43,6 @@ struct job {
 
 static struct client_world world;
 static int n_clients;
-static long n_direct; /* leases that a release granted */
-
-long client_n_direct(void)
-{
-    return n_direct;
-}
 
 static void start(void *unused, uint64_t tag);
 
@@ -169,7 +160,6 @@ static void take_event(struct client *client, const struct rlock_event *event,
     case RLOCK_KEPT_RENEWED:
     case RLOCK_KEPT_RESTORED:
         client->kill_at_ms = event->expires_ms - timing->kill_margin_ms;
-        client->is_direct = false;
         oracle_renewed(client->claim, true_us(client, event->sent_ms),
                        true_us(client, event->expires_ms));
         break;
@@ -183,19 +173,6 @@ static void take_event(struct client *client, const struct rlock_event *event,
     }
 }
 
-/*
- * Sleeps until the renewer is to start, or the command ends by itself: many commands need no
- * renewal. rlock waits for 20 ms; no promise depends on how long (tests/model/handover.pml).
- */
-static void pause_before_renewal(const struct client *client)
-{
-    int64_t ms = random_below(DIRECT_RENEWED_MS);
-    int64_t left_ms = client->work_end_ms - rlock_clock_ms();
-
-    if (left_ms > 0)
-        (void)poll(NULL, 0, (int)(left_ms < ms ? left_ms : ms));
-}
-
 /* Lets the command run, while the library's renewer renews the lease. */
 static void run_command(struct client *client, struct rlock *lock,
                         const struct rlock_timing *timing)
@@ -203,8 +180,6 @@ static void run_command(struct client *client, struct rlock *lock,
     struct rlock_event event;
     int events;
 
-    if (client->is_direct)
-        pause_before_renewal(client);
     if (rlock_clock_ms() >= client->work_end_ms || rlock_keep(lock, &events, NULL) != RLOCK_OK)
         return;
     while (client->claim != NULL) {
@@ -261,18 +236,13 @@ static void work(struct client *client, const struct job *job, struct rlock *loc
 {
     int64_t hold_most_ms = 3 * grant->timing.ttl_ms;
     int64_t now_ms = rlock_clock_ms();
-    struct rlock_timing timing = grant->timing;
     enum rlock_status st;
 
     if (world.hold_most_ms < hold_most_ms && !random_one_in(10))
         hold_most_ms = world.hold_most_ms;
     client->work_end_ms = now_ms + random_log(1, hold_most_ms);
-    client->is_direct = timing_is_direct(grant->timing.ttl_ms, grant->sent_ms, grant->expires_ms);
-    if (client->is_direct)
-        timing = timing_of_direct(grant->expires_ms - grant->sent_ms);
-    client->kill_at_ms = grant->expires_ms - timing.kill_margin_ms;
-    n_direct += client->is_direct;
-    if (now_ms < client->kill_at_ms && !client->is_direct && random_one_in(4))
+    client->kill_at_ms = grant->expires_ms - grant->timing.kill_margin_ms;
+    if (now_ms < client->kill_at_ms && random_one_in(4))
         renew_by_token(client, job, grant->token);
     else if (now_ms < client->kill_at_ms)
         run_command(client, lock, &grant->timing);
@@ -331,8 +301,6 @@ static void take_and_work(struct client *client, struct job *job)
     client->process.token[0] = '\0';
     if (rlock_open(&lock, &job->config, &err) != RLOCK_OK)
         abort();
-    if (!random_one_in(4))
-        rlock_allow_direct(lock);
     st = rlock_acquire(lock, deadline, &grant, &obstacle, &err);
     oracle_asked(&client->process, client->process.n_requests - n_before, engine_now() - began_us);
     check_return(client, deadline, &job->config.timing);

@@ -30,9 +30,6 @@ struct client_world {
     int64_t latest_us;      /* the longest delay of a message in the network */
 };
 
-/* client_n_direct: how many leases of clients were granted by a release directly. */
-long client_n_direct(void);
-
 void client_start_all(const struct client_world *world, int n);
 
 #endif

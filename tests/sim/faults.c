@@ -3,7 +3,6 @@
 #include "faults.h"
 
 #include "client.h"
-#include "lock/timing.h"
 #include "net.h"
 #include "oracle.h"
 #include "server.h"
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 
 #define ALL_KEYS ~0U
-#define BRIEF_HOLD_MS 100 /* longer than BRIEF_MS of queue.lua: some holds are not brief enough */
+#define BRIEF_HOLD_MS 100
 
 /* What goes wrong, a bit for each. */
 enum fault {
@@ -31,7 +30,7 @@ enum fault {
     BREAKS = 1 << 12,
     CROWD = 1 << 13,           /* many clients */
     FLUSHED_SCRIPTS = 1 << 14, /* SCRIPT FLUSH: the server doesn't know the scripts any more */
-    BRIEF_HOLDS = 1 << 15      /* no fault: releases grant the lock to waiters directly */
+    BRIEF_HOLDS = 1 << 15      /* no fault: the queue is long, and many turns follow each other */
 };
 
 #define SERVER_FAULTS                                                                \
@@ -233,13 +232,11 @@ static int draw_count(void)
     return (int)random_log(2, world.family->n_servers > 1 ? 12 : 40);
 }
 
-/* Most holds are brief, the queue is seldom empty, and all TTLs allow direct grants. */
+/* Most holds are brief, and the queue is seldom empty. */
 static void draw_brief_holds(struct client_world *clients)
 {
     clients->hold_most_ms = BRIEF_HOLD_MS;
     clients->pause_most_us = random_log(MS, 500 * MS);
-    clients->ttl_least_ms = TIMING_DIRECT_TTL_MS;
-    clients->ttl_most_ms += TIMING_DIRECT_TTL_MS;
 }
 
 void faults_run_world(uint64_t seed, int family)

@@ -406,8 +406,7 @@ static void watch_acquire(struct server *server, struct process *client, const s
     bool is_usual_grant = reply->at[0] == '$'; /* the reply is the fence alone */
     int code = is_usual_grant ? REPLY_OK : atoi(strchr(reply->at, ':') + 1);
     struct text policy = word[KEYS_PER_LOCK + 5];
-    bool is_fifo =
-        text_is(policy, "fifo") || text_is(policy, "direct") || text_is(policy, "distant");
+    bool is_fifo = text_is(policy, "fifo");
     bool is_newest = text_is(policy, "newest");
     char token[RLOCK_TOKEN_BYTES + 1] = "";
     bool has_ticket = n > KEYS_PER_LOCK + 8 && word[KEYS_PER_LOCK + 8].n > 0;
@@ -421,7 +420,7 @@ static void watch_acquire(struct server *server, struct process *client, const s
     if (is_waiting)
         memcpy(client->token, token, sizeof token);
     if (code == REPLY_HELD && strcmp(client->granted, token) == 0)
-        client->granted[0] = '\0'; /* a direct grant that has ended: check the next grant again */
+        client->granted[0] = '\0'; /* that grant has ended: check the next one again */
     if (code == REPLY_HELD && is_fifo && is_waiting)
         add_waiter(token, server, client, key, has_ticket ? ticket : ticket_of(reply));
     if (code != REPLY_OK)
@@ -437,32 +436,11 @@ static void watch_acquire(struct server *server, struct process *client, const s
     forget_waiter(token);
 }
 
-/* A release may have granted the lock to a waiter: then the lock's value has the waiter's token. */
-static void watch_direct_grant(struct server *server, struct text key)
-{
-    struct store_key *lock = store_find(server_store(server), key);
-    char token[RLOCK_TOKEN_BYTES + 1] = "";
-    struct waiter *waiter;
-
-    if (lock == NULL || store_text(&lock->string).n < sizeof token)
-        return;
-    memcpy(token, store_text(&lock->string).at, RLOCK_TOKEN_BYTES);
-    waiter = find_waiter(token, server);
-    if (waiter == NULL || !is_held_by(server_store(server), waiter->key, token))
-        return;
-    check_order(server, waiter->process, waiter->key, waiter->ticket);
-    memcpy(waiter->process->granted, token, sizeof token);
-    forget_waiter(token);
-}
-
-static void watch_release(struct server *server, const struct text *word, size_t n,
-                          const struct buffer *reply)
+static void watch_release(const struct text *word, size_t n)
 {
     const struct text *leaver = &word[KEYS_PER_LOCK + 6];
     char token[RLOCK_TOKEN_BYTES + 1] = "";
 
-    if (atoi(strchr(reply->at, ':') + 1) == REPLY_PASSED_ON)
-        watch_direct_grant(server, word[3]);
     if (n <= KEYS_PER_LOCK + 6 || leaver->n != RLOCK_TOKEN_BYTES)
         return;
     memcpy(token, leaver->at, RLOCK_TOKEN_BYTES);
@@ -538,7 +516,7 @@ static void watch_command(struct server *server, struct process *client, const s
         watch_acquire(server, client, word, n, reply);
     if (n_keys == KEYS_PER_LOCK && reply->at[0] != '-' &&
         script == script_number_of_sha1(text_of(sha1_release)))
-        watch_release(server, word, n, reply);
+        watch_release(word, n);
 }
 
 static void note_change(void *context, struct text name, const struct store_key *key)

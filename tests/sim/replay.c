@@ -214,8 +214,7 @@ static void make_acquire(struct command *command)
     add(command, "%s v1 try=%d ttl=%d %s", token(random_below(N_TOKENS)), (int)random_range(1, 4),
         ttl_ms, info());
     add(command, "%d", ttl_ms);
-    add(command, "%s",
-        ONE_OF("fifo", "direct", "direct", "distant", "none", "try", "newest", "parents"));
+    add(command, "%s", ONE_OF("fifo", "fifo", "fifo", "fifo", "none", "try", "newest", "parents"));
     if (random_one_in(4))
         return;
     add(command, "%s", "");

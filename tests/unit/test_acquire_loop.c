@@ -7,11 +7,6 @@
 #include <sys/timerfd.h>
 
 #define FAR_MS 1000000
-/* The reply to a BLPOP: the fence is 7000000000000001; MS has four digits. */
-#define DIRECT(ATTEMPT, MS) \
-    "*2\r\n$1\r\nw\r\n$31\r\ngranted 7000000000000001 " ATTEMPT " " MS "\r\n"
-#define HELD_FAR_AWAY AFTER(20, HELD)
-#define HELD_TOO_FAR AFTER(40, HELD)
 #define BLOCKS AFTER(150, NOT_WOKEN) /* the BLPOP times out after 150 ms */
 
 static const char *const the_key = "k";
@@ -328,140 +323,10 @@ static void test_changed_password(void)
     close(ended[0]);
 }
 
-/*
- * A release may grant the lock directly to a waiter whose server takes 20 ms to reply. The replies
- * to the first two attempts are HELD, and the third attempt is granted the lock. `wake` is the
- * reply to the BLPOP after the second attempt. A lease of 500 ms, as direct.lua grants, would be
- * too short for a busy machine, so most of these last 1,000 ms.
- */
-static const struct {
-    const char *name;
-    const char *held;
-    const char *wake;
-    bool allows;
-    bool is_direct; /* the wake-up grants the lock: there is no third attempt */
-} directs[] = {
-    {"a wake-up that names the last attempt grants the lock", HELD_FAR_AWAY, DIRECT("2", "1000"),
-     true, true},
-    {"a wake-up that names an earlier attempt grants nothing", HELD_FAR_AWAY, DIRECT("1", "1000"),
-     true, false},
-    {"a wake-up that names a later attempt grants nothing", HELD_FAR_AWAY, DIRECT("3", "1000"),
-     true, false},
-    {"a wake-up that comes 600 ms later grants nothing", HELD_FAR_AWAY,
-     AFTER(600, DIRECT("2", "1000")), true, false},
-    {"too little is left of a shorter lease", HELD_FAR_AWAY, DIRECT("2", "0400"), true, false},
-    {"a longer lease than 1 s is refused", HELD_FAR_AWAY, DIRECT("2", "1001"), true, false},
-    {"a caller that doesn't allow direct grants asks", HELD_FAR_AWAY, DIRECT("2", "1000"), false,
-     false},
-    {"a waiter that is too far away asks", HELD_TOO_FAR, DIRECT("2", "1000"), true, false},
-};
-
-static const struct rlock_config direct_config = {
+static const struct rlock_config usual_config = {
     .keys = &the_key,
     .n_keys = 1,
     .timing = {.ttl_ms = 30000, .renew_ms = 9000, .reply_ms = 1000, .kill_margin_ms = 300}};
-
-static void test_direct(void)
-{
-    size_t i;
-
-    for (i = 0; i < sizeof directs / sizeof directs[0]; i++) {
-        struct server server = {
-            .answers = {[ASKED_ACQUIRE] = ANSWERS(directs[i].held, directs[i].held, GRANT),
-                        [ASKED_WAKE] = ANSWERS(NOT_WOKEN, directs[i].wake, NOT_WOKEN),
-                        [ASKED_RENEW] = ANSWERS(RENEWED)}};
-        struct rlock_grant grant = {.fence = 0};
-        struct rlock *lock = NULL;
-        enum rlock_status st = server_open(&server, direct_config, &lock, NULL);
-        int64_t asked_ms;
-        int events = -1;
-
-        if (st == RLOCK_OK && directs[i].allows)
-            rlock_allow_direct(lock);
-        if (st == RLOCK_OK)
-            st = rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &grant,
-                               NULL, NULL);
-        is_int(st, RLOCK_OK, directs[i].name);
-        is_int(server_count(&server, ASKED_ACQUIRE), directs[i].is_direct ? 2 : 3,
-               "the waiter has made so many attempts");
-        ok(grant.fence == (directs[i].is_direct ? 7000000000000001 : 1700000000000000),
-           "the fence is that of the wake-up, or of the reply");
-        asked_ms = server_read_ms(&server, ASKED_ACQUIRE, 1);
-        ok(!directs[i].is_direct ||
-               (grant.sent_ms <= asked_ms && grant.expires_ms == grant.sent_ms + 1000 - 12),
-           "a direct lease counts from before the attempt that the wake-up names was sent");
-        ok(grant.timing.ttl_ms == 30000, "the timing is that of the leases to come");
-        ok(st != RLOCK_OK || rlock_keep(lock, &events, NULL) == RLOCK_OK, "the renewer starts");
-        (void)poll(&(struct pollfd){.fd = events, .events = POLLIN}, 1,
-                   directs[i].is_direct ? 5000 : 100);
-        is_int(server_count(&server, ASKED_RENEW), directs[i].is_direct,
-               "the renewer renews a direct lease at once, and no other lease");
-        rlock_close(lock);
-        server_stop(&server);
-    }
-}
-
-/*
- * A waiter takes a lease of 500 ms. Returns whether it did: on a busy machine the wake-up may come
- * too late. is_late: the wake-up comes 150 ms later.
- */
-static bool takes_short(bool is_late)
-{
-    struct server server = {
-        .answers = {[ASKED_ACQUIRE] = ANSWERS(HELD, HELD, GRANT),
-                    [ASKED_WAKE] = ANSWERS(
-                        NOT_WOKEN, is_late ? AFTER(150, DIRECT("2", "0500")) : DIRECT("2", "0500"),
-                        NOT_WOKEN)}};
-    struct rlock_grant grant = {.fence = 0};
-    struct rlock *lock = NULL;
-    bool is_direct;
-
-    if (!ok(server_open(&server, direct_config, &lock, NULL) == RLOCK_OK, "a handle is opened"))
-        return false;
-    rlock_allow_direct(lock);
-    is_int(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &grant, NULL,
-                         NULL),
-           RLOCK_OK, "a waiter is granted the lock");
-    is_direct = server_count(&server, ASKED_ACQUIRE) == 2;
-    ok(!is_direct || grant.expires_ms == grant.sent_ms + 500 - 7,
-       "the lease of 500 ms counts from before the attempt was sent");
-    rlock_close(lock);
-    server_stop(&server);
-    return is_direct;
-}
-
-static void test_short(void)
-{
-    bool is_direct = false;
-    int i;
-
-    for (i = 0; i < 20 && !is_direct; i++)
-        is_direct = takes_short(false);
-    ok(is_direct, "a wake-up grants the lock for 500 ms");
-    ok(!takes_short(true), "a wake-up that comes 150 ms later grants nothing");
-}
-
-/* The shortest time that the server took to reply counts, and not that of the first attempt. */
-static void test_direct_behind_slow_reply(void)
-{
-    struct server server = {
-        .answers = {[ASKED_ACQUIRE] =
-                        ANSWERS(AFTER(200, HELD), HELD_FAR_AWAY, HELD_FAR_AWAY, GRANT),
-                    [ASKED_WAKE] = ANSWERS(NOT_WOKEN, NOT_WOKEN, DIRECT("3", "1000"), NOT_WOKEN)}};
-    struct rlock_grant grant = {.fence = 0};
-    struct rlock *lock = NULL;
-
-    if (!ok(server_open(&server, direct_config, &lock, NULL) == RLOCK_OK, "a handle is opened"))
-        return;
-    rlock_allow_direct(lock);
-    is_int(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &grant, NULL,
-                         NULL),
-           RLOCK_OK, "a waiter whose first reply took long is granted the lock");
-    is_int((int64_t)grant.fence, 7000000000000001,
-           "the wake-up grants it, as the server is near enough");
-    rlock_close(lock);
-    server_stop(&server);
-}
 
 /*
  * Too few replicas have the first grant. A caller that waits gives the lock back, and returns to
@@ -473,7 +338,7 @@ static void test_waits_for_replicas(enum rlock_queue queue, const char *ticket)
                                         [ASKED_UNDO] = ANSWERS(RELEASED),
                                         /* WAIT, the return to the queue if there is one, WAIT */
                                         [ASKED_OTHER] = ANSWERS(":0\r\n", ":1\r\n")}};
-    struct rlock_config config = direct_config;
+    struct rlock_config config = usual_config;
     struct rlock_grant grant = {.fence = 0};
     struct rlock *lock = NULL;
     int i;
@@ -505,7 +370,7 @@ static void test_lacks_replicas(void)
     struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT),
                                         [ASKED_OTHER] = ANSWERS(":0\r\n"),
                                         [ASKED_LEAVE] = ANSWERS(RELEASED)}};
-    struct rlock_config config = direct_config;
+    struct rlock_config config = usual_config;
     struct rlock_grant grant = {.fence = 0};
     struct rlock_error err = {.text = ""};
     struct rlock *lock = NULL;
@@ -528,9 +393,6 @@ int main(void)
     RUN(test_waits_for_replicas(RLOCK_QUEUE_NONE, "  x "));
     RUN(test_lacks_replicas());
     RUN(test_changed_password());
-    RUN(test_direct());
-    RUN(test_short());
-    RUN(test_direct_behind_slow_reply());
     RUN(test_nobody_observes());
     RUN(test_replies());
     RUN(test_refreshes());

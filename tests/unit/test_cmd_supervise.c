@@ -85,8 +85,6 @@ static const struct cell cells[SUPERVISE_STATES][CELLS_MAX] = {
     [SUPERVISE_STATE_WAITING] =
         {{SUPERVISE_EVENT_SIGNAL, SUPERVISE_STATE_RELEASING, 0, REASON_INTERRUPTED},
          {SUPERVISE_EVENT_STARTED, SUPERVISE_STATE_RUNNING, 0, REASON_GRANTED},
-         {SUPERVISE_EVENT_LOCK_LOST, SUPERVISE_STATE_RELEASING, SUPERVISE_ACTION_SAY_NOT_STARTED,
-          REASON_LOST},
          {SUPERVISE_EVENT_NO_GUARD, SUPERVISE_STATE_RELEASING, 0, REASON_SYSTEM}},
     [SUPERVISE_STATE_RUNNING] =
         {{SUPERVISE_EVENT_SIGNAL, SUPERVISE_STATE_RUNNING, SUPERVISE_ACTION_PASS_SIGNAL,
@@ -342,30 +340,6 @@ static void test_renewer_times(void)
     supervise_state_handle(&run, SUPERVISE_EVENT_STARTED, SENT_MS + 8000, none);
     is_int(supervise_state_next_ms(&run), SENT_MS + 5000,
            "after a late grant the renewer is due at once");
-}
-
-/* A release has granted a lease of 500 ms directly, and the TTL of the leases to come is 30 s. */
-static void test_direct_lease(void)
-{
-    struct rlock_grant direct = grant;
-    struct supervise_input none = {.expires_ms = 0};
-    struct supervise_input renewed = {.sent_ms = SENT_MS + 90, .expires_ms = SENT_MS + 29998};
-    struct supervision run;
-
-    direct.expires_ms = SENT_MS + 493;
-    supervise_state_init(&run, &direct, SENT_MS + 70, ON_LOST_KILL, 0);
-    is_int(run.agreed.kill_ms, SENT_MS + 493 - 250, "KILL is due 250 ms before the lease ends");
-    is_int(run.agreed.term_ms, SENT_MS + 493 - 250 - 50, "TERM comes 50 ms earlier");
-    supervise_state_handle(&run, SUPERVISE_EVENT_STARTED, SENT_MS + 70, none);
-    is_int(supervise_state_next_ms(&run), SENT_MS + 70 + 20, "the renewer is due soon");
-    supervise_state_handle(&run, SUPERVISE_EVENT_RENEWER_DUE, SENT_MS + 90, none);
-    supervise_state_handle(&run, SUPERVISE_EVENT_RENEWER_FAILED, SENT_MS + 90, none);
-    is_int(supervise_state_next_ms(&run), SENT_MS + 90 + 50,
-           "a renewer that fails to start is tried again before TERM");
-    is_int(supervise_state_handle(&run, SUPERVISE_EVENT_RENEWED, SENT_MS + 130, renewed),
-           SUPERVISE_ACTION_EXTEND_GUARD, "the renewal is told to the guard");
-    is_int(supervise_state_deadlines(&run).kill_ms, SENT_MS + 29998 - grant.timing.kill_margin_ms,
-           "after the renewal KILL is due as under any lease");
 }
 
 /* ---- a random walk over states and events ---- */
@@ -730,7 +704,6 @@ int main(int argc, char **argv)
     RUN(test_too_short_a_lease());
     RUN(test_renewal_after_the_end());
     RUN(test_renewer_times());
-    RUN(test_direct_lease());
     RUN_AS("test_walk", test_walk(argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL)));
     return done_testing();
 }

@@ -139,8 +139,7 @@ static enum rlock_status renew(struct quorum *quorum, const struct owner *owner,
 {
     bool restored;
 
-    return quorum_renew(quorum, owner, in(PATIENCE_MS), quorum->timing.reply_ms, expires_ms,
-                        &restored, NULL);
+    return quorum_renew(quorum, owner, in(PATIENCE_MS), expires_ms, &restored, NULL);
 }
 
 /* All kinds of locks: their keys and scripts differ, but their leases must end alike. */
@@ -479,9 +478,9 @@ static void test_renewer(void)
     int events;
 
     config.timing.renew_ms = LATE_MS;
-    if (!open_one(&one, config) || !ok(renewer_start(&renewer, &one.quorum, &one.owner, sent_ms,
-                                                     false, &events, NULL) == RLOCK_OK,
-                                       "a renewer is started"))
+    if (!open_one(&one, config) ||
+        !ok(renewer_start(&renewer, &one.quorum, &one.owner, sent_ms, &events, NULL) == RLOCK_OK,
+            "a renewer is started"))
         return;
     event = next_event(events);
     is_end(event.expires_ms, TTL_MS, sent_ms, server_read_ms(&one.server, ASKED_RENEW, 0),
@@ -507,8 +506,7 @@ static void test_first_renewal(void)
     int events;
 
     if (!open_one(&one, config_for(NULL, 1)) ||
-        !ok(renewer_start(&renewer, &one.quorum, &one.owner, sent_ms, false, &events, NULL) ==
-                RLOCK_OK,
+        !ok(renewer_start(&renewer, &one.quorum, &one.owner, sent_ms, &events, NULL) == RLOCK_OK,
             "a renewer is started for a grant that came LATE_MS after its request"))
         return;
     renewer_stop(&renewer);

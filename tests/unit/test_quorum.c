@@ -133,8 +133,7 @@ static enum rlock_status operate(struct single *single, enum operation operation
         end = grant.expires_ms;
         break;
     case RENEW:
-        st = quorum_renew(&single->quorum, &single->owner, deadline, single->quorum.timing.reply_ms,
-                          &end, &restored, err);
+        st = quorum_renew(&single->quorum, &single->owner, deadline, &end, &restored, err);
         break;
     case RELEASE:
     default:
@@ -743,8 +742,8 @@ static enum rlock_status renew_several(struct several *several, struct rlock_err
     int64_t expires_ms;
     bool is_restored;
 
-    return quorum_renew(&several->quorum, &several->owner, in(60000),
-                        several->quorum.timing.reply_ms, &expires_ms, &is_restored, err);
+    return quorum_renew(&several->quorum, &several->owner, in(60000), &expires_ms, &is_restored,
+                        err);
 }
 
 /*

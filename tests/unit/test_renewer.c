@@ -23,11 +23,8 @@ struct kept {
     int events;
 };
 
-/*
- * Starts a renewer for a lease that is granted now. The renewer renews after `renew_ms`. is_direct:
- * a release has granted the lease, and the renewer renews at once.
- */
-static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms, bool is_direct)
+/* Starts a renewer for a lease that is granted now. The renewer renews after `renew_ms`. */
+static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms)
 {
     const char *url = kept->server.url;
     struct rlock_config config = {
@@ -42,7 +39,7 @@ static bool keep(struct kept *kept, int64_t renew_ms, int64_t reply_ms, bool is_
 
     return server_start(&kept->server) && owner_open(&kept->owner, &config, NULL) == RLOCK_OK &&
            quorum_open(&kept->quorum, &config, NULL) == RLOCK_OK &&
-           renewer_start(&kept->renewer, &kept->quorum, &kept->owner, rlock_clock_ms(), is_direct,
+           renewer_start(&kept->renewer, &kept->quorum, &kept->owner, rlock_clock_ms(),
                          &kept->events, NULL) == RLOCK_OK;
 }
 
@@ -75,7 +72,7 @@ static void test_renewals(void)
     int64_t before = started;
     size_t i;
 
-    if (!ok(keep(&kept, 100, REPLY_MS, false), "a renewer starts"))
+    if (!ok(keep(&kept, 100, REPLY_MS), "a renewer starts"))
         return;
     ok((fcntl(kept.events, F_GETFD) & FD_CLOEXEC) != 0, "the pipe of events is close-on-exec");
     for (i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
@@ -122,7 +119,7 @@ static void test_troubles(void)
             .server = {.answers = {[ASKED_RENEW] = ANSWERS(RENEWED, bad, bad, RENEWED, GONE)}}};
         struct rlock_event event;
 
-        if (!ok(keep(&kept, 20, strcmp(bad, SILENT) == 0 ? SILENT_MS : REPLY_MS, false),
+        if (!ok(keep(&kept, 20, strcmp(bad, SILENT) == 0 ? SILENT_MS : REPLY_MS),
                 "a renewer starts"))
             continue;
         is_int(next_event(&kept).kind, RLOCK_KEPT_RENEWED, "the first renewal succeeds");
@@ -150,7 +147,7 @@ static void test_late(void)
         .server = {.answers = {[ASKED_RENEW] = ANSWERS(RENEWED, LATE, LATE, RENEWED, GONE)}}};
     struct rlock_event event;
 
-    if (!ok(keep(&kept, 20, REPLY_MS, false), "a renewer starts"))
+    if (!ok(keep(&kept, 20, REPLY_MS), "a renewer starts"))
         return;
     is_int(next_event(&kept).kind, RLOCK_KEPT_RENEWED, "the first renewal succeeds");
     event = next_event(&kept);
@@ -165,7 +162,7 @@ static void test_stop(void)
     struct kept kept = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(SILENT)}}};
     int64_t before;
 
-    if (!ok(keep(&kept, 1, 60000, false), "a renewer starts, whose renewal gets no reply"))
+    if (!ok(keep(&kept, 1, 60000), "a renewer starts, whose renewal gets no reply"))
         return;
     while (server_count(&kept.server, ASKED_RENEW) == 0)
         poll(NULL, 0, 1);
@@ -173,7 +170,7 @@ static void test_stop(void)
     end(&kept);
     ok(rlock_clock_ms() - before < 30000, "a renewer that waits for a reply stops at once");
 
-    if (!ok(keep(&kept, 60000, 60000, false), "a renewer starts, whose renewal is not due yet"))
+    if (!ok(keep(&kept, 60000, 60000), "a renewer starts, whose renewal is not due yet"))
         return;
     before = rlock_clock_ms();
     end(&kept);
@@ -187,7 +184,7 @@ static void test_nobody_reads(void)
     struct rlock_event event = {.kind = RLOCK_KEPT_RENEWED};
     int whole = 0;
 
-    if (!ok(keep(&kept, 1, 1000, false), "a renewer starts, whose events nobody reads"))
+    if (!ok(keep(&kept, 1, 1000), "a renewer starts, whose events nobody reads"))
         return;
     while (server_count(&kept.server, ASKED_RENEW) < 400)
         poll(NULL, 0, 5);
@@ -198,51 +195,13 @@ static void test_nobody_reads(void)
     end(&kept);
 }
 
-/*
- * A packet is lost: the server never replies to the first renewal of a direct lease. Returns the
- * kind of the first event: on a busy machine the reply to the second renewal may come too late.
- */
-static enum rlock_kept lose_a_packet(void)
-{
-    struct kept kept = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(SILENT, RENEWED)}}};
-    enum rlock_kept first;
-
-    if (!ok(keep(&kept, 60000, 60000, true), "the renewer of a direct lease starts"))
-        return RLOCK_KEPT_LOST;
-    first = next_event(&kept).kind;
-    ok(server_count(&kept.server, ASKED_RENEW) > 1, "it renews again long before reply_ms");
-    end(&kept);
-    return first;
-}
-
-static void test_direct(void)
-{
-    struct kept kept = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(SILENT, SILENT, RENEWED)}}};
-    enum rlock_kept first = RLOCK_KEPT_TROUBLE;
-    struct rlock_event event;
-    int i;
-
-    for (i = 0; i < 20 && first == RLOCK_KEPT_TROUBLE; i++)
-        first = lose_a_packet();
-    is_int(first, RLOCK_KEPT_RENEWED, "one lost packet writes no event");
-    if (!ok(keep(&kept, 60000, SILENT_MS, true), "the renewer of a direct lease starts"))
-        return;
-    is_int(next_event(&kept).kind, RLOCK_KEPT_TROUBLE,
-           "two renewals without a reply write an event");
-    do {
-        event = next_event(&kept);
-    } while (event.kind == RLOCK_KEPT_TROUBLE);
-    is_int(event.kind, RLOCK_KEPT_RENEWED, "the renewer goes on until the lease is renewed");
-    end(&kept);
-}
-
 /* The last event may not be dropped: the thread ends with it, and nothing else tells the reader. */
 static void test_full_pipe(void)
 {
     struct kept kept = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(GONE)}}};
     struct rlock_event event = {.kind = RLOCK_KEPT_RENEWED};
 
-    if (!ok(keep(&kept, 200, REPLY_MS, false), "a renewer starts, whose pipe of events is filled"))
+    if (!ok(keep(&kept, 200, REPLY_MS), "a renewer starts, whose pipe of events is filled"))
         return;
     while (write(kept.renewer.events[1], &event, sizeof event) == (ssize_t)sizeof event)
         continue;
@@ -255,7 +214,7 @@ static void test_full_pipe(void)
     is_int(event.kind, RLOCK_KEPT_LOST, "the renewer writes the loss when the pipe has room again");
     end(&kept);
 
-    if (!ok(keep(&kept, 200, REPLY_MS, false), "a renewer starts, whose pipe of events stays full"))
+    if (!ok(keep(&kept, 200, REPLY_MS), "a renewer starts, whose pipe of events stays full"))
         return;
     while (write(kept.renewer.events[1], &event, sizeof event) == (ssize_t)sizeof event)
         continue;
@@ -273,6 +232,5 @@ int main(void)
     RUN(test_stop());
     RUN(test_nobody_reads());
     RUN(test_full_pipe());
-    RUN(test_direct());
     return done_testing();
 }

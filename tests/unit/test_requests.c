@@ -206,22 +206,16 @@ static const struct {
     enum rlock_queue queue;
     bool is_single_attempt;
     int64_t ticket;
-    bool allows_direct;
-    bool is_distant;
     const char *policy;      /* the wanted POLICY of acquire.lua */
     const char *ticket_text; /* the wanted TICKET */
 } queueing[] = {
-    {RLOCK_QUEUE_FIFO, false, 0, false, false, "fifo", ""},
-    {RLOCK_QUEUE_FIFO, true, 0, false, false, "try", ""},
-    {RLOCK_QUEUE_NEWEST, false, 9, false, false, "newest", "9"},
-    {RLOCK_QUEUE_NEWEST, true, 0, false, false, "try", ""},
-    {RLOCK_QUEUE_NONE, false, 0, false, false, "none", ""},
-    {RLOCK_QUEUE_NONE, true, 0, false, false, "none", ""},
-    {RLOCK_QUEUE_FIFO, false, 0, true, false, "direct", ""},
-    {RLOCK_QUEUE_FIFO, false, 0, true, true, "distant", ""},
-    {RLOCK_QUEUE_FIFO, false, 0, false, true, "fifo", ""},
-    {RLOCK_QUEUE_FIFO, true, 0, true, false, "try", ""},
-    {RLOCK_QUEUE_FIFO, false, INT64_MAX, false, false, "fifo", "9223372036854775807"},
+    {RLOCK_QUEUE_FIFO, false, 0, "fifo", ""},
+    {RLOCK_QUEUE_FIFO, true, 0, "try", ""},
+    {RLOCK_QUEUE_NEWEST, false, 9, "newest", "9"},
+    {RLOCK_QUEUE_NEWEST, true, 0, "try", ""},
+    {RLOCK_QUEUE_NONE, false, 0, "none", ""},
+    {RLOCK_QUEUE_NONE, true, 0, "none", ""},
+    {RLOCK_QUEUE_FIFO, false, INT64_MAX, "fifo", "9223372036854775807"},
 };
 
 static const struct {
@@ -246,8 +240,6 @@ static void test_waiting(void)
         owner.queue = queueing[i].queue;
         owner.is_single_attempt = queueing[i].is_single_attempt;
         owner.ticket = queueing[i].ticket;
-        owner.allows_direct = queueing[i].allows_direct;
-        owner.is_distant = queueing[i].is_distant;
         requests_acquire(&owner, &request, &when);
         has_words(&request,
                   (const char *[]){KEYS, start, "30000", queueing[i].policy, "", "5",

@@ -77,16 +77,6 @@ static void test_limits(void)
     }
 }
 
-static void test_direct(void)
-{
-    struct rlock_timing timing = timing_of_direct(493);
-
-    is_int(timing.renew_ms, 20, "a direct lease is renewed after 20 ms");
-    is_int(timing.kill_margin_ms, 250, "KILL comes 250 ms before the end of a direct lease");
-    is_int(timing.grace_ms, 50, "TERM comes 50 ms before KILL");
-    is_int(timing.reply_ms, 50, "a thread that can't start is tried again after 50 ms");
-}
-
 /* The longest kill-after that the error names is accepted, and one millisecond more is refused. */
 static void test_kill_after(void)
 {
@@ -120,7 +110,6 @@ int main(void)
 {
     RUN(test_range());
     RUN(test_known());
-    RUN(test_direct());
     RUN(test_limits());
     RUN(test_kill_after());
     return done_testing();

@@ -12,8 +12,3 @@ local FENCE_LIFE = '604800000'
 -- How many ms the server keeps a queue after a request of any of its waiters: twice LIFE_MS of
 -- shared/queue.lua.
 local QUEUE_MS = 40000
-
--- How many ms a lock lasts that a release grants to the first waiter (shared/direct.lua). The first
--- renewal makes the lock last for the TTL. The shorter the lock lasts, the less a stopped waiter
--- delays the queue. The waiter refuses a wake-up that names more than 1,000 ms.
-local DIRECT_MS = 500

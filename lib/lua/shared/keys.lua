@@ -7,9 +7,6 @@
 -- differs. A request doesn't send them, because each key in KEYS costs the server a third of the
 -- time of a command:
 --       waiters      a hash: TOKEN -> "HEARTBEAT MODE HOLDER-INFO"; "newest" -> "TICKET TOKEN".
---                    If a release may grant the lock to the waiter, "direct=ATTEMPT:TTL:ASKED_MS "
---                    stands in front of HOLDER-INFO, or "distant=..." if the waiter is far from the
---                    server; ASKED_MS: when the script executed the attempt
 --       holders      of a shared lock or slots: a sorted set; member: token, score: end of its
 --                    lease in ms
 --       holder_info  of a shared lock or slots: a hash: TOKEN -> "v1 try=N ttl=MS ... since=MS"

@@ -10,22 +10,10 @@
 -- - A waiter that gets its turn has CLAIM_MS to ask for the lock. Then the next waiter gets its
 --   turn. The waiter has only ABSENT_MS if it has not read the wake-up from its list.
 -- - alert_near() tells the waiters at places 2 to NEAR_PLACES that their turn is near. A waiter
---   that doesn't ask within NEAR_MS then counts as dead. If a distant waiter (direct_policy) asks
---   at place 2 while the present lease ends within DIRECT_MS, block_ms() of acquire.lua tells this
---   waiter in the reply when to ask again, and gives it the same NEAR_MS.
+--   that doesn't ask within NEAR_MS then counts as dead.
 
 local LIFE_MS, CLAIM_MS, ABSENT_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 300, 1500, 6
 local WAKE_MS = LIFE_MS / 2 -- how long a wake-up stays in the waiter's list
-
--- A release grants the lock to the first waiter itself only if the hold that ends has lasted for at
--- most BRIEF_MS. In such a queue most commands end before their first renewal is due, and a saved
--- round trip counts. If holds take longer, that round trip would hardly be noticed.
-local BRIEF_MS = 70
-
--- If more waiters are in the queue, no release grants the lock itself. Thousands of waiters may
--- keep their host so busy that a short lease ends before its first renewal; and a waiter behind
--- so many others gains nothing from a saved round trip.
-local DIRECT_QUEUE_MAX = 500
 
 -- A cache of lock.waiters, as each redis.call() takes as long as many lines of Lua.
 local waiters_read = {}
@@ -41,18 +29,6 @@ local function set_waiter(lock, token, text)
   redis.call('HSET', lock.waiters, token, text)
 end
 
--- Has this waiter told that a release may grant it the lock directly (shared/direct.lua)? Returns
--- "direct", or "distant" if the waiter is far from the server, or nil.
-local function direct_policy(lock, token)
-  return string.match(get_waiter(lock, token), '^%d+ x (di%l+)=')
-end
-
--- Has the hold lasted for at most BRIEF_MS that this script ends? Only the usual release knows for
--- how long the lock was held, and sets lock.held_ms.
-local function was_brief(lock)
-  return lock.held_ms and lock.held_ms <= BRIEF_MS
-end
-
 -- Returns for how many ms the waiter still counts as alive. The server noted a heartbeat that lies
 -- in the future before its clock was set back: such a waiter may be alive, and keeps its place.
 local function life_left(lock, token)
@@ -65,11 +41,10 @@ end
 -- long. After 128 removals the first waiter may be dead as well, and the next call removes this
 -- waiter. The function returns a dead waiter, too, because live waiters may stand behind it, whom a
 -- newcomer must not overtake. Sets lock.front to the tokens of the waiters at the first
--- NEAR_PLACES. front: these tokens, if the caller has just read them; else nil.
-local function first_waiter(lock, front)
+-- NEAR_PLACES.
+local function first_waiter(lock)
   for removed = 0, 128 do
-    lock.front = front or redis.call('ZRANGE', lock.queue, 0, NEAR_PLACES - 1)
-    front = nil
+    lock.front = redis.call('ZRANGE', lock.queue, 0, NEAR_PLACES - 1)
     local first = lock.front[1]
     local is_alive = first and life_left(lock, first) > 0
     if not first or is_alive or removed == 128 then
@@ -101,29 +76,17 @@ local function is_in_quorum(info)
   return string.find(info or '', ' members=%x') ~= nil
 end
 
--- Called when the first waiter gets its turn or the lock. Tells the waiters at places 2 to
--- NEAR_PLACES to ask again after CLAIM_MS - 50 ms, and lets them count as alive for NEAR_MS only.
--- The live ones ask, and then count as alive for LIFE_MS again. The dead ones are silent, and
--- first_waiter() removes them after NEAR_MS. Without this, each of several dead waiters in a row
--- would get a turn of CLAIM_MS. A waiter that gets its turn before it would ask need not ask.
---
--- A waiter that a release may grant the lock directly (shared/direct.lua) must have asked shortly
--- before the release, and must be blocked in BLPOP again. So while holds are brief, the waiter at
--- place 2, which is the next to get the lock, asks at once if it wants an exclusive lock. A distant
--- waiter is not back in BLPOP until a round trip after its request, so it asks at place 3.
+-- Called when the first waiter gets its turn. Tells the waiters at places 2 to NEAR_PLACES to ask
+-- again after CLAIM_MS - 50 ms, and lets them count as alive for NEAR_MS only. The live ones ask,
+-- and then count as alive for LIFE_MS again. The dead ones are silent, and first_waiter() removes
+-- them after NEAR_MS. Without this, each of several dead waiters in a row would get a turn of
+-- CLAIM_MS. A waiter that gets its turn before it would ask need not ask.
 local function alert_near(lock)
-  local is_brief = was_brief(lock)
   for place = 2, #lock.front do
     local waiter = lock.front[place]
-    local is_exclusive = string.find(get_waiter(lock, waiter), '^%d+ x ')
-    local asks_at = direct_policy(lock, waiter) == 'distant' and 3 or 2
-    local asks_now = place == asks_at and is_brief and is_exclusive
-    local is_untold = life_left(lock, waiter) > NEAR_MS -- else it was told already, or is dead
-    if is_untold or asks_now then
-      if is_untold then
-        set_life_left(lock, waiter, NEAR_MS)
-      end
-      wake(lock, waiter, 'soon ' .. (asks_now and 0 or CLAIM_MS - 50))
+    if life_left(lock, waiter) > NEAR_MS then -- else the waiter was told already, or is dead
+      set_life_left(lock, waiter, NEAR_MS)
+      wake(lock, waiter, 'soon ' .. CLAIM_MS - 50)
     end
   end
 end
@@ -167,13 +130,9 @@ local function can_have(lock, token, mode)
 end
 
 -- Returns the first waiter, as first_waiter() does, and whether that waiter is alive and the script
--- can grant it the lock now. front: as in first_waiter(). waiter: what get_waiter() would read
--- about the first of these; false or nil: nothing.
-local function next_waiter(lock, front, waiter)
-  if waiter then
-    waiters_read[lock.wake .. front[1]] = waiter
-  end
-  local first, is_alive = first_waiter(lock, front)
+-- can grant it the lock now.
+local function next_waiter(lock)
+  local first, is_alive = first_waiter(lock)
   local mode = is_alive and string.match(get_waiter(lock, first), '^%d+ (%w+)')
   return first, mode and can_have(lock, first, mode)
 end
