@@ -118,7 +118,7 @@ static void cut_script(char *words)
     char *at = strstr(words, mark);
 
     if (at != NULL && (strspn(at + strlen(mark), "0123456789abcdef") == SHA1_DIGITS ||
-                       strstr(at, "on @user_script:") == at + strlen(mark)))
+                       strncmp(at + strlen(mark), "on @", 4) == 0))
         *at = '\0';
 }
 
@@ -178,8 +178,6 @@ enum rlock_status error_reply_read(const char *reply, const char *password, enum
         *kind = ERROR_REPLY_NOSCRIPT;
     if (matches(reply, "unauthenticated "))
         snprintf(words, sizeof words, "NOAUTH Authentication required.");
-    if (reason == RLOCK_REASON_WRONG_PASSWORD && password == NULL) /* AUTH sent only a user */
-        reason = RLOCK_REASON_NO_PASSWORD;
     err_set(err, st, 0, "%s", reason_sentence(reason) != NULL ? reason_sentence(reason) : "");
     err_set_reason(err, reason);
     err_add_said(err, words);

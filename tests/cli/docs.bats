@@ -93,7 +93,8 @@ known_options() { dump_column options 2; dump_column flock 2 | grep -v '^-$'; }
 mentioned_options() {
     {
         sed -n 's/^\.It//; /Fl -[a-z]/p' "${PAGES[@]}" | grep -oE 'Fl -[a-z-]+' | cut -c5-
-        grep -vhE '^COPY --from=' README.md "${PAGES[@]}" | # an option of Containerfiles
+        # Options of Containerfiles, of systemd-run and of container engines
+        grep -vhE '^COPY --from=|systemd-run|(docker|podman) run' README.md "${PAGES[@]}" |
             grep -oE -- '(^|[^a-z-])--[a-z][a-z-]*' | sed 's/.*--//'
         known_options
     } | grep -v '^$'

@@ -104,8 +104,6 @@ password is set for the default user. $rest\\r\\n" STALL
     assert_match "$stderr" "the server refuses the user or the password; check the password "
     assert_match "$stderr" 'says: WRONGPASS invalid password \*+$'
     refute_match "$stderr" sesame
-    LOGIN=somebody@ try -n
-    assert_match "$stderr" 'a password, and none was given; name the file .* WRONGPASS'
     fake 'EXPECT AUTH' 'SEND -ERR AUTH <password> called without any password configured\r\n' STALL
     LOGIN=:sesame@ try -n
     assert_match "$stderr" 'a password was given, but the server has none; leave the password out'

@@ -52,8 +52,8 @@ tells_not() { refute_match "$told" "$1"; }
 }
 
 @test "explain: it names the server, and the option, variable or file that chose the server" {
-    local url=$RLOCK_URL
-    export RLOCK_CONFIG=$DIR/config
+    local url=$URL
+    export RLOCK_URL=$url RLOCK_CONFIG=$DIR/config
     printf '# a comment\n\nurl = %s\nttl = 20\n' "$url" >"$RLOCK_CONFIG"
     explains 0 -- true
     tells "server: $url The URL is given by RLOCK_URL\. The configuration file is $RLOCK_CONFIG\."

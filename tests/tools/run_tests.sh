@@ -87,6 +87,7 @@ mapfile -t files < <(ls -S "${files[@]}")
 {
     grep -L '^# run: alone' "${files[@]}" | xargs -r -n 1 -P "${JOBS:-$(nproc)}" "$0"
     grep -l '^# run: alone' "${files[@]}" | xargs -r -n 1 "$0"
+    true # the results tell which tests failed, not the status of xargs
 } | awk '
     /^(not )?ok / { sub(/ok 0/, "ok " ++n) }
     /^not ok /    { failed++ }
