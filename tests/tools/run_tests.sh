@@ -53,7 +53,7 @@ run_one() {
         }
         { print (/^(#|(not )?ok )/ ? "" : "# ") $0 }
         END {
-            if (planned == "" || (!failed && (n != planned || status != 0)))
+            if (planned == "" || (!failed && (n + 0 != planned + 0 || status != 0)))
                 print "not ok 0 " name ": ended too early: status " status began
         }' "$out" >"$out.tap"
     flock "$RUN_TESTS" cat "$out.tap"
