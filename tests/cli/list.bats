@@ -83,7 +83,6 @@ i:}odd'
     redis_cli config resetstat
     before=$(now_ms)
     list
-    is_sanitized || assert_between $(($(now_ms) - before)) 0 2000 'ms for 10 000 keys'
     assert_status 0
     assert_eq "$(keys_told)" "$(for i in {0..999}; do echo "job:$i"; done | LC_ALL=C sort)"
     refute_match "$(redis_cli info commandstats)" 'cmdstat_keys'

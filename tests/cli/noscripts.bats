@@ -48,7 +48,7 @@ watches() { file_has "$DIR/monitor" '"WATCH" "'"$KEY"'"'; }
 
 @test "a lease is renewed, and another holder waits until the release" {
     local ttl
-    ttl=$(lease 1)
+    ttl=3
     hold one -k "$KEY" -t "$ttl"
     run -75 --separate-stderr rlock -n -k "$KEY" -- true
     assert_line 'busy: held for .* by sh of '
@@ -159,7 +159,7 @@ no_renewer() { ! pgrep -f "acquire -k $KEY " >/dev/null; }
 @test "--bind-pid: when another process releases, the renewing process ends, but not process PID" {
     local RLOCK_TOKEN
     start work sleep 60
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t "$(lease 2)" --bind-pid "$pid" --log "$DIR/log")
+    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 10 --bind-pid "$pid" --log "$DIR/log")
     export RLOCK_TOKEN
     ! no_renewer || fail 'no process renews the lock'
     run -0 rlock release -k "$KEY"
@@ -173,7 +173,7 @@ no_renewer() { ! pgrep -f "acquire -k $KEY " >/dev/null; }
 # ---- how a lock is lost ----
 
 @test "another owner takes the key: rlock ends the command with 76, and doesn't change the key" {
-    hold one -k "$KEY" -t "$(lease 2)"
+    hold one -k "$KEY" -t 10
     redis_cli set "$KEY" other
     finish one 20
     assert_status 76
@@ -181,7 +181,7 @@ no_renewer() { ! pgrep -f "acquire -k $KEY " >/dev/null; }
 }
 
 @test "an rlock with scripts breaks the lock: the holder is told who has broken it, status 76" {
-    hold one -k "$KEY" -t "$(lease 2)"
+    hold one -k "$KEY" -t 10
     with_scripts rlock break -k "$KEY" --yes
     finish one 20
     assert_status 76
@@ -269,7 +269,7 @@ END
     through_line
     for request in 1 2 3; do
         line cut-after-request "$request"
-        run -0 rlock -k "$KEY" -t "$(lease 3)" -- sh -c "redis-cli -s '$REDIS_SOCKET' get '$KEY'"
+        run -0 rlock -k "$KEY" -t 20 -- sh -c "redis-cli -s '$REDIS_SOCKET' get '$KEY'"
         assert_match "$output" '^[0-9a-f]{32} v1 try=[12] '
         gone "$KEY"
     done
@@ -389,7 +389,7 @@ make_locks() {
     local holder before
     redis_rule noscripts noscripts
     for holder in '' with_scripts; do
-        $holder hold one -k "$KEY" -t "$(lease 2)"
+        $holder hold one -k "$KEY" -t 10
         before=$(redis_cli get "$FENCE")
         run -0 --separate-stderr rlock break -k "$KEY" --yes --label 'web1 is down'
         assert_line 'broken: it was held for .* by sh of '

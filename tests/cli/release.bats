@@ -129,13 +129,10 @@ refused() {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 60)
     start next "$RLOCK" -k "$KEY" -- true
     export RLOCK_TOKEN
-    local before
     eventually 5 waits
-    before=$(now_ms)
     rlock release -k "$KEY"
     finish next
     assert_status 0
-    is_sanitized || assert_between $(($(now_ms) - before)) 0 1000
 }
 waits() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == 1 ]]; }
 

@@ -60,11 +60,10 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
 
 @test "replicas: with too few, rlock exits with 69, and releases the lock for the next rlock" {
     stop_two
-    run_ms "$RLOCK" -k "$KEY" -n -t 5 --replicas 2 -- touch "$DIR/ran"
+    run --separate-stderr "$RLOCK" -k "$KEY" -n -t 5 --replicas 2 -- touch "$DIR/ran"
     assert_status 69
     assert_line "^rlock: $KEY: unreachable: 127.0.0.1:$REDIS_PORT: only 1 of 2 replicas confirmed "
     assert_match "$stderr" "; the lock was released again$"
-    is_sanitized || assert_between "$took" 500 1500 'ms until rlock gave up'
     [[ ! -e $DIR/ran ]]
     gone "$KEY"
     run --separate-stderr "$RLOCK" -k "$KEY" -n --replicas 1 -- true
@@ -80,7 +79,7 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
         run_ms "$RLOCK" -k "$KEY" $each -t 5 --replicas 2 -- touch "$DIR/ran"
         assert_status 69
         assert_line "^rlock: $KEY: unreachable: .*replicas .* in time; the lock was released again$"
-        is_sanitized || assert_between "$took" 2900 6000 "ms with $each"
+        ((took >= 2900)) || fail "rlock gave up after $took ms with $each"
         gone "$KEY"
     done
     [[ ! -e $DIR/ran ]]
@@ -132,13 +131,10 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
 }
 
 @test "replicas: a renewal that a replica lacks doesn't count, and the command is ended" {
-    local began
     hold first -k "$KEY" -t 2 --replicas 2
     stop_two
-    began=$(now_ms)
     finish first
     assert_status 76
-    is_sanitized || assert_between $(($(now_ms) - began)) 200 2000 'ms until the command was ended'
     assert_match "$stderr" 'only 1 of 2 replicas confirmed the lock in time'
     eventually 5 gone "$KEY"
 }

