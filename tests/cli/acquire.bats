@@ -89,11 +89,11 @@ full_or_closed() {
 # ---- --bind-pid: the lock is held until a process ends ----
 
 @test "a shell acquires, runs three commands, one of them in a nested rlock, and releases" {
-    shell sh -t 1
+    shell sh -t 6
     tell sh 'echo one'
     tell sh '"$RLOCK" -k "$KEY" -n -- sh -c "echo \$RLOCK_TOKEN"'
     assert_eq "$output" "$(<"$DIR/sh.token")"
-    never 2 gone "$KEY" # the lock outlasts its TTL of 1 s because it is renewed
+    never 8 gone "$KEY" # the lock outlasts its TTL of 6 s because it is renewed
     tell sh 'echo three; "$RLOCK" release -k "$KEY"'
     assert_eq "$status $output" "0 three"
     gone "$KEY"
@@ -106,7 +106,7 @@ full_or_closed() {
 }
 
 @test "a bound shell that releases its lock and acquires it without --bind-pid is not ended" {
-    shell sh -t 1
+    shell sh -t 6
     tell sh '"$RLOCK" release -k "$KEY"; unset RLOCK_TOKEN; "$RLOCK" acquire -k "$KEY" -t 60'
     eventually 5 alone
     never 1 dead "$(<"$DIR/pids/sh")"
@@ -114,7 +114,7 @@ full_or_closed() {
 }
 
 @test "a release while a nested rlock runs ends the nested command, and not the bound shell" {
-    shell sh -t 1
+    shell sh -t 6
     tell sh '"$RLOCK" -k "$KEY" -- sleep 30 & sleep 0.5; "$RLOCK" release -k "$KEY"; wait $!'
     assert_eq "$status" 76
     eventually 5 alone
@@ -123,14 +123,14 @@ full_or_closed() {
 }
 
 @test "after one of several keys is released, the others are held until the bound process ends" {
-    shell sh -t 1 -k "$KEY:2" -k "$KEY:3"
+    shell sh -t 6 -k "$KEY:2" -k "$KEY:3"
     tell sh '"$RLOCK" release -k "$KEY:2"'
-    never 2 gone "$KEY"
+    never 7 gone "$KEY"
     exists "$KEY:3" && gone "$KEY:2"
     kill -KILL "$(<"$DIR/pids/sh")"
     eventually 5 alone
     assert_eq "$(redis_cli --scan | grep -vc ':rlock:fence$')" 0 'keys left'
-    shell sh2 -t 1 -k "$KEY:2"
+    shell sh2 -t 6 -k "$KEY:2"
     tell sh2 '"$RLOCK" release -k "$KEY" -k "$KEY:2"'
     eventually 5 alone
     assert_eq "$(redis_cli --scan | grep -vc ':rlock:fence$')" 0 'keys left'
