@@ -272,6 +272,9 @@ $(B)/unit/test_cmd_private_server: private ALL_LDFLAGS += -Wl,--wrap=flock,--wra
 # test_cmd_event_hook moves the clock of the process that runs the command.
 $(B)/unit/test_cmd_event_hook: private ALL_LDFLAGS += -Wl,--wrap=rlock_clock_ms
 
+# test_quorum slows the clock down, so that members have more time to answer.
+$(B)/unit/test_quorum: private ALL_LDFLAGS += -Wl,--wrap=rlock_clock_ms
+
 # test_cmd_outfile fills a pipe after poll has reported room.
 $(B)/unit/test_cmd_outfile: private ALL_LDFLAGS += -Wl,--wrap=poll
 
