@@ -79,29 +79,23 @@ static enum rlock_status copy_passwords(struct rlock *l, struct rlock_config *co
 }
 
 /*
- * Copies the caller's config, whose size may be that of an older or a newer rlock.h. Members that
- * an older header lacks become zero. A member that only a newer header has must be zero: this
- * library can't do what the member asks for.
+ * Copies the caller's config, whose size may be that of a newer rlock.h. A member that only a newer
+ * header has must be zero: this library can't do what the member asks for.
  */
 static enum rlock_status copy_config(struct rlock_config *copy, const struct rlock_config *config,
                                      struct rlock_error *err)
 {
-    /*
-     * In the library's first release `observer` was the last member, so no caller has a smaller
-     * struct.
-     */
-    const size_t first_size = offsetof(struct rlock_config, observer) + sizeof config->observer;
     const char *bytes = (const char *)config;
 
-    if (config->size < first_size)
+    if (config->size < sizeof *config)
         return err_set(err, RLOCK_E_USAGE, 0, "config: size must be sizeof(struct rlock_config)");
     for (size_t i = sizeof *config; i < config->size; i++)
         if (bytes[i] != 0)
             return err_set(err, RLOCK_E_USAGE, 0,
                            "config: a member is set that this librlock (%s) doesn't have",
                            RLOCK_VERSION);
-    *copy = (struct rlock_config){.size = sizeof *copy};
-    memcpy(copy, config, config->size < sizeof *copy ? config->size : sizeof *copy);
+    *copy = *config;
+    copy->size = sizeof *copy;
     return RLOCK_OK;
 }
 

@@ -20,18 +20,6 @@
  * 4. When all commands have ended, another rlock gets the exclusive flock and starts the next
  *    server.
  *
- * An older version of rlock may have started a server in another directory (see
- * private_server_dir_open_older()). While processes use that server, new processes use it as well.
- * Two servers at the same time would grant the same lock twice. Without a precaution, two processes
- * could cause this:
- *
- * 1. Process A gets the exclusive flock in the older directory: no process uses the server there.
- * 2. Process B connects to that server before the server has ended.
- * 3. Process A starts a server in the new directory.
- *
- * So process A removes the server's socket from the older directory while A has the exclusive
- * flock. Then B can't connect in step 2.
- *
  * A cleaner of temporary files may remove a file while processes hold a flock on it, and the next
  * process creates a new file. So a flock counts only while the locked file is the one in the
  * directory.
@@ -129,38 +117,7 @@ static enum rlock_status try_join(struct private_server *server, int dir, struct
     return RLOCK_BUSY;
 }
 
-/* ---- a server in a directory of an older version ---- */
-
-/*
- * Use the server in the older directory `dir`, if other processes use it. RLOCK_PENDING: no process
- * uses a server there, and no process can connect to one from now on, because this function has
- * removed the socket.
- */
-static enum rlock_status join_in_older_place(struct private_server *server, int dir,
-                                             struct rlock_deadline deadline,
-                                             struct rlock_error *err)
-{
-    enum rlock_status st = RLOCK_OK;
-
-    if (faccessat(dir, PRIVATE_SERVER_USERS, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
-        return RLOCK_PENDING;
-    while (st == RLOCK_OK) {
-        st = try_join(server, dir, err);
-        if (st != RLOCK_BUSY)
-            break;
-        if (flock(server->users_fd, LOCK_EX | LOCK_NB) == 0) /* no process uses the server */
-            st = RLOCK_PENDING;
-        else
-            st = pause_before_retry(deadline);
-    }
-    if (st == RLOCK_PENDING)
-        unlinkat(dir, PRIVATE_SERVER_SOCKET, 0);
-    if (st != RLOCK_OK)
-        close_fd(&server->users_fd);
-    return st;
-}
-
-/* ---- a server in the directory of this version ---- */
+/* ---- starting the server ---- */
 
 /*
  * Take the exclusive flock on PRIVATE_SERVER_START. Of several processes that find no server at the
@@ -254,26 +211,10 @@ enum rlock_status private_server_open(struct private_server *server, struct rloc
                                       int64_t start_ms, struct rlock_error *err)
 {
     enum rlock_status st;
-    bool is_joined = false;
-    int older;
-    size_t i;
 
     *server = (struct private_server)PRIVATE_SERVER_NONE;
     st = private_server_dir_open(&server->dir_fd, err);
-    for (i = 0; st == RLOCK_OK && !is_joined && private_server_dir_open_older(i, &older); i++) {
-        if (older < 0)
-            continue;
-        if (!private_server_dir_is_same(older, server->dir_fd)) {
-            st = join_in_older_place(server, older, deadline, err);
-            is_joined = st == RLOCK_OK;
-            if (is_joined)
-                dup3(older, server->dir_fd, O_CLOEXEC);
-            else if (st == RLOCK_PENDING)
-                st = RLOCK_OK;
-        }
-        close(older);
-    }
-    if (st == RLOCK_OK && !is_joined)
+    if (st == RLOCK_OK)
         st = join(server, server->dir_fd, deadline, start_ms, err);
     if (st == RLOCK_OK)
         snprintf(server->url, sizeof server->url, "unix:///proc/self/fd/%d/" PRIVATE_SERVER_SOCKET,

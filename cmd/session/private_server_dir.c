@@ -28,7 +28,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,38 +148,6 @@ enum rlock_status private_server_dir_open(int *fd, struct rlock_error *err)
 
     umask(mask);
     return st;
-}
-
-bool private_server_dir_open_older(size_t nth, int *fd)
-{
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    unsigned uid = (unsigned)geteuid();
-    struct rlock_error err;
-    char path[PATH_MAX] = "";
-
-    *fd = -1;
-    if (path_from_environment() != NULL || nth > 3)
-        return false;
-    if (nth == 0 && runtime != NULL)
-        snprintf(path, sizeof path, "%.3000s/rlock", runtime);
-    else if (nth == 1)
-        snprintf(path, sizeof path, "/run/user/%u/rlock", uid);
-    else if (nth == 2)
-        snprintf(path, sizeof path, "/tmp/rlock-%u", uid);
-    else if (nth == 3)
-        snprintf(path, sizeof path, "/var/tmp/rlock-%u", uid);
-    if (path[0] != '\0' && private_dir_open_path(path, false, &words, fd, &err) != RLOCK_OK)
-        *fd = -1;
-    return true;
-}
-
-bool private_server_dir_is_same(int a, int b)
-{
-    struct stat one;
-    struct stat other;
-
-    return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
-           one.st_ino == other.st_ino;
 }
 
 /* ---- the files in the directory ---- */

@@ -17,20 +17,6 @@
  */
 enum rlock_status private_server_dir_open(int *fd, struct rlock_error *err);
 
-/*
- * private_server_dir_open_older: open one of the directories in which older versions of rlock
- * started this user's server. Creates nothing.
- *
- *   nth  which of these directories, from 0
- *   fd   out; -1: the directory doesn't exist, or other users can write to it
- *
- * Returns  false if there are only `nth` such directories or fewer.
- */
-bool private_server_dir_open_older(size_t nth, int *fd);
-
-/* private_server_dir_is_same: are both descriptors of the same directory? */
-bool private_server_dir_is_same(int a, int b);
-
 /* private_server_dir_open_file: open a file of the directory, or create it. -1 with errno. */
 int private_server_dir_open_file(int dir, const char *name);
 

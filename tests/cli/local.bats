@@ -619,20 +619,6 @@ in_ns() {
 }
 
 # bats test_tags=long
-@test "a private server that still runs in an older rlock's folder is used until its users' end" {
-    run in_ns 'mkdir -p -m 700 /run/user/54321; chown 54321:54321 /run/user/54321
-        for old in /run/user/54321/rlock /tmp/rlock-54321 /var/tmp/rlock-54321; do
-            holds 54321 RLOCK_LOCAL_DIR=$old
-            busy 54321
-            [ ! -e /mnt/home/.local/state/rlock/*/server.sock ]
-            let_go 54321
-            while [ -S $old/server.sock ]; do sleep 0.02; done
-            as 54321 "$R" -k key -- sh -c "ls /mnt/home/.local/state/rlock/*/server.sock"
-        done'
-    assert_status 0
-}
-
-# bats test_tags=long
 @test "folders rlock-UID in /tmp and /var/tmp that another user made do no harm" {
     run in_ns 'for each in /tmp /var/tmp; do
             mkdir -m 777 "$each/rlock-54321"; chown 321 "$each/rlock-54321"

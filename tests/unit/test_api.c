@@ -48,7 +48,7 @@ static void close_at(struct server *server, struct rlock *lock)
     server_stop(server);
 }
 
-/* The caller may have been compiled with an older or a newer rlock.h than the library. */
+/* The caller may have been compiled with a newer rlock.h than the library. */
 static void test_config_size(void)
 {
     const char *const urls[] = {"redis://127.0.0.1:1"};
@@ -62,9 +62,9 @@ static void test_config_size(void)
     newer.config.size = 0;
     is_int(rlock_open(&lock, &newer.config, &err), RLOCK_E_USAGE,
            "a config without size is refused");
-    newer.config.size = offsetof(struct rlock_config, observer);
+    newer.config.size = sizeof newer.config - 1;
     is_int(rlock_open(&lock, &newer.config, &err), RLOCK_E_USAGE,
-           "a config that is shorter than in the first release is refused");
+           "a config that is too short is refused");
     newer.config.size = sizeof newer;
     if (is_int(rlock_open(&lock, &newer.config, &err), RLOCK_OK,
                "a newer caller's config is accepted if its newer members are zero"))
