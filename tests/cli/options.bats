@@ -411,7 +411,7 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
 @test "each option of the table has its effect from the command line, environment and file" {
     local source probe name
     TAKEN=$KEY:taken
-    redis_cli set "$TAKEN" other PX 60000
+    redis_cli set "$TAKEN" other
     assert_eq "$(probes | tr _ -)" \
         "$(rlock --dump=options | awk -F '\t' '$4 != "-" { print $2 }' | LC_ALL=C sort)"
     for source in command_line environment file; do
