@@ -472,7 +472,7 @@ $(STATIC_RLOCK): | build/gen/scripts_embedded.h build/gen/reply_codes.h
 endif
 
 tested := RLOCK=$(abspath $(B))/rlock RLOCK_TEST_TOOLS=$(abspath $(B))/tools \
-          RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=180
+          RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=900
 bats    = $(Q)$(tested) BATSFLAGS="$(BATSFLAGS) $(2)" tests/tools/run_tests.sh $(1)
 
 .PHONY: tests-built
