@@ -73,8 +73,7 @@ int signals_open(struct signals *signals)
     struct sigaction as_default = {.sa_handler = SIG_DFL};
     struct sigaction before;
     sigset_t handled;
-    /* without CONT and WINCH: a waiter that they interrupted would lose its place in the queue */
-    sigset_t stopping;
+    sigset_t stopping; /* those that end a wait: not CONT and WINCH, for which a waiter stays */
     int number;
 
     sigemptyset(&handled);

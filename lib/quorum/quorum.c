@@ -69,8 +69,7 @@ static int64_t split_ms(const struct quorum *quorum)
 /*
  * Computes when the lease ends that a majority has granted or renewed. The lease ends first on the
  * member that was sent its request first. That member counts the TTL from a moment after the
- * sending. So this function counts from the sending of the first request. No other function
- * computes the end of a lease.
+ * sending. So this function counts from the sending of the first request.
  */
 static int64_t lease_end(const struct votes *votes, int64_t ttl_ms)
 {

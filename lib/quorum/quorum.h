@@ -70,8 +70,8 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
                                  struct rlock_error *err);
 
 /*
- * quorum_doubt: note in quorum->in_doubt that each member may have granted the lock. For a caller
- * that rejects the last grant, and has not released it yet.
+ * quorum_doubt: note in quorum->in_doubt that each member may have granted the lock, and has not
+ * released it since. For a caller that rejects the last grant.
  */
 void quorum_doubt(struct quorum *quorum);
 

@@ -94,7 +94,7 @@ cat >stranger.c <<'END'
 #include <hiredis/hiredis.h>
 #include <openssl/ssl.h>
 dlopen(0); pthread_create(0); getaddrinfo(0); socket(0); clock_gettime(0); getrandom(0);
-socketpair(0);
+socketpair(0); timing_expires_ms(0);
 pid = fork(); execv(0); waitpid(0); ptrace(0); setpgid(0); _exit (0); getenv(0); isatty(0);
  _exit(1); exit(1); printf("");
 goto fail;

@@ -92,9 +92,10 @@ local function alert_near(lock)
 end
 
 -- Gives the turn to this waiter, which first_waiter() has just returned. Reserves a free lock for
--- the waiter, until it asks for the lock, or until CLAIM_MS have passed. If the lock has holders,
--- and room for the waiter, it need not be reserved: the scripts let nobody overtake the first
--- waiter. Returns false if the waiter had its turn already.
+-- the waiter, until it asks for the lock, or until CLAIM_MS have passed. Reserves nothing if the
+-- lock has holders and room for the waiter: the scripts let nobody overtake the first waiter, and
+-- other programs can't take a lock that has holders. Returns false if the waiter had its turn
+-- already.
 local function offer_turn(lock, token)
   local info = string.match(get_waiter(lock, token), '^%d+ %w+ (.*)')
   local keeps = not is_in_quorum(' ' .. info)
