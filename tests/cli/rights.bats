@@ -132,7 +132,7 @@ arguments_of() {
             if [[ $status == 77 ]]; then
                 [[ ! -e $DIR/$command.ran ]] ||
                     fail "the command ran with $options without $command, then 77"
-                assert_match "$stderr" "no right|NOPERM|can't run"
+                assert_match "$stderr" "no right|NOPERM|can't run|no permissions"
                 assert_eq "$(redis_cli exists "job:$command")" 0 "left $options without $command"
             else
                 assert_eq "$status" 0 "$options without $command: $stderr"

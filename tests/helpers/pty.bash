@@ -33,7 +33,7 @@ pty_start() {
 # script(1) writes this command line to the screen. The prompt in it stands in two quoted parts, so
 # that pty_prompt doesn't take the command line for a prompt.
 pty_script() {
-    exec script -qfc "exec env PS1='pty''> ' bash --norc --noprofile --noediting -i" \
+    exec script -qfc "exec env TERM=xterm PS1='pty''> ' bash --norc --noprofile --noediting -i" \
         "$DIR/screen" <"$DIR/keys"
 }
 
