@@ -93,8 +93,8 @@ static unsigned long pid_namespace(void)
 }
 
 /*
- * Writes one byte to a file of a cgroup. False: the write failed. A cgroup that was removed has no
- * member, so there is nothing to do for it.
+ * Writes one byte to a file of a cgroup. False: the write failed. If the cgroup was removed,
+ * returns true: a cgroup without members has no process to kill, freeze or let run.
  */
 static bool write_byte(int fd, const char *byte)
 {

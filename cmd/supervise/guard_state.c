@@ -29,7 +29,7 @@
 #include <rlock.h>
 
 #define RETRY_MS \
-    5 /* the pause between two looks whether the tree is frozen, or between two KILLs */
+    5 /* how long the guard waits before it looks again if the tree is frozen, or repeats KILL */
 /*
  * The guard repeats KILL without a pause for this time, then every RETRY_MS. A process that lives
  * longer is in uninterruptible sleep, or the guard may not signal it: then KILL without a pause

@@ -469,7 +469,10 @@ out:
 
 /* ---- checking which user the server takes rlock for ---- */
 
-/* Without a password rlock sends no AUTH, and the user in the URL need not be the one it is. */
+/*
+ * Without a password rlock sends no AUTH. Then the server chooses the user, who need not be the
+ * user that the URL names.
+ */
 static enum rlock_status check_user(struct probe *probe)
 {
     const char *wanted = member_primary_url(probe->one.members.member)->user;
