@@ -10,7 +10,7 @@ TARBALL := $(RELEASE)/rlock-$(VERSION).tar.gz
 # The time of the commit, which tools write into packages instead of the time of the build.
 EPOCH    = $(shell git log -1 --format=%ct)
 
-.PHONY: dist deb rpm release check-tag publish abi test-packages test-piuparts \
+.PHONY: dist deb rpm release check-tag check-names names publish abi test-packages test-piuparts \
         test-reproducible
 dist:  ## pack the sources of HEAD as build/release/rlock-VERSION.tar.gz
 	$(Q)mkdir -p $(RELEASE) && \
@@ -67,7 +67,18 @@ check-tag:  ## fail unless HEAD has the tag vVERSION
 	$(Q)test -n "$$(git tag --points-at HEAD --list v$(VERSION))" || { \
 	echo "release: HEAD does not have the tag v$(VERSION), the version of lib/rlock.h" >&2; exit 1; }
 
-publish: check-tag  ## after make release: upload build/release to GitHub as release vVERSION
+# The name of a placeholder is the same everywhere, and no name of anybody else's.
+PLACEHOLDER := placeholder.example
+
+check-names:  ## fail if packaging/names, or a file that has its values, has a placeholder
+	$(Q)! git grep -nIF $(PLACEHOLDER) -- . ':!tests' ':!$(lastword $(MAKEFILE_LIST))' || { \
+	echo "release: these are placeholders: edit packaging/names, run make names, and commit" >&2; \
+	exit 1; }
+
+names:  ## after packaging/names was edited: write its values into all files that have them
+	$(Q)packaging/carry_names.pl
+
+publish: check-tag check-names  ## after make release: upload build/release to GitHub as release vVERSION
 	$(Q)tests/tools/deps.sh publish
 	$(Q)cd $(RELEASE) && sha256sum --check --strict --quiet SHA256SUMS
 	$(Q)gh release create v$(VERSION) --verify-tag --title 'rlock $(VERSION)' \

@@ -57,6 +57,7 @@ clone_of_release() {
     cd "$DIR/clone" || return
     VERSION=$(sed -n 's/^#define RLOCK_VERSION "\(.*\)"/\1/p' lib/rlock.h)
     git tag --list 'v[0-9]*' | xargs -r git tag -d >/dev/null
+    git config user.name test && git config user.email test@test.invalid
     mkdir -p build/release "$DIR/bin"
     echo 'a package' >build/release/rlock.deb
     (cd build/release && sha256sum rlock.deb >SHA256SUMS)
@@ -65,8 +66,43 @@ clone_of_release() {
     PATH=$DIR/bin:$PATH
 }
 
+# take_names: gives the project names that are no placeholders, as its owners would.
+take_names() {
+    sed -i 's/placeholder\.example/owners.invalid/; s/^\(MAINTAINER *= \).* </\1Ann Owner </' \
+        packaging/names
+    make -s names >"$DIR/changed"
+    git commit -qam 'packaging: take names'
+}
+
+@test "names: make names carries packaging/names into documents, manual pages and packages" {
+    clone_of_release
+    take_names
+    local file
+    for file in README.md SECURITY.md man/rlock.1 lib/rlock.pc.in packaging/APKBUILD \
+        packaging/{Containerfile,rlock.spec,rlock.spdx.in} packaging/debian/{control,copyright}; do
+        grep -Fqx "$file" "$DIR/changed" || fail "$file has none of the names"
+    done
+    grep -Fqx 'Maintainer: Ann Owner <rlock@owners.invalid>' packaging/debian/control
+    grep -Fqx '.An Ann Owner Aq Mt rlock@owners.invalid .' man/rlock.1
+    grep -Fqx 'BugURL:         https://github.com/owners.invalid/rlock/issues' packaging/rlock.spec
+    run -0 make -s check-names
+    echo 'see placeholder.example' >>README.md
+    run ! make -s check-names
+    assert_match "$output" '^README.md:[0-9]+:see placeholder.example'
+}
+
+@test "publish: it uploads nothing as long as a name is a placeholder" {
+    clone_of_release
+    git tag "v$VERSION"
+    run ! make -s publish
+    assert_match "$output" 'packaging/names:[0-9]+:HOMEPAGE .*placeholder'
+    assert_match "$output" 'edit packaging/names, run make names, and commit'
+    [[ ! -e $DIR/gh ]]
+}
+
 @test "publish: it uploads all files of build/release if HEAD has the tag of the version" {
     clone_of_release
+    take_names
     git tag "v$VERSION"
     run -0 make -s publish
     assert_eq "$(sed -n '1,4p' "$DIR/gh")" $'release\ncreate\n'"v$VERSION"$'\n--verify-tag'
@@ -83,6 +119,7 @@ clone_of_release() {
 
 @test "publish: it uploads nothing if a file is not the one that SHA256SUMS names" {
     clone_of_release
+    take_names
     git tag "v$VERSION"
     echo 'another package' >build/release/rlock.deb
     run ! make -s publish
