@@ -197,18 +197,25 @@ static enum rlock_status try_command(struct probe *probe, const struct request *
     return RLOCK_OK;
 }
 
-/* Runs each command that rlock doesn't run inside a script: BLPOP, ASKING in a Cluster, WAIT. */
-static enum rlock_status try_commands(struct probe *probe, const struct owner *owner, char *text,
-                                      size_t room)
+/* Runs the command by which a waiter sleeps. */
+static enum rlock_status try_to_wait(struct probe *probe, const struct owner *owner, char *text,
+                                     size_t room)
 {
     struct requests_params when = {.block_ms = 10};
     struct request request;
-    enum rlock_status st;
 
     requests_wait(owner, &request, &when);
-    st = try_command(probe, &request, BLOCK_MS, "BLPOP for waiting", text, room);
+    return try_command(probe, &request, BLOCK_MS, "BLPOP", text, room);
+}
+
+/* Runs the other commands that rlock doesn't run inside a script: ASKING in a Cluster, WAIT. */
+static enum rlock_status try_commands(struct probe *probe, char *text, size_t room)
+{
+    enum rlock_status st = RLOCK_OK;
+    struct request request;
+
     request_begin(&request, "ASKING");
-    if (st == RLOCK_OK && probe->is_cluster)
+    if (probe->is_cluster)
         st = try_command(probe, &request, 0, "ASKING for slots that migrate", text, room);
     if (st != RLOCK_OK || probe->one.replicas == 0)
         return st;
@@ -346,9 +353,10 @@ static void report_key_rule(struct probe *probe, const char *found)
 
 /* Which commands and keys the server denies this user, with the server's errors; "": none. */
 struct rights {
-    char needed[900];   /* denied commands without which some lock can't be acquired */
-    char admin[300];    /* denied commands that only the calls of rlock_admin.h need */
-    char keys[400];     /* keys of the lock that the user may not use */
+    char needed[900];  /* denied commands without which some lock can't be acquired */
+    char waiting[300]; /* the denied command by which a waiter sleeps: it asks more often instead */
+    char admin[300];   /* denied commands that only the calls of rlock_admin.h need */
+    char keys[400];    /* keys of the lock that the user may not use */
     char no_write[512]; /* why the server executes no writes now, so that few commands were tried */
     char history[320];  /* denied commands that the history needs, and why */
     char history_key[256]; /* what is wrong with the history's key */
@@ -390,6 +398,10 @@ static void report_rights(struct probe *probe, const struct rights *rights)
             "the server executes no writes now: %s", rights->no_write);
     else if (*rights->keys != '\0')
         report_key_rule(probe, rights->keys);
+    else if (*rights->waiting != '\0')
+        probe_report(probe, "rights", RLOCK_GRADE_WEAK,
+                     "allow the user BLPOP (+blpop), if the server has it",
+                     "denied: %s, so waiters ask several times a second", rights->waiting);
     else if (*rights->admin != '\0')
         probe_report(probe, "rights", RLOCK_GRADE_WEAK,
                      "give the user the rights for status, list, history and break: see Rights in "
@@ -447,7 +459,9 @@ static enum rlock_status check_rights(struct probe *probe)
     if (st == RLOCK_OK && is_rights_reply(reply)) {
         parse_rights(&rights, reply);
         if (*rights.keys == '\0' && *rights.no_write == '\0')
-            st = try_commands(probe, &owner, rights.needed, sizeof rights.needed);
+            st = try_commands(probe, rights.needed, sizeof rights.needed);
+        if (st == RLOCK_OK && *rights.keys == '\0' && *rights.no_write == '\0')
+            st = try_to_wait(probe, &owner, rights.waiting, sizeof rights.waiting);
     } else if (st == RLOCK_OK) {
         st = err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
     } else if (probe_is_denied(probe, st)) {

@@ -94,8 +94,8 @@ static enum rlock_status find_slot_owner(struct probe *probe, char **info)
 static void report_unknown(struct probe *probe, const char *check)
 {
     probe_report(probe, check, RLOCK_GRADE_UNKNOWN,
-                 "allow the user INFO (+info), or run doctor as another user",
-                 "not known, as the server doesn't tell this user");
+                 "allow the user INFO (+info), or look at what the service says of itself",
+                 "not known, as the server refuses INFO");
 }
 
 static enum rlock_status check_server(struct probe *probe, const char *info)

@@ -106,6 +106,8 @@ static const struct {
      ERROR_REPLY_FINAL},
     {"ERR unknown command 'EVAL', with args beginning with: ", RLOCK_REASON_NO_SCRIPTS,
      ERROR_REPLY_FINAL},
+    {"unsupported command 'EVAL'", RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"ERR command eval not support for normal user", RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
     {"ERR unknown command `EVAL`, with args beginning with: ", RLOCK_REASON_NO_SCRIPTS,
      ERROR_REPLY_FINAL},
     {"ERR Script attempted to access a non local key in a cluster node", RLOCK_REASON_NONE,

@@ -1,0 +1,144 @@
+#!/usr/bin/env bats
+# refusing: servers that refuse what rented ones refuse (tests/tools/refusing.py). One table says
+# what each operation of rlock does there; each test is one row of it.
+#
+# A cell is
+#   same       the operation ends as on any server, without a message
+#   N:WORD     it ends with the status N, and one line that matches the row WORD of `messages`
+#   WORD       it ends as on any server; doctor's report has a line that matches the row WORD
+#   any        it ends as on any server, or with 69 and one line that says why
+
+load ../helpers/common
+load ../helpers/fake
+
+table='
+rule           run      wait     renew    loss     release  list     status   history  doctor
+none           same     same     same     same     same     same     same     same     same
+no-keyless     same     same     same     same     same     78:keys  same     same     78:no
+literal-keys   78:array 78:array 78:array 78:array 78:array 78:keys0 78:array 78:array 78:no
+declared-keys  same     78:key   same     same     same     any      same     78:key   78:no
+no-eval        78:eval  78:eval  78:eval  78:eval  78:eval  78:eval  78:eval  78:eval  78:no
+no-blocking    same     same     same     same     same     same     same     same     asks
+no-info        same     same     same     same     same     same     same     same     untold
+no-script-load same     same     same     same     same     same     same     same     same
+no-config      same     same     same     same     same     same     same     same     weak
+no-client      same     same     same     same     same     same     same     same     same
+acl-denied     77:user  77:user  77:user  77:user  77:user  77:user  77:user  77:user  78:no
+idle-cut=1     same     same     same     same     same     same     same     same     same
+reset=3        same     same     same     same     same     any      any      any      any
+'
+
+declare -A messages=(
+    [keys]='misconfigured: .* without any input keys'
+    [keys0]="misconfigured: .* number of keys can't be negative or zero"
+    [array]='misconfigured: .* passed using the KEYS array'
+    [key]='misconfigured: .*undeclared key'
+    [eval]='misconfigured: .*forbid scripts; take the lock without scripts: --scripts no; or allow'
+    [user]='refused: .*forbid scripts; take the lock without scripts: --scripts no; or allow the'
+    [no]='misconfigured: locks are not safe on this server: rights$'
+    [asks]='weak +rights: .*BLPOP.* so waiters ask'
+    [untold]='unknown +server: not known, .* INFO'
+    [weak]='weak +persistence: '
+)
+
+setup_file() { redis_start redis --appendonly yes; }
+teardown_file() { redis_stop; }
+
+setup() {
+    common_setup
+    redis_use redis
+    redis_cli flushall >/dev/null
+    redis_cli script flush >/dev/null
+    DIRECT=redis://127.0.0.1:$REDIS_PORT
+}
+
+direct() { RLOCK_URL=$DIRECT rlock "$@"; }
+
+is_waiting() { dead "$(<"$DIR/pids/wait")" || exists "{$KEY:wait}:rlock:queue"; }
+is_holding() { dead "$(<"$DIR/pids/loss")" || exists "$KEY:loss"; }
+
+# cell OPERATION STATUS REGEX: check how the operation ended ($status, $output, $stderr) by the cell
+# of the table. On any server it ends with STATUS, $output matches REGEX, and $stderr is empty; of a
+# lost lock, $stderr matches REGEX.
+cell() {
+    local i word wanted=("$@")
+    for i in "${!columns[@]}"; do
+        [[ ${columns[i]} != "$1" ]] || word=${row[i]}
+    done
+    case $word in
+    any)
+        assert_match "$status" "^(${wanted[1]}|69)$" "status of $1"
+        [[ $status != 69 ]] || assert_line 'unreachable: .* Connection reset by peer'
+        ;;
+    [0-9]*:*)
+        assert_eq "$status" "${word%%:*}" "status of $1 ($stderr)"
+        assert_line "${messages[${word#*:}]}"
+        ;;
+    *)
+        assert_eq "$status" "${wanted[1]}" "status of $1 ($stderr)"
+        if [[ $1 == loss ]]; then
+            assert_match "$stderr" "${wanted[2]}" "stderr of $1"
+        else
+            assert_match "$output" "${wanted[2]}" "output of $1"
+            assert_eq "$stderr" '' "stderr of $1"
+        fi
+        [[ $word == same ]] || assert_match "$output" "${messages[$word]}" "output of $1"
+        [[ $word != same || $1 != doctor ]] || refute_match "$output" '(weak|unsafe|unknown) '
+        ;;
+    esac
+}
+
+# each RULE: do all operations through a server with this rule, and check the cells of its row.
+each() {
+    local columns row token
+    read -ra columns < <(grep '^rule ' <<<"$table")
+    read -ra row < <(grep "^$1 " <<<"$table")
+    assert_eq "${#row[@]}" "${#columns[@]}" 'cells of the row'
+    start proxy "$ROOT/tests/tools/refusing.py" "$REDIS_PORT" "$1"
+    RLOCK_URL=redis://127.0.0.1:$(ready_words "$DIR/proxy.out")
+    export RLOCK_URL
+
+    RLOCK_URL=$DIRECT hold holder -k "$KEY:wait"
+    start wait "$RLOCK" -k "$KEY:wait" -w 60 -- true
+    start loss "$RLOCK" -k "$KEY:loss" -t 3 -- sleep 60
+    eventually 20 is_holding
+    redis_cli set "$KEY:loss" other px 60000 >/dev/null
+
+    run --separate-stderr rlock -k "$KEY:run" -- true
+    cell run 0 ''
+    token=$(direct acquire -k "$KEY:token" -t 60)
+    RLOCK_TOKEN=$token run --separate-stderr rlock renew -k "$KEY:token" -t 60
+    cell renew 0 ''
+    run --separate-stderr timeout 60 "$RLOCK" list
+    cell list 0 "$KEY:token +exclusive"
+    run --separate-stderr timeout 60 "$RLOCK" status -k "$KEY:token"
+    cell status 75 ': held'
+    RLOCK_TOKEN=$token run --separate-stderr rlock release -k "$KEY:token"
+    cell release 0 ''
+    direct --history 5 -k "$KEY:past" -- true
+    run --separate-stderr timeout 60 "$RLOCK" history -k "$KEY:past"
+    cell history 0 "$KEY:past .* status 0"
+    run --separate-stderr timeout 60 "$RLOCK" doctor -k "$KEY"
+    cell doctor 0 'round trip'
+
+    eventually 20 is_waiting
+    let_go holder
+    finish wait 60
+    cell wait 0 ''
+    finish loss 60
+    cell loss 76 'lost: the lock is held by another program'
+}
+
+@test "none: the proxy alone changes nothing" { each none; }
+@test "no-keyless: scripts without keys are refused" { each no-keyless; }
+@test "literal-keys: scripts whose keys aren't written as KEYS[n]" { each literal-keys; }
+@test "declared-keys: scripts that touch other keys than KEYS" { each declared-keys; }
+@test "no-eval: all scripts are refused" { each no-eval; }
+@test "no-blocking: BLPOP is refused; waiters ask instead" { each no-blocking; }
+@test "no-info: INFO is refused" { each no-info; }
+@test "no-script-load: SCRIPT is refused" { each no-script-load; }
+@test "no-config: CONFIG is refused" { each no-config; }
+@test "no-client: CLIENT is refused" { each no-client; }
+@test "acl-denied: the user may only read" { each acl-denied; }
+@test "idle-cut: a connection that is silent for a second is closed" { each idle-cut=1; }
+@test "reset: each third reply breaks off" { each reset=3; }
