@@ -114,21 +114,24 @@ pgrep_clocks() {
     return 0
 }
 
+# three_sleep PID: true if three children of this process have executed sleep.
+three_sleep() { [[ $(pgrep -cP "$1" -x sleep) == 3 ]]; }
+
 @test "children that rlock has from before its exec live on when rlock or the guard is killed" {
     local who
     cat >"$DIR/parent" <<'END'
 sleep 600 & sleep 600 & sleep 600 &
-echo >"$DIR/begun"
-until [ -e "$DIR/seen" ]; do sleep 0.1; done
+read -r _ <"$DIR/gate"
 exec "$@"
 END
     for who in pid guard; do
-        rm -f "$DIR"/{clock.*,begun,seen}
+        rm -f "$DIR"/clock.* "$DIR/gate"
+        mkfifo "$DIR/gate"
         start tree sh "$DIR/parent" "$RLOCK" -k "$KEY:$who" -t 60 -- sh "$DIR/tree"
-        eventually 20 test -e "$DIR/begun"
-        other=$(pgrep -P "$pid" -x sleep | sort -n)
-        other=$(grep -xFf <(echo "$other") < <(marked))
-        touch "$DIR/seen"
+        eventually 20 three_sleep "$pid"
+        other=$(marked)
+        other=$(grep -vx "$pid" <<<"$other")
+        echo >"$DIR/gate"
         eventually 20 tree_runs
         guard=$(guard_of "$pid")
         assert_tree_ends_when_killed "${!who}"
