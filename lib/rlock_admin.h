@@ -72,14 +72,12 @@ enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rloc
  * no order and without waiters. A lock that exists during the whole call is passed at least once,
  * rarely twice.
  *
- *   pattern  a glob for keys, as for SCAN; NULL: all keys
+ *   pattern  a glob for keys, as for fnmatch(3); NULL: all keys
  *
  * A key counts as a lock if it is a string that rlock wrote, or any string that has a fence or
  * waiters. If on_last_end() isn't NULL, each lock whose history tells an end is passed to it, also
- * if the lock is free; for each member of a quorum once, and never by a handle without scripts.
- * `pattern` is then a glob as for fnmatch(3).
+ * if the lock is free; for each member of a quorum once.
  * Returns and blocks as rlock_inspect().
- * Source   lib/lua/list.lua.
  */
 enum rlock_status rlock_list(struct rlock *lock, const char *pattern,
                              struct rlock_deadline deadline, const struct rlock_visitor *visitor,
@@ -167,7 +165,6 @@ enum rlock_status rlock_history(struct rlock *lock, const char *key, int64_t win
  *   pattern  a glob for keys, as for fnmatch(3); NULL: all keys
  *
  * Returns and blocks as rlock_list().
- * Source   lib/lua/histories.lua.
  */
 enum rlock_status rlock_history_keys(struct rlock *lock, const char *pattern,
                                      struct rlock_deadline deadline,

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define GIVE_RIGHTS "give the user the rights that rlock-locks(7) lists under Rights"
 #define SAMPLES 20
 #define SAMPLE_PAUSE_MS 25
 #define BLOCK_MS 1000     /* longest wait for the reply to a BLPOP with a timeout of 10 ms */
@@ -41,15 +42,6 @@ struct sample {
     int64_t server_us; /* the server's clock, Unix time */
 };
 
-/* Begins a request for the server's time, by a script unless the locks are held without scripts. */
-static void begin_time(const struct probe *probe, struct request *request)
-{
-    if (probe->one.without_scripts)
-        request_begin(request, "TIME");
-    else
-        script_request(request, SCRIPT_TIME, 0);
-}
-
 static enum rlock_status take_sample(struct probe *probe, struct sample *sample)
 {
     const struct resp_value *reply = NULL;
@@ -60,7 +52,7 @@ static enum rlock_status take_sample(struct probe *probe, struct sample *sample)
     enum rlock_status st;
     size_t n;
 
-    begin_time(probe, &request);
+    request_begin(&request, "TIME");
     wall_us = clock_wall_us();
     sample->sent_us = clock_us();
     st = probe_ask(probe, &request, &reply);
@@ -387,9 +379,8 @@ static void parse_rights(struct rights *rights, const struct resp_value *reply)
 static void report_rights(struct probe *probe, const struct rights *rights)
 {
     if (*rights->needed != '\0')
-        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE,
-                     "give the user the rights that rlock-locks(7) lists under Rights",
-                     "denied: %s", rights->needed);
+        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE, GIVE_RIGHTS, "denied: %s",
+                     rights->needed);
     else if (*rights->no_write != '\0')
         probe_report(
             probe, "rights", RLOCK_GRADE_UNSAFE,
@@ -464,8 +455,14 @@ static enum rlock_status check_rights(struct probe *probe)
             st = try_to_wait(probe, &owner, rights.waiting, sizeof rights.waiting);
     } else if (st == RLOCK_OK) {
         st = err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
+    } else if (probe_is_denied(probe, st) && probe->err.reason == RLOCK_REASON_NO_SCRIPTS) {
+        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE,
+                     "use --scripts no (RLOCK_SCRIPTS=no), or " GIVE_RIGHTS,
+                     "denied: scripts, which locks need unless --scripts no is given: %s",
+                     probe->err.text);
+        st = RLOCK_OK;
+        goto out;
     } else if (probe_is_denied(probe, st)) {
-        /* examine_member() has run a script, so the server denies the keys, not EVAL. */
         add_refusal(rights.keys, sizeof rights.keys, key, probe->err.text);
         st = RLOCK_OK;
     } else if (st == RLOCK_E_SERVER) {
@@ -598,20 +595,13 @@ static enum rlock_status examine_member(struct probe *probe)
     struct request request;
     enum rlock_status st;
 
-    /* Without --scripts no, a user who may not run scripts can acquire no lock, so that no other
-     * check matters. */
-    begin_time(probe, &request);
+    request_begin(&request, "TIME");
     st = probe_ask(probe, &request, &reply);
-    if (probe_is_denied(probe, st) && !probe->one.without_scripts) {
-        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE,
-                     "use --scripts no (RLOCK_SCRIPTS=no), or give the user the rights that "
-                     "rlock-locks(7) lists under Rights",
-                     "denied: scripts, which locks need unless --scripts no is given: %s",
+    if (probe_is_denied(probe, st)) { /* then no lock can be had, so that no other check matters */
+        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE, GIVE_RIGHTS, "denied: TIME: %s",
                      probe->err.text);
         return RLOCK_OK;
     }
-    if (probe_is_denied(probe, st))
-        st = RLOCK_OK; /* check_rights() reports that TIME is denied */
     if (st == RLOCK_OK)
         st = server_checks_run(probe);
     if (st == RLOCK_OK)

@@ -27,11 +27,8 @@ static const struct {
     [SCRIPT_TIMESTAMP_LOCK_RENEW] = SCRIPT(timestamp_lock_renew),
     [SCRIPT_TIMESTAMP_LOCK_RELEASE] = SCRIPT(timestamp_lock_release),
     [SCRIPT_INSPECT] = SCRIPT(inspect),
-    [SCRIPT_LIST] = SCRIPT(list),
     [SCRIPT_BREAK] = SCRIPT(break),
     [SCRIPT_HISTORY] = SCRIPT(history),
-    [SCRIPT_HISTORIES] = SCRIPT(histories),
-    [SCRIPT_TIME] = SCRIPT(time),
     [SCRIPT_RIGHTS] = SCRIPT(rights),
 };
 

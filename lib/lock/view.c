@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* view: parses the state of a lock, as inspect.lua and list.lua return it. */
+/* view: parses the state of a lock, as inspect.lua returns it. */
 #include "lock/view.h"
 
 #include "base/err.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* view: parses the state of a lock, as inspect.lua and list.lua return it. */
+/* view: parses the state of a lock, as inspect.lua returns it. */
 #ifndef VIEW_H
 #define VIEW_H
 
 #include "rlock_admin.h"
 #include "wire/resp.h"
 
-#define VIEW_HOLDERS_MAX 20 /* the most holders of one lock that inspect.lua and list.lua return */
+#define VIEW_HOLDERS_MAX 20 /* the most holders of one lock that inspect.lua returns */
 #define VIEW_LEFT_MAX_MS (INT64_C(1) << 53)
 
 /*

@@ -8,7 +8,7 @@
 --           commands that every lock needs,
 --           commands for waiters, and for a release that wakes a waiter,
 --           commands for shared locks and slots,
---           commands of inspect.lua, list.lua, break.lua and history.lua,
+--           commands of inspect.lua, break.lua and history.lua, and of lists,
 --           commands for the history,
 --           keys.
 -- The 13th text is an error that isn't about rights but keeps the server from writing, such as a

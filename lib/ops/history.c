@@ -14,6 +14,7 @@
 #include "lock/keys.h"
 #include "lock/scripts.h"
 #include "ops/inspect.h"
+#include "ops/inspect_commands.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -23,8 +24,8 @@
 #define ENTRIES_PER_PAGE \
     "50" /* a reply has up to 64 elements: 6 for the lock, one for each entry */
 #define FIRST_ENTRY 6
-#define ID_BYTES 13      /* the first 12 digits of a token, and a NUL */
-#define SCAN_COUNT "400" /* this many keys cost the server 0.1 ms */
+#define HISTORIES_PER_REQUEST (REQUEST_COMMANDS - 1)
+#define ID_BYTES 13 /* the first 12 digits of a token, and a NUL */
 
 /* What the entries that were read so far tell of a hold. */
 struct noted_hold {
@@ -497,8 +498,11 @@ enum rlock_status history_read(struct quorum *quorum, const char *key, int64_t w
 
 /* ---- listing the locks that have a history ---- */
 
+/* Which locks search_server() looks for, and the visitor to which it passes their keys. */
 struct search {
+    struct quorum *one;  /* its only member is the server */
     const char *pattern; /* a glob; NULL: all keys */
+    struct rlock_deadline deadline;
     const struct rlock_history_visitor *visitor;
 };
 
@@ -512,55 +516,54 @@ static void show_key(const struct search *search, const char *history)
     free(key);
 }
 
-/* Shows the keys in a text of histories.lua, "LENGTH:KEY" for each. */
-static enum rlock_status show_keys(const struct search *search, const char *text, size_t bytes,
-                                   struct rlock_error *err)
+/*
+ * Shows the keys of at most HISTORIES_PER_REQUEST histories. Leaves out those that aren't lists, or
+ * that the user may not read: LRANGE, which asks for no entry, then returns an error. An error as
+ * the first reply would fail the request, so TIME comes first.
+ */
+static enum rlock_status show_readable(const struct search *search, char *const *name, size_t n,
+                                       struct rlock_error *err)
 {
-    const char *end = text + bytes;
-    char *history;
-    char *name;
-    size_t n;
+    const struct resp_value *reply = NULL;
+    struct request request;
+    enum rlock_status st;
+    size_t i;
 
-    for (; text < end; text = name + n) {
-        n = strtoul(text, &name, 10);
-        if (name == text || *name != ':' || n >= (size_t)(end - name))
-            return unexpected(err);
-        name++;
-        history = strndup(name, n);
-        if (history == NULL)
-            return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-        show_key(search, history);
-        free(history);
+    request_begin(&request, "TIME");
+    for (i = 0; i < n; i++) {
+        request_add_command(&request, "LRANGE");
+        request_add(&request, name[i]);
+        request_add(&request, "1");
+        request_add(&request, "0");
     }
-    return RLOCK_OK;
+    st = quorum_ask(search->one, &request, search->deadline, &reply, err);
+    for (i = 0; st == RLOCK_OK && i < n; i++)
+        if (resp_array_at(reply, i + 1) != NULL && resp_error(resp_array_at(reply, i + 1)) == NULL)
+            show_key(search, name[i]);
+    return st;
+}
+
+static enum rlock_status show_found(const void *context, const struct inspect_names *found,
+                                    struct rlock_error *err)
+{
+    enum rlock_status st = RLOCK_OK;
+    size_t i;
+
+    for (i = 0; st == RLOCK_OK && i < found->n; i += HISTORIES_PER_REQUEST)
+        st = show_readable(
+            context, &found->name[i],
+            found->n - i < HISTORIES_PER_REQUEST ? found->n - i : HISTORIES_PER_REQUEST, err);
+    return st;
 }
 
 static enum rlock_status search_server(struct quorum *one, const void *context,
                                        struct rlock_deadline deadline, struct rlock_error *err)
 {
-    const struct resp_value *reply = NULL;
-    enum rlock_status st;
-    struct request request;
-    char cursor[32] = "0";
-    const char *next;
-    const char *found;
-    size_t bytes;
+    struct search search = *(const struct search *)context;
 
-    do {
-        script_request(&request, SCRIPT_HISTORIES, 0);
-        request_add(&request, cursor);
-        request_add(&request, SCAN_COUNT);
-        st = quorum_ask(one, &request, deadline, &reply, err);
-        if (st != RLOCK_OK)
-            return st;
-        next = text_at(reply, 0);
-        found = resp_string(resp_array_at(reply, 1), &bytes);
-        if (next == NULL || found == NULL || strlen(next) == 0 || strlen(next) >= sizeof cursor)
-            return unexpected(err);
-        memcpy(cursor, next, strlen(next) + 1);
-        st = show_keys(context, found, bytes, err);
-    } while (st == RLOCK_OK && strcmp(cursor, "0") != 0);
-    return st;
+    search.one = one;
+    search.deadline = deadline;
+    return inspect_commands_scan(one, "*:rlock:*history", deadline, show_found, &search, err);
 }
 
 enum rlock_status history_keys(struct quorum *quorum, const char *pattern,

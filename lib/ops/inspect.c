@@ -2,11 +2,9 @@
 /*
  * inspect: reads one lock with its waiters, lists all locks of a server, breaks a lock.
  *
- * The scripts return long lists in pages of at most 64 elements, which bounds the memory of a
- * reply. A page of the queue begins behind a ticket, not at a place: if a waiter left the queue
- * between two pages, all places behind it would move, and the next page would skip a waiter. A page
- * of locks is one SCAN. The COUNT of the SCAN grows while few of the keys are locks, up to 400
- * keys, which cost the server 1 or 2 ms.
+ * inspect.lua returns the queue in pages, as a reply has at most 64 elements, which bounds its
+ * memory. A page begins behind a ticket, not at a place: if a waiter left the queue between two
+ * pages, all places behind it would move, and the next page would skip a waiter.
  */
 #include "ops/inspect.h"
 
@@ -18,18 +16,11 @@
 #include "lock/view.h"
 #include "ops/inspect_commands.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WAITERS_PER_PAGE "28" /* a reply has up to 64 elements: 4 for the lock, 2 for each waiter */
-#define LOCKS_PER_PAGE 60
-/* How many locks the next SCAN should find: fewer than a page has room for, as it may find more. */
-#define LOCKS_WANTED 45
-#define REPLY_SPARE_BYTES 4096 /* left free in a reply of list.lua, which doesn't count all bytes */
-#define SCAN_COUNT_FIRST 100
-#define SCAN_COUNT_MAX 400
 
 static enum rlock_status unexpected(struct rlock_error *err)
 {
@@ -239,169 +230,6 @@ enum rlock_status inspect_break(struct quorum *quorum, const char *key, const ch
     return st == RLOCK_OK ? read_break(quorum, err) : st;
 }
 
-/* ---- listing all locks ---- */
-
-/* Which locks list_server() lists, and the visitor to which it passes them. */
-struct listing {
-    const char *pattern; /* a glob for the keys of locks; NULL: all locks */
-    const struct rlock_visitor *visitor;
-};
-
-/*
- * Does the caller's pattern match this lock? If the visitor has no on_last_end(), the server has
- * compared already. With on_last_end(), SCAN gets a wider pattern, see list_server().
- */
-static bool is_match(const struct listing *listing, const char *key)
-{
-    return listing->visitor->on_last_end == NULL || listing->pattern == NULL ||
-           fnmatch(listing->pattern, key, 0) == 0;
-}
-
-/* The elements of a row in a reply of list.lua; the row may lack those from ROW_ENDED_MS on. */
-enum row_part { ROW_KEY, ROW_VIEW, ROW_ENDED_MS, ROW_STATUS, ROW_IS_LOST, ROW_PARTS };
-
-/*
- * Shows when and how the last hold of a lock ended, if the lock's row tells it. Leaves out times
- * and statuses that rlock never writes: another program may have written the entry.
- */
-static enum rlock_status show_last_end(const struct rlock_visitor *visitor, const char *key,
-                                       const struct resp_value *row, struct rlock_error *err)
-{
-    int64_t ended_ms = resp_int(resp_array_at(row, ROW_ENDED_MS));
-    int64_t status = resp_int(resp_array_at(row, ROW_STATUS));
-    struct rlock_last_end end = {.ended_ms = ended_ms,
-                                 .status = status >= 0 && status <= 255 ? (int)status : -1,
-                                 .is_lost = resp_int(resp_array_at(row, ROW_IS_LOST)) == 1};
-
-    if (visitor->on_last_end == NULL || resp_array_count(row) == ROW_ENDED_MS)
-        return RLOCK_OK;
-    if (resp_array_count(row) != ROW_PARTS || !resp_is_int(resp_array_at(row, ROW_ENDED_MS)) ||
-        !resp_is_int(resp_array_at(row, ROW_STATUS)) ||
-        !resp_is_int(resp_array_at(row, ROW_IS_LOST)))
-        return unexpected(err);
-    if (ended_ms > 0 && ended_ms <= VIEW_LEFT_MAX_MS)
-        visitor->on_last_end(visitor->context, key, &end);
-    return RLOCK_OK;
-}
-
-static enum rlock_status show_page(const struct resp_value *reply, const struct listing *listing,
-                                   struct rlock_error *err)
-{
-    const struct rlock_visitor *visitor = listing->visitor;
-    int64_t now_ms = resp_int(resp_array_at(reply, 0));
-    enum rlock_status st = RLOCK_OK;
-    struct rlock_party holders[VIEW_HOLDERS_MAX];
-    size_t i;
-    size_t n;
-
-    for (i = 2; st == RLOCK_OK && i < resp_array_count(reply); i++) {
-        const struct resp_value *row = resp_array_at(reply, i);
-        struct rlock_view view = {.name = "", .n_members = 1, .n_alike = 1};
-
-        view.key = resp_string(resp_array_at(row, ROW_KEY), &n);
-        if (view.key == NULL)
-            return unexpected(err);
-        if (!is_match(listing, view.key))
-            continue;
-        st = view_parse(resp_array_at(row, ROW_VIEW), now_ms, &view, holders, err);
-        if (st == RLOCK_OK && (view.seen != RLOCK_SEEN_FREE || *view.wrong != '\0') &&
-            visitor->on_lock != NULL)
-            visitor->on_lock(visitor->context, &view);
-        if (st == RLOCK_OK)
-            st = show_last_end(visitor, view.key, row, err);
-    }
-    return st;
-}
-
-/*
- * Returns the COUNT of the next SCAN. The last SCAN found `n_found` locks in `count` keys, so the
- * next should find LOCKS_WANTED locks in count * LOCKS_WANTED / n_found keys. The COUNT at most
- * doubles, in case the next keys contain more locks than these.
- */
-static int next_count(int count, size_t n_found)
-{
-    int likely = count * LOCKS_WANTED / (n_found > 0 ? (int)n_found : 1);
-
-    if (likely > count * 2)
-        likely = count * 2;
-    if (likely > SCAN_COUNT_MAX)
-        likely = SCAN_COUNT_MAX;
-    return likely > 0 ? likely : 1;
-}
-
-static enum rlock_status ask_page(struct quorum *quorum, const char *cursor, const char *pattern,
-                                  int count, bool reads_ends, struct rlock_deadline deadline,
-                                  const struct resp_value **reply, struct rlock_error *err)
-{
-    struct request request;
-
-    script_request(&request, SCRIPT_LIST, 0);
-    request_add(&request, cursor);
-    request_add(&request, pattern != NULL ? pattern : "*");
-    request_add_format(&request, "%d", count);
-    request_add_format(&request, "%d", LOCKS_PER_PAGE);
-    request_add_format(&request, "%zu", quorum->members.reply_bytes - REPLY_SPARE_BYTES);
-    request_add_format(&request, "%d", VIEW_HOLDERS_MAX);
-    request_add(&request, reads_ends ? "ends" : "");
-    return quorum_ask(quorum, &request, deadline, reply, err);
-}
-
-/* Lists the locks among the keys of one server that SCAN finds by this pattern; NULL: all keys. */
-static enum rlock_status list_keys(struct quorum *quorum, const struct listing *listing,
-                                   const char *pattern, struct rlock_deadline deadline,
-                                   struct rlock_error *err)
-{
-    bool reads_ends = listing->visitor->on_last_end != NULL;
-    const struct resp_value *reply = NULL;
-    enum rlock_status st;
-    char cursor[32] = "0";
-    int count = SCAN_COUNT_FIRST;
-    const char *next;
-    size_t n;
-
-    do {
-        st = ask_page(quorum, cursor, pattern, count, reads_ends, deadline, &reply, err);
-        while (st == RLOCK_OK && resp_array_count(reply) == 1 &&
-               count > 1) { /* the locks in `count` keys don't fit into one reply */
-            count /= 2;
-            st = ask_page(quorum, cursor, pattern, count, reads_ends, deadline, &reply, err);
-        }
-        if (st != RLOCK_OK)
-            return st;
-        next = resp_string(resp_array_at(reply, 1), &n);
-        if (next == NULL || n == 0 || n >= sizeof cursor)
-            return unexpected(err);
-        st = show_page(reply, listing, err);
-        memcpy(cursor, next, n + 1);
-        count = next_count(count, resp_array_count(reply) - 2);
-    } while (st == RLOCK_OK && strcmp(cursor, "0") != 0);
-    return st;
-}
-
-/*
- * A visitor with on_last_end() wants free locks as well, which SCAN finds by the name of their
- * history. The caller's pattern doesn't match that name. So SCAN gets a pattern that matches the
- * names of locks and of histories, and is_match() selects the locks.
- */
-static enum rlock_status list_server(struct quorum *quorum, const void *context,
-                                     struct rlock_deadline deadline, struct rlock_error *err)
-{
-    const struct listing *listing = context;
-    enum rlock_status st;
-    char *pattern;
-
-    if (quorum->without_scripts)
-        return inspect_commands_list(quorum, listing->pattern, deadline, listing->visitor, err);
-    if (listing->visitor->on_last_end == NULL || listing->pattern == NULL)
-        return list_keys(quorum, listing, listing->pattern, deadline, err);
-    pattern = inspect_commands_pattern(listing->pattern);
-    if (pattern == NULL)
-        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-    st = list_keys(quorum, listing, pattern, deadline, err);
-    free(pattern);
-    return st;
-}
-
 /* ---- visiting the primaries of a Cluster ---- */
 
 /*
@@ -545,6 +373,21 @@ enum rlock_status inspect_each_server(struct quorum *quorum, inspect_visit *visi
     }
     return visited >= quorum->members.need ? members_check(&quorum->members, err)
                                            : members_fault(&quorum->members, err);
+}
+
+/* ---- listing all locks ---- */
+
+struct listing {
+    const char *pattern;
+    const struct rlock_visitor *visitor;
+};
+
+static enum rlock_status list_server(struct quorum *one, const void *context,
+                                     struct rlock_deadline deadline, struct rlock_error *err)
+{
+    const struct listing *listing = context;
+
+    return inspect_commands_list(one, listing->pattern, deadline, listing->visitor, err);
 }
 
 enum rlock_status inspect_list(struct quorum *quorum, const char *pattern,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inspect_commands: reads, lists and breaks locks by commands, without scripts.
+ * inspect_commands: lists, reads and breaks locks by commands, without scripts.
  *
- * rlock uses this file where the server or its ACL forbids EVAL and EVALSHA. The server may execute
- * commands of other clients between two commands of this file, so:
+ * All lists are made by commands, as a script may only use keys that the request names. To read and
+ * break one lock, rlock uses this file where the server or its ACL forbids EVAL and EVALSHA. The
+ * server may execute commands of other clients between two commands of this file, so:
  * - To read a lock, this file sends GETRANGE, PTTL and GETRANGE again. If both GETRANGE return the
  *   same value, the time left is that of this value, because each grant writes a value of its own.
  *   Otherwise this file reads the lock again.
@@ -26,15 +27,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUE_BYTES 1200     /* the same as VALUE in lib/lua/shared/view.lua */
-#define WAITERS_PER_PAGE 28  /* a reply has up to 64 elements: 2 for each waiter */
-#define SCORE_BYTES 32       /* room for a score of a sorted set, with a NUL */
-#define WAITER_LIFE_MS 20000 /* the same as LIFE_MS in lib/lua/shared/queue.lua */
-#define KEYS_PER_SCAN "30"   /* SCAN may return some keys more; a reply has up to 64 elements */
-#define KEYS_MAX 64          /* most keys that a reply to SCAN may have */
+#define VALUE_BYTES 1200                     /* the same as VALUE in lib/lua/shared/view.lua */
+#define WAITERS_PER_PAGE 28                  /* a reply has up to 64 elements: 2 for each waiter */
+#define MEMBER_BYTES (RLOCK_TOKEN_BYTES + 1) /* TOKEN, or -TOKEN, see stay() of release.lua */
+#define SCORE_BYTES 32                       /* room for a score of a sorted set, with a NUL */
+#define WAITER_LIFE_MS 20000                 /* the same as LIFE_MS in lib/lua/shared/queue.lua */
+#define KEYS_PER_SCAN 30 /* SCAN may return some keys more; a reply has up to 64 elements */
 #define PEEKS_MAX (REQUEST_COMMANDS - 1) /* most keys in one request of list_written() */
 /* The last byte that list_written() reads: a value of rlock begins with 32 digits and " v1 ". */
 #define PEEK_LAST "35"
+#define ENTRIES_PER_PAGE 50 /* of a history; a reply has up to 64 elements */
+#define ENTRIES_READ 200    /* most entries that are searched for the last end of a hold */
 
 /*
  * Returns the fault of a request whose replies aren't as expected: what the first error reply
@@ -191,7 +194,7 @@ static void add_range(struct request *request, const char *key, const char *from
  * their scores. Another program may have added longer members to the set; the page lacks these.
  */
 struct members_page {
-    char member[WAITERS_PER_PAGE][RLOCK_TOKEN_BYTES + 1];
+    char member[WAITERS_PER_PAGE][MEMBER_BYTES + 1];
     char score[WAITERS_PER_PAGE][SCORE_BYTES];
     size_t n;
     bool is_full; /* the reply had WAITERS_PER_PAGE members: the set may have more */
@@ -216,7 +219,7 @@ static void copy_page(struct members_page *page, const struct resp_value *reply)
             continue;
         }
         strcpy(page->last_score, score);
-        if (strlen(member) > RLOCK_TOKEN_BYTES)
+        if (strlen(member) > MEMBER_BYTES)
             continue;
         strcpy(page->member[page->n], member);
         strcpy(page->score[page->n++], score);
@@ -578,13 +581,7 @@ enum rlock_status inspect_commands_break(struct quorum *quorum, const char *key,
 
 /* ---- listing all locks of a server ---- */
 
-/* Copies of the names of keys in a reply to SCAN. */
-struct names {
-    char *name[KEYS_MAX];
-    size_t n;
-};
-
-static void names_fini(struct names *names)
+static void names_fini(struct inspect_names *names)
 {
     while (names->n > 0)
         free(names->name[--names->n]);
@@ -592,9 +589,10 @@ static void names_fini(struct names *names)
 
 /* How list_found() has found out that there is a lock. */
 enum found_by {
-    FOUND_BY_VALUE, /* rlock wrote the key's value */
-    FOUND_BY_FENCE, /* the lock has a fence */
-    FOUND_BY_QUEUE  /* the lock has a queue */
+    FOUND_BY_VALUE,  /* rlock wrote the key's value */
+    FOUND_BY_FENCE,  /* the lock has a fence */
+    FOUND_BY_QUEUE,  /* the lock has a queue */
+    FOUND_BY_HISTORY /* the lock has a history, and the visitor wants to know the last end */
 };
 
 /*
@@ -611,7 +609,75 @@ static bool is_to_list(const struct reading *reading, const struct around *aroun
         return is_ours && around->n_all != 0;
     if (by == FOUND_BY_FENCE)
         return reading->exists ? !is_ours : reading->has_bad_fence;
-    return reading->exists && !is_ours && reading->fence == 0 && !reading->has_bad_fence;
+    return by == FOUND_BY_QUEUE && reading->exists && !is_ours && reading->fence == 0 &&
+           !reading->has_bad_fence;
+}
+
+static bool tells_end(const char *entry)
+{
+    return entry != NULL &&
+           (strncmp(entry, "end v1 ", 7) == 0 || strncmp(entry, "break v1 ", 9) == 0);
+}
+
+/*
+ * Reads an entry of a history, see lib/lua/shared/history.lua. A time or a status that rlock never
+ * writes counts as not known.
+ */
+static struct rlock_last_end end_in(const char *entry)
+{
+    int64_t since_ms = holder_info_number(entry, "fence", 0) / 1000;
+    int64_t at_ms = since_ms + holder_info_number(entry, "held", 0);
+    int64_t status = holder_info_number(entry, "status", -1);
+
+    at_ms = holder_info_number(entry, "since", at_ms);
+    return (struct rlock_last_end){.ended_ms = holder_info_number(entry, "at", at_ms),
+                                   .status = status <= 255 ? (int)status : -1,
+                                   .is_lost = holder_info_has(entry, "missing", "1")};
+}
+
+/*
+ * Shows when and how the last hold of a lock ended, if one of the last ENTRIES_READ entries of its
+ * history tells it. Most often one of the last two entries is an end.
+ */
+static enum rlock_status show_last_end(struct quorum *quorum, const char *key,
+                                       struct rlock_deadline deadline,
+                                       const struct rlock_visitor *visitor, struct rlock_error *err)
+{
+    char *history = keys_helper_name("history", key);
+    const struct resp_value *reply = NULL;
+    struct rlock_last_end end = {.ended_ms = 0};
+    enum rlock_status st = RLOCK_OK;
+    struct request request;
+    bool is_found = false;
+    size_t count = 2;
+    size_t read = 0;
+    size_t i;
+    size_t n;
+
+    if (history == NULL)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    while (st == RLOCK_OK && !is_found && read < ENTRIES_READ) {
+        request_begin(&request, "TIME"); /* see stays_here at read_lock() */
+        add_command(&request, "LRANGE", history);
+        request_add_format(&request, "-%zu", read + count);
+        request_add_format(&request, "-%zu", read + 1);
+        st = quorum_ask(quorum, &request, deadline, &reply, err);
+        reply = st == RLOCK_OK ? resp_array_at(reply, 1) : NULL;
+        n = reply != NULL ? resp_array_count(reply) : 0; /* 0: it can't be read, or has no more */
+        for (i = n; i > 0 && !is_found; i--) {
+            const char *entry = resp_string(resp_array_at(reply, i - 1), &(size_t){0});
+
+            is_found = tells_end(entry);
+            if (is_found)
+                end = end_in(entry);
+        }
+        read = n < count ? ENTRIES_READ : read + count;
+        count = ENTRIES_READ - read < ENTRIES_PER_PAGE ? ENTRIES_READ - read : ENTRIES_PER_PAGE;
+    }
+    if (is_found && end.ended_ms > 0 && end.ended_ms <= VIEW_LEFT_MAX_MS)
+        visitor->on_last_end(visitor->context, key, &end);
+    free(history);
+    return st;
 }
 
 /*
@@ -632,7 +698,9 @@ static bool is_left_out(enum rlock_status st, const struct rlock_error *fault, e
 }
 
 /*
- * Reads a lock, and shows it if is_to_list() is true. If is_left_out() is true, ignores the fault.
+ * Reads a lock, and shows it if is_to_list() is true. If the visitor wants to know the last end,
+ * shows that of each lock once: when the lock is shown, or, if it is free, when its history is
+ * found. If is_left_out() is true, ignores the fault.
  */
 static enum rlock_status list_lock(struct quorum *quorum, const char *key, enum found_by by,
                                    struct rlock_deadline deadline,
@@ -644,12 +712,18 @@ static enum rlock_status list_lock(struct quorum *quorum, const char *key, enum 
     struct around around;
     struct lock_keys keys;
     enum rlock_status st = keys_init(&keys, key, NULL, &fault);
+    bool is_shown = false;
 
     if (st == RLOCK_OK)
         st = read_lock(quorum, &keys, true, &reading, &around, &page, deadline, &fault);
-    if (st == RLOCK_OK && is_to_list(&reading, &around, by))
+    if (st == RLOCK_OK && is_to_list(&reading, &around, by)) {
         show_lock(key, &keys, &reading, &around, visitor);
+        is_shown = reading.exists;
+    }
     keys_fini(&keys);
+    if (st == RLOCK_OK && visitor->on_last_end != NULL &&
+        (is_shown || (by == FOUND_BY_HISTORY && !reading.exists)))
+        st = show_last_end(quorum, key, deadline, visitor, &fault);
     if (is_left_out(st, &fault, by))
         return RLOCK_OK;
     if (st >= RLOCK_E_USAGE && err != NULL)
@@ -657,33 +731,62 @@ static enum rlock_status list_lock(struct quorum *quorum, const char *key, enum 
     return st;
 }
 
+/*
+ * Copies the names of strings, and of keys whose type the user may not ask for. A GETRANGE of
+ * another type would count among the server's errors, which administrators watch.
+ */
+static enum rlock_status select_strings(struct quorum *quorum, const struct inspect_names *names,
+                                        struct rlock_deadline deadline,
+                                        struct inspect_names *strings, struct rlock_error *err)
+{
+    const struct resp_value *reply = NULL;
+    struct request request;
+    enum rlock_status st;
+    size_t i;
+
+    request_begin(&request, "TIME"); /* an error as the first reply would fail the whole request */
+    for (i = 0; i < names->n; i++)
+        add_command(&request, "TYPE", names->name[i]);
+    st = quorum_ask(quorum, &request, deadline, &reply, err);
+    for (i = 0; st == RLOCK_OK && i < names->n; i++) {
+        const struct resp_value *type = resp_array_at(reply, i + 1);
+
+        if (type != NULL && (resp_is_status(type, "string") || resp_error(type) != NULL))
+            strings->name[strings->n++] = names->name[i];
+    }
+    return st;
+}
+
 /* Reads how the values of some keys begin, and shows those that rlock wrote. */
-static enum rlock_status list_written(struct quorum *quorum, const struct names *names,
+static enum rlock_status list_written(struct quorum *quorum, const struct inspect_names *names,
                                       struct rlock_deadline deadline,
                                       const struct rlock_visitor *visitor, struct rlock_error *err)
 {
     const struct resp_value *reply = NULL;
-    bool is_ours[KEYS_MAX] = {false};
-    enum rlock_status st;
+    bool is_ours[INSPECT_NAMES_MAX] = {false};
+    struct inspect_names strings = {.n = 0};
+    enum rlock_status st = select_strings(quorum, names, deadline, &strings, err);
     struct request request;
     size_t bytes;
     size_t i;
 
-    request_begin(&request, "TIME"); /* an error as the first reply would fail the whole request */
-    for (i = 0; i < names->n; i++) {
-        add_command(&request, "GETRANGE", names->name[i]);
+    if (st != RLOCK_OK || strings.n == 0)
+        return st;
+    request_begin(&request, "TIME");
+    for (i = 0; i < strings.n; i++) {
+        add_command(&request, "GETRANGE", strings.name[i]);
         request_add(&request, "0");
         request_add(&request, PEEK_LAST);
     }
     st = quorum_ask(quorum, &request, deadline, &reply, err);
-    for (i = 0; st == RLOCK_OK && i < names->n; i++) {
+    for (i = 0; st == RLOCK_OK && i < strings.n; i++) {
         const char *value = resp_string(resp_array_at(reply, i + 1), &bytes);
 
         is_ours[i] = value != NULL && holder_info_is_rlock(value);
     }
-    for (i = 0; st == RLOCK_OK && i < names->n; i++)
+    for (i = 0; st == RLOCK_OK && i < strings.n; i++)
         if (is_ours[i])
-            st = list_lock(quorum, names->name[i], FOUND_BY_VALUE, deadline, visitor, err);
+            st = list_lock(quorum, strings.name[i], FOUND_BY_VALUE, deadline, visitor, err);
     return st;
 }
 
@@ -700,31 +803,37 @@ static bool is_match(const struct search *search, const char *key)
     return search->pattern == NULL || fnmatch(search->pattern, key, 0) == 0;
 }
 
-/* Lists the lock whose helper key has this name, if the name is that of a fence or a queue. */
+/* Lists the lock whose helper key has this name, if the key is one by which locks are found. */
 static enum rlock_status list_owner_of(const struct search *search, const char *helper,
                                        struct rlock_error *err)
 {
-    char *by_fence = keys_lock_of("fence", helper);
-    char *by_queue = keys_lock_of("queue", helper);
+    static const struct {
+        enum found_by by;
+        char kind[8];
+    } kinds[] = {
+        {FOUND_BY_FENCE, "fence"}, {FOUND_BY_QUEUE, "queue"}, {FOUND_BY_HISTORY, "history"}};
+    size_t n = search->visitor->on_last_end != NULL ? 3 : 2;
     enum rlock_status st = RLOCK_OK;
+    size_t i;
 
-    if (by_fence != NULL && is_match(search, by_fence))
-        st = list_lock(search->quorum, by_fence, FOUND_BY_FENCE, search->deadline, search->visitor,
-                       err);
-    else if (by_queue != NULL && is_match(search, by_queue))
-        st = list_lock(search->quorum, by_queue, FOUND_BY_QUEUE, search->deadline, search->visitor,
-                       err);
-    free(by_fence);
-    free(by_queue);
+    for (i = 0; st == RLOCK_OK && i < n; i++) {
+        char *key = keys_lock_of(kinds[i].kind, helper);
+
+        if (key != NULL && is_match(search, key))
+            st =
+                list_lock(search->quorum, key, kinds[i].by, search->deadline, search->visitor, err);
+        free(key);
+    }
     return st;
 }
 
 /* Lists the locks among the keys that SCAN has found. */
-static enum rlock_status list_found(const struct search *search, const struct names *found,
+static enum rlock_status list_found(const void *context, const struct inspect_names *found,
                                     struct rlock_error *err)
 {
+    const struct search *search = context;
     enum rlock_status st = RLOCK_OK;
-    struct names peeked = {.n = 0};
+    struct inspect_names peeked = {.n = 0};
     size_t i;
 
     for (i = 0; st == RLOCK_OK && i < found->n; i++) {
@@ -741,7 +850,7 @@ static enum rlock_status list_found(const struct search *search, const struct na
 }
 
 /* Copies the names in a reply to SCAN. Leaves out names with a NUL: no lock has one. */
-static enum rlock_status copy_names(struct names *names, const struct resp_value *keys,
+static enum rlock_status copy_names(struct inspect_names *names, const struct resp_value *keys,
                                     struct rlock_error *err)
 {
     size_t i;
@@ -750,7 +859,7 @@ static enum rlock_status copy_names(struct names *names, const struct resp_value
     for (i = 0; i < resp_array_count(keys); i++) {
         const char *name = resp_string(resp_array_at(keys, i), &n);
 
-        if (name == NULL || names->n == KEYS_MAX)
+        if (name == NULL || names->n == INSPECT_NAMES_MAX)
             return reply_unexpected(err);
         if (strlen(name) != n || n > RLOCK_KEY_MAX)
             continue;
@@ -761,32 +870,31 @@ static enum rlock_status copy_names(struct names *names, const struct resp_value
     return RLOCK_OK;
 }
 
-char *inspect_commands_pattern(const char *pattern)
-{
-    char *text = malloc(strlen(pattern) + 3);
-
-    if (text != NULL)
-        sprintf(text, "*%s*", pattern);
-    return text;
-}
-
-/* Sends one SCAN, copies the names of the keys that it finds, and moves `cursor`. */
-static enum rlock_status scan(const struct search *search, const char *match, char cursor[32],
-                              struct names *found, struct rlock_error *err)
+/*
+ * Sends one SCAN, copies the names of the keys that it finds, and moves `cursor`. If these names
+ * are too long for a reply, sends SCAN again for as few keys as possible.
+ */
+static enum rlock_status scan(struct quorum *one, const char *match, char cursor[32],
+                              struct rlock_deadline deadline, struct inspect_names *found,
+                              struct rlock_error *err)
 {
     const struct resp_value *reply = NULL;
+    int count = KEYS_PER_SCAN;
     enum rlock_status st;
     struct request request;
     const char *next;
     size_t n;
 
-    request_begin(&request, "SCAN");
-    request_add(&request, cursor);
-    request_add(&request, "MATCH");
-    request_add(&request, match);
-    request_add(&request, "COUNT");
-    request_add(&request, KEYS_PER_SCAN);
-    st = quorum_ask(search->quorum, &request, search->deadline, &reply, err);
+    do {
+        request_begin(&request, "SCAN");
+        request_add(&request, cursor);
+        request_add(&request, "MATCH");
+        request_add(&request, match);
+        request_add(&request, "COUNT");
+        request_add_format(&request, "%d", count);
+        st = quorum_ask(one, &request, deadline, &reply, err);
+        count = count > 1 ? 1 : 0;
+    } while (st == RLOCK_E_PROTOCOL && count > 0);
     if (st != RLOCK_OK)
         return st;
     next = resp_string(resp_array_at(reply, 0), &n);
@@ -796,6 +904,37 @@ static enum rlock_status scan(const struct search *search, const char *match, ch
     return copy_names(found, resp_array_at(reply, 1), err);
 }
 
+enum rlock_status inspect_commands_scan(struct quorum *one, const char *match,
+                                        struct rlock_deadline deadline, inspect_found *on_found,
+                                        const void *context, struct rlock_error *err)
+{
+    struct inspect_names found = {.n = 0};
+    char cursor[32] = "0";
+    enum rlock_status st;
+
+    do {
+        st = scan(one, match, cursor, deadline, &found, err);
+        if (st == RLOCK_OK)
+            st = on_found(context, &found, err);
+        names_fini(&found);
+    } while (st == RLOCK_OK && strcmp(cursor, "0") != 0);
+    return st;
+}
+
+/*
+ * A pattern for SCAN that matches the keys of the locks that `pattern` matches, and the names of
+ * their helper keys, because the name of a helper key contains the key of its lock. It matches
+ * other keys, too. Heap, for the caller to free; NULL: no memory.
+ */
+static char *with_helpers(const char *pattern)
+{
+    char *text = malloc(strlen(pattern) + 3);
+
+    if (text != NULL)
+        sprintf(text, "*%s*", pattern);
+    return text;
+}
+
 enum rlock_status inspect_commands_list(struct quorum *quorum, const char *pattern,
                                         struct rlock_deadline deadline,
                                         const struct rlock_visitor *visitor,
@@ -803,19 +942,11 @@ enum rlock_status inspect_commands_list(struct quorum *quorum, const char *patte
 {
     const struct search search = {
         .quorum = quorum, .pattern = pattern, .deadline = deadline, .visitor = visitor};
-    char *match = inspect_commands_pattern(pattern != NULL ? pattern : "");
+    char *match = with_helpers(pattern != NULL ? pattern : "");
     enum rlock_status st = match != NULL ? RLOCK_OK : err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-    struct names found = {.n = 0};
-    char cursor[32] = "0";
 
-    if (st != RLOCK_OK)
-        return st;
-    do {
-        st = scan(&search, match, cursor, &found, err);
-        if (st == RLOCK_OK)
-            st = list_found(&search, &found, err);
-        names_fini(&found);
-    } while (st == RLOCK_OK && strcmp(cursor, "0") != 0);
+    if (st == RLOCK_OK)
+        st = inspect_commands_scan(quorum, match, deadline, list_found, &search, err);
     free(match);
     return st;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect_commands: reads, lists and breaks locks by commands, without scripts. */
+/* inspect_commands: lists, reads and breaks locks by commands, without scripts. */
 #ifndef INSPECT_COMMANDS_H
 #define INSPECT_COMMANDS_H
 
@@ -23,11 +23,24 @@ enum rlock_status inspect_commands_list(struct quorum *quorum, const char *patte
                                         const struct rlock_visitor *visitor,
                                         struct rlock_error *err);
 
+#define INSPECT_NAMES_MAX 64 /* most keys that a reply to SCAN may have */
+
+/* The names of keys in a reply to SCAN. */
+struct inspect_names {
+    char *name[INSPECT_NAMES_MAX];
+    size_t n;
+};
+
+/* Gets the names that one SCAN has found, which it borrows. A fault ends the scan. */
+typedef enum rlock_status inspect_found(const void *context, const struct inspect_names *found,
+                                        struct rlock_error *err);
+
 /*
- * inspect_commands_pattern: a pattern for SCAN that matches the keys of the locks that `pattern`
- * matches, and the names of their helper keys, because the name of a helper key contains the key of
- * its lock. It matches other keys, too. Heap, for the caller to free; NULL: no memory.
+ * inspect_commands_scan: pass the names of all keys of one server that match the glob `match` to
+ * `on_found`, some at a time. Leaves out names with a NUL, and those that are too long for a lock.
  */
-char *inspect_commands_pattern(const char *pattern);
+enum rlock_status inspect_commands_scan(struct quorum *one, const char *match,
+                                        struct rlock_deadline deadline, inspect_found *on_found,
+                                        const void *context, struct rlock_error *err);
 
 #endif

@@ -333,9 +333,14 @@ const char *resp_error(const struct resp_value *reply)
     return inside(reply)->type == REDIS_REPLY_ERROR ? inside(reply)->str : NULL;
 }
 
+bool resp_is_status(const struct resp_value *reply, const char *text)
+{
+    return inside(reply)->type == REDIS_REPLY_STATUS && strcmp(inside(reply)->str, text) == 0;
+}
+
 bool resp_is_ok(const struct resp_value *reply)
 {
-    return inside(reply)->type == REDIS_REPLY_STATUS && strcmp(inside(reply)->str, "OK") == 0;
+    return resp_is_status(reply, "OK");
 }
 
 bool resp_is_int(const struct resp_value *reply)

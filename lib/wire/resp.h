@@ -124,10 +124,12 @@ bool resp_reader_is_empty(const struct resp_reader *resp);
 
 /*
  * The functions below read a reply, or an element of an array. Each returns NULL, 0 or false if the
- * value has another type, or is NULL; only resp_error(), resp_is_ok() and resp_array_count() must
- * not get NULL. The texts that they return are valid for as long as the value is.
+ * value has another type, or is NULL; only resp_error(), resp_is_status(), resp_is_ok() and
+ * resp_array_count() must not get NULL. The texts that they return are valid for as long as the
+ * value is.
  */
 const char *resp_error(const struct resp_value *reply);
+bool resp_is_status(const struct resp_value *reply, const char *text);
 bool resp_is_ok(const struct resp_value *reply);
 bool resp_is_int(const struct resp_value *reply);
 bool resp_is_nil(const struct resp_value *reply);

@@ -14,23 +14,21 @@ load ../helpers/fake
 table='
 rule           run      wait     renew    loss     release  list     status   history  doctor
 none           same     same     same     same     same     same     same     same     same
-no-keyless     same     same     same     same     same     78:keys  same     same     78:no
-literal-keys   78:array 78:array 78:array 78:array 78:array 78:keys0 78:array 78:array 78:no
-declared-keys  same     78:key   same     same     same     any      same     78:key   78:no
-no-eval        78:eval  78:eval  78:eval  78:eval  78:eval  78:eval  78:eval  78:eval  78:no
+no-keyless     same     same     same     same     same     same     same     same     same
+literal-keys   78:array 78:array 78:array 78:array 78:array same     78:array 78:array 78:no
+declared-keys  same     78:key   same     same     same     same     same     78:key   78:no
+no-eval        78:eval  78:eval  78:eval  78:eval  78:eval  same     78:eval  78:eval  78:no
 no-blocking    same     same     same     same     same     same     same     same     asks
 no-info        same     same     same     same     same     same     same     same     untold
 no-script-load same     same     same     same     same     same     same     same     same
 no-config      same     same     same     same     same     same     same     same     weak
 no-client      same     same     same     same     same     same     same     same     same
-acl-denied     77:user  77:user  77:user  77:user  77:user  77:user  77:user  77:user  78:no
+acl-denied     77:user  77:user  77:user  77:user  77:user  same     77:user  77:user  78:no
 idle-cut=1     same     same     same     same     same     same     same     same     same
 reset=3        same     same     same     same     same     any      any      any      any
 '
 
 declare -A messages=(
-    [keys]='misconfigured: .* without any input keys'
-    [keys0]="misconfigured: .* number of keys can't be negative or zero"
     [array]='misconfigured: .* passed using the KEYS array'
     [key]='misconfigured: .*undeclared key'
     [eval]='misconfigured: .*forbid scripts; take the lock without scripts: --scripts no; or allow'

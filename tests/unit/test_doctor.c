@@ -25,7 +25,7 @@
 #define DONE_11 DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE
 #define LONG_60 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define NOPERM "-NOPERM this user has no permissions\r\n"
-#define NO_LOCKS "*2\r\n:1700000000000\r\n$1\r\n0\r\n"
+#define NO_LOCKS "*2\r\n$1\r\n0\r\n*0\r\n"
 #define TIMES(x) x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x
 #define WHOAMI "$7\r\ndefault\r\n"
 #define SETTINGS UNSET, UNSET, UNSET, UNSET, UNSET, WHOAMI
@@ -43,11 +43,14 @@
     INFO("88\r\nredis_version:7.0.15\r\nredis_mode:cluster\r\nrole:master\r\n" \
          "maxmemory:0\r\nconnected_slaves:0\r\n\r\n")
 #define ALWAYS SETTING("$6\r\nalways\r\n")
-/* A reply of list.lua with one lock: its value, the ms left, and what is wrong. */
-#define ONE_LOCK(row) "*3\r\n:1700000000000\r\n$1\r\n0\r\n" row
-#define ROW(value, left, wrong)                                                   \
-    "*2\r\n$1\r\nk\r\n*8\r\n" value ":" left "\r\n$1\r\n7\r\n:0\r\n:0\r\n:-1\r\n" \
-    "*0\r\n" wrong
+/* The replies to SCAN and to what reads the key k: its value, the ms left, and the fence. */
+#define ONE_LOCK(value, left)                                                                    \
+    "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n", NOW, "+string\r\n", NOW, value, NOW, value, ":62\r\n", \
+        ":" left "\r\n", NOW, "$1\r\n7\r\n", value, ":0\r\n", "*0\r\n"
+/* The replies about a free lock whose key of the fence has another program's text. */
+#define BAD_FENCE                                                                              \
+    "*2\r\n$1\r\n0\r\n*1\r\n$15\r\n{k}:rlock:fence\r\n", NOW, EMPTY, ":0\r\n", ":-2\r\n", NOW, \
+        "$3\r\nbad\r\n", EMPTY, ":0\r\n", "*0\r\n"
 #define HELD_LOCK "$62\r\n0123456789abcdef0123456789abcdef v1 try=1 ttl=30000 host=h pid\r\n"
 
 struct row {
@@ -75,7 +78,13 @@ static const struct row rows[] = {
      RLOCK_OK,
      "server 1 role 1 eviction 1 persistence 1 replicas 1 scripts 0 user 0 rights 0 ",
      ""},
-    {"allows no scripts", {NOPERM}, RLOCK_OK, "rights 3 ", ""},
+    {"denies TIME", {NOPERM}, RLOCK_OK, "rights 3 ", "denied: TIME: "},
+    {"denies scripts",
+     {NOW, GOOD_INFO, SETTINGS, "-NOPERM this user can't run the 'eval' command\r\n", TIMES(NOW),
+      NO_LOCKS},
+     RLOCK_OK,
+     "rights 3 ",
+     "use --scripts no (RLOCK_SCRIPTS=no), or give the user the rights"},
     {"wants a password", {"-NOAUTH Authentication required.\r\n"}, RLOCK_E_REFUSED, "", ""},
     {"is loading", {"-LOADING\r\n"}, RLOCK_E_SERVER, "", ""},
     {"replies to INFO with a number", {NOW, ":1\r\n"}, RLOCK_E_PROTOCOL, "connection 0 ", ""},
@@ -107,7 +116,7 @@ static const struct row rows[] = {
      "rights 0 ",
      ""},
     {"closes the connection", {NOW, GOOD_INFO, CLOSE}, RLOCK_E_UNREACHABLE, "connection 0 ", ""},
-    {"doesn't know the script list.lua",
+    {"doesn't know SCAN",
      {NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), "-ERR unknown command\r\n"},
      RLOCK_OK,
      "locks 1 ",
@@ -118,24 +127,24 @@ static const struct row rows[] = {
      "scripts 0 ",
      ""},
     {"has a lock with a bad helper key",
-     {NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW),
-      ONE_LOCK(ROW("$-1\r\n", "-2", "$9\r\nk is bad!\r\n"))},
+     {NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), BAD_FENCE},
      RLOCK_OK,
      "locks 3 ",
-     "1 of 1 locks can't be granted, as a helper key has another program's data: k is bad!"},
+     "1 of 1 locks can't be granted, as a helper key has another program's data: "
+     "{k}:rlock:fence is no fence"},
     {"has a lock that lasts longer than its TTL",
-     {NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), ONE_LOCK(ROW(HELD_LOCK, "60000", EMPTY))},
+     {NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), ONE_LOCK(HELD_LOCK, "60000")},
      RLOCK_OK,
      "locks 3 ",
      "1 of 1 locks last longer than their ttl, as happens when the server's clock is set back, for "
      "example k"},
     {"has a lock that never expires",
-     {NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), ONE_LOCK(ROW(HELD_LOCK, "-1", EMPTY))},
+     {NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), ONE_LOCK(HELD_LOCK, "-1")},
      RLOCK_OK,
      "locks 2 ",
      "1 of 1 locks never expire, for example k"},
     {"has a lock that expires",
-     {NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), ONE_LOCK(ROW(HELD_LOCK, "9000", EMPTY))},
+     {NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), ONE_LOCK(HELD_LOCK, "9000")},
      RLOCK_OK,
      "locks 0 ",
      "1, and each lock expires by itself"},

@@ -334,6 +334,8 @@ static void test_faults(void)
 
 /* ---- rlock_history_keys() ---- */
 
+#define TIME "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n"
+
 static void see_key(void *context, const char *key)
 {
     struct seen *seen = context;
@@ -374,32 +376,30 @@ static enum rlock_status list_keys(const char *const *answers, const char *patte
     return st;
 }
 
+/* The replies to SCAN, with the cursor of the next one, and to TIME and LRANGE for each key. */
 static void test_keys(void)
 {
     static const char page_one[] =
-        "*2\r\n$2\r\n17\r\n$61\r\n"
-        "19:{job}:rlock:history20:{other}:rlock:histor13:not a history\r\n";
-    static const char page_two[] = "*2\r\n$1\r\n0\r\n$22\r\n19:{web}:rlock:history\r\n";
+        "*2\r\n$2\r\n17\r\n*4\r\n$19\r\n{job}:rlock:history\r\n$20\r\n{other}:rlock:histor\r\n"
+        "$20\r\n{text}:rlock:history\r\n$13\r\nnot a history\r\n";
+    static const char page_two[] = "*2\r\n$1\r\n0\r\n*1\r\n$19\r\n{web}:rlock:history\r\n";
     static const char *const bad[] = {
         ":1\r\n",
         "*1\r\n$1\r\n0\r\n",
-        "*2\r\n:0\r\n$0\r\n\r\n",
-        "*2\r\n$1\r\n0\r\n:1\r\n",
-        "*2\r\n$0\r\n\r\n$0\r\n\r\n",
-        "*2\r\n$1\r\n0\r\n$4\r\n9:ab\r\n",
-        "*2\r\n$1\r\n0\r\n$2\r\n:a\r\n",
-        "*2\r\n$1\r\n0\r\n$2\r\n1a\r\n",
-        "*2\r\n$32\r\n11111111111111111111111111111111\r\n$0\r\n\r\n",
+        "*2\r\n:0\r\n*0\r\n",
+        "*2\r\n$0\r\n\r\n*0\r\n",
+        "*2\r\n$1\r\n0\r\n*1\r\n:1\r\n",
+        "*2\r\n$32\r\n11111111111111111111111111111111\r\n*0\r\n",
     };
+    const char *const *pages = ANSWERS(page_one, TIME, "*0\r\n", "*0\r\n", "-WRONGTYPE\r\n",
+                                       "*0\r\n", page_two, TIME, "*0\r\n");
     struct seen seen;
     size_t i;
 
-    is_int(list_keys(ANSWERS(page_one, page_two), NULL, &seen), RLOCK_OK, "two pages are read");
+    is_int(list_keys(pages, NULL, &seen), RLOCK_OK, "two pages are read");
     is_str(seen.hosts, "job web ", "the locks of all histories are shown, and no other keys");
-    ok(strlen(list_asked) > 49, "the first request is EVALSHA with a digest");
-    is_str(list_asked + 49, "0 0 400 ", "one call examines 400 keys");
-    is_int(list_keys(ANSWERS(page_one, page_two), "w*", &seen), RLOCK_OK,
-           "a list with a pattern is read");
+    is_str(list_asked, "SCAN 0 MATCH *:rlock:*history COUNT 30 ", "one SCAN examines 30 keys");
+    is_int(list_keys(pages, "w*", &seen), RLOCK_OK, "a list with a pattern is read");
     is_str(seen.hosts, "web ", "only locks whose keys match are shown");
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++)
         okf(list_keys((const char *const[]){bad[i], NULL}, NULL, &seen) == RLOCK_E_PROTOCOL,

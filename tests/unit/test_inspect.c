@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_inspect: rlock_inspect(), rlock_list() and rlock_break() read a scripted server. */
+/* test_inspect: rlock_inspect() and rlock_break() read a scripted server, also of a Cluster. */
 #include "server.h"
 #include "tap.h"
 
@@ -17,7 +17,6 @@
 #define WAITER(ticket, host) "$16\r\n" ticket "\r\n$11\r\n1 host=" host "\r\n"
 #define PAGE_ONE "*6\r\n" NOW VIEW NAME "$1\r\n5\r\n" WAITER("1700000001000000", "aaaa")
 #define PAGE_TWO "*6\r\n" NOW VIEW_FREE NAME LAST WAITER("1700000002000000", "bbbb")
-#define ROW(key) "*2\r\n$1\r\n" key "\r\n" VIEW
 
 struct seen {
     int n_locks;
@@ -28,9 +27,7 @@ struct seen {
     char text[256];            /* the keys of the locks and the hosts of the waiters shown */
     char value[128];           /* view->value of the last lock; "": NULL */
     char other[256];           /* the host in view->other of the last lock */
-    char asked[8][300];        /* the words of the first requests, without the script */
     char fault[512];           /* the text of the error */
-    int n_requests;
 };
 
 static void see_lock(void *context, const struct rlock_view *view)
@@ -55,7 +52,7 @@ static void see_waiter(void *context, const struct rlock_party *waiter)
     strcat(strcat(seen->text, waiter->host), " ");
 }
 
-enum call { INSPECT, LIST, BREAK };
+enum call { INSPECT, BREAK };
 
 /* Makes one call to a server that gives these answers, and counts the callbacks in `seen`. */
 static enum rlock_status run(enum call what, const char *const *answers, struct seen *seen)
@@ -67,24 +64,17 @@ static enum rlock_status run(enum call what, const char *const *answers, struct 
     const struct rlock_config config = {.timing = {.reply_ms = 10000}};
     enum rlock_status st = RLOCK_E_SYSTEM;
     struct rlock *lock = NULL;
-    int i;
 
     *seen = (struct seen){.n_locks = 0};
     if (server_open(&server, config, &lock, &err) == RLOCK_OK) {
         if (what == INSPECT)
             st = rlock_inspect(lock, "k", deadline, &visitor, &err);
-        else if (what == LIST)
-            st = rlock_list(lock, NULL, deadline, &visitor, &err);
         else
             st = rlock_break(lock, "k", "n", deadline, &err);
     }
     okf((st >= RLOCK_E_USAGE) == (err.text[0] != '\0'),
         "a fault has a text, and nothing else has: \"%s\"", err.text);
     snprintf(seen->fault, sizeof seen->fault, "%s", err.text);
-    seen->n_requests = atomic_load(&server.n_log);
-    for (i = 0; i < 8 && i < seen->n_requests; i++) /* the first words are EVALSHA and a digest */
-        snprintf(seen->asked[i], sizeof seen->asked[i], "%s",
-                 strlen(server.log[i].text) > 49 ? server.log[i].text + 49 : "");
     rlock_close(lock);
     server_stop(&server);
     return st;
@@ -165,43 +155,6 @@ static void test_majority(void)
         server_stop(&server[i]);
 }
 
-static void test_list(void)
-{
-    struct seen seen;
-
-    ok(run(LIST,
-           ANSWERS("*1\r\n" NOW, "*4\r\n" NOW "$1\r\n9\r\n" ROW("a") ROW("b"), "*1\r\n" NOW,
-                   "*2\r\n" NOW "$1\r\n7\r\n", "*3\r\n" NOW "$1\r\n0\r\n" ROW("c")),
-           &seen) == RLOCK_OK,
-       "locks are listed in three pages, two of which did not fit at first");
-    is_str(seen.text, "a b c ", "the locks of all pages are shown");
-    is_str(seen.holder.host, "web1", "a listed lock has its holder");
-    is_str(seen.asked[0], "0 0 * 100 60 1044480 20  ", "the first SCAN examines 100 keys");
-    is_str(seen.asked[1], "0 0 * 50 60 1044480 20  ",
-           "after a page that did not fit, the same keys are asked for in parts");
-    is_str(seen.asked[2], "0 9 * 100 60 1044480 20  ",
-           "after a page of few locks, the next SCAN examines twice as many keys");
-    is_str(seen.asked[4], "0 7 * 100 60 1044480 20  ", "the next SCAN begins at the cursor");
-}
-
-/* Pages of 5 rows each, so that the next page of locks is 45 / 5 times as large. */
-#define FIVE(next) "*7\r\n" NOW "$1\r\n" next "\r\n" ROW("a") ROW("b") ROW("c") ROW("d") ROW("e")
-
-static void test_list_counts(void)
-{
-    struct seen seen;
-
-    run(LIST, ANSWERS("*1\r\n" NOW, "*1\r\n" NOW, "*1\r\n" NOW, "*1\r\n" NOW, FIVE("9"), FIVE("0")),
-        &seen);
-    is_str(seen.asked[4], "0 0 * 6 60 1044480 20  ", "a page is halved until it fits");
-    is_str(seen.asked[5], "0 9 * 12 60 1044480 20  ", "the next page is at most twice as large");
-    run(LIST,
-        ANSWERS("*1\r\n" NOW, "*1\r\n" NOW, "*1\r\n" NOW, "*1\r\n" NOW, "*1\r\n" NOW, "*1\r\n" NOW,
-                "*1\r\n" NOW),
-        &seen);
-    is_int(seen.n_requests, 7, "a page of a single key that does not fit isn't asked for again");
-}
-
 #define NODE_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define NODE_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define CLUSTER_HELLO "*2\r\n$4\r\nmode\r\n$7\r\ncluster\r\n"
@@ -220,16 +173,20 @@ static const struct {
     {"-NOPERM no\r\n", NULL, "a b ", true},
 };
 
+/* The replies to SCAN, with one key, and to the requests that read the lock there. */
+#define LOCK(key)                                                                              \
+    ANSWERS("*2\r\n$1\r\n0\r\n*1\r\n$1\r\n" key "\r\n", TIME, "+string\r\n", TIME, OURS, TIME, \
+            OURS, ":71\r\n", ":29000\r\n", TIME, "$2\r\n77\r\n", OURS, ":0\r\n", "*0\r\n")
+#define TIME "*2\r\n$10\r\n1700000005\r\n$1\r\n7\r\n"
+
 static void test_list_cluster(void)
 {
-    static const char page_a[] = "*3\r\n" NOW "$1\r\n0\r\n" ROW("a");
-    static const char page_b[] = "*3\r\n" NOW "$1\r\n0\r\n" ROW("b");
     const struct rlock_config config = {.timing = {.reply_ms = 10000}};
     size_t i;
 
     for (i = 0; i < sizeof modes / sizeof modes[0]; i++) {
-        struct server other = {.answers = {[ASKED_OTHER] = ANSWERS(page_b)}};
-        struct server server = {.answers = {[ASKED_OTHER] = ANSWERS(page_a)},
+        struct server other = {.answers = {[ASKED_OTHER] = LOCK("b")}};
+        struct server server = {.answers = {[ASKED_OTHER] = LOCK("a")},
                                 .hello = modes[i].hello,
                                 .slots = modes[i].slots};
         struct seen seen = {.n_locks = 0};
@@ -255,60 +212,6 @@ static void test_list_cluster(void)
         rlock_close(lock);
         server_stop(&server);
         server_stop(&other);
-    }
-}
-
-static void see_last_end(void *context, const char *key, const struct rlock_last_end *end)
-{
-    struct seen *seen = context;
-    char text[80];
-
-    snprintf(text, sizeof text, "%s:%lld:%d%s ", key, (long long)end->ended_ms, end->status,
-             end->is_lost ? ":lost" : "");
-    strcat(seen->text, text);
-}
-
-#define ENDED_ROW(key, view, end, status, lost) \
-    "*5\r\n$1\r\n" key "\r\n" view ":" end "\r\n:" status "\r\n" lost
-
-static const struct {
-    const char *page;
-    const char *wanted;
-} ends[] = {
-    {"*4\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("a", VIEW, "5", "3", ":0\r\n") ROW("b"), "a a:5:3 b "},
-    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("c", VIEW_FREE, "5", "-1", ":0\r\n"), "c:5:-1 "},
-    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("b", VIEW_FREE, "6", "0", ":1\r\n"), "b:6:0:lost "},
-    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("d", VIEW_FREE, "5", "256", ":0\r\n"), "d:5:-1 "},
-    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("e", VIEW_FREE, "0", "0", ":0\r\n"), ""},
-    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("f", VIEW_FREE, "-5", "0", ":0\r\n"), ""},
-    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("z", VIEW, "5", "0", ":0\r\n"), ""},
-    {"*3\r\n" NOW "$1\r\n0\r\n" ENDED_ROW("g", VIEW, "5", "0", "$1\r\n0\r\n"), NULL},
-    {"*3\r\n" NOW "$1\r\n0\r\n*4\r\n$1\r\nh\r\n" VIEW ":5\r\n:0\r\n", NULL},
-};
-
-/* Rows with and without a last end; the pattern leaves out the lock `z`. */
-static void test_last_ends(void)
-{
-    const struct rlock_config config = {.timing = {.reply_ms = 10000}};
-    struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
-    size_t i;
-
-    for (i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        struct server server = {.answers = {[ASKED_OTHER] = ANSWERS(ends[i].page)}};
-        struct seen seen = {.n_locks = 0};
-        struct rlock_visitor visitor = {
-            .on_lock = see_lock, .on_last_end = see_last_end, .context = &seen};
-        enum rlock_status st = RLOCK_E_SYSTEM;
-        struct rlock *lock = NULL;
-
-        if (server_open(&server, config, &lock, NULL) == RLOCK_OK)
-            st = rlock_list(lock, "[a-h]", deadline, &visitor, NULL);
-        is_int(st, ends[i].wanted != NULL ? RLOCK_OK : RLOCK_E_PROTOCOL,
-               "a last end in a row of the list is three numbers");
-        if (ends[i].wanted != NULL)
-            is_str(seen.text, ends[i].wanted, "the last end of each lock of the pattern is shown");
-        rlock_close(lock);
-        server_stop(&server);
     }
 }
 
@@ -403,9 +306,6 @@ static const char *const malformed[] = {
     "*2\r\n" NOW ":0\r\n",
     "*2\r\n" NOW "$32\r\n11111111111111111111111111111111\r\n",
     "*2\r\n" NOW "$40\r\n1111111111111111111111111111111111111111\r\n",
-    "*3\r\n" NOW "$1\r\n0\r\n:1\r\n",
-    "*3\r\n" NOW "$1\r\n0\r\n*2\r\n:1\r\n" VIEW,
-    "*3\r\n" NOW "$1\r\n0\r\n*1\r\n$1\r\na\r\n",
     "*65\r\n",
 };
 
@@ -418,13 +318,8 @@ static void test_malformed_replies(void)
         okf(run(INSPECT, ANSWERS(malformed[i]), &seen) == RLOCK_E_PROTOCOL,
             "malformed reply %zu to inspect is refused", i);
         is_int(seen.n_locks, 0, "nothing of a malformed view is shown");
-        okf(run(LIST, ANSWERS(malformed[i]), &seen) == RLOCK_E_PROTOCOL,
-            "malformed reply %zu to list is refused", i);
-        is_int(seen.n_locks, 0, "nothing of a malformed list is shown");
         ok(strstr(seen.fault, strerror(EPERM)) == NULL, "a malformed reply is no system's error");
     }
-    ok(run(LIST, ANSWERS("*1\r\n" NOW), &seen) == RLOCK_E_PROTOCOL,
-       "a server whose locks never fit into one reply is not asked for ever");
 }
 
 int main(void)
@@ -432,10 +327,7 @@ int main(void)
     RUN(test_inspect());
     RUN(test_several_holders());
     RUN(test_majority());
-    RUN(test_list());
-    RUN(test_list_counts());
     RUN(test_list_cluster());
-    RUN(test_last_ends());
     RUN(test_break());
     RUN(test_values());
     RUN(test_parties());

@@ -236,7 +236,7 @@ static void test_pages(void)
 
     is_int(run(INSPECT,
                ANSWERS(READING(VALUE), VALUE, ":3\r\n",
-                       ARRAY(bulk(TOKEN), bulk("1700000001000000"), bulk(TOKEN "x"),
+                       ARRAY(bulk(TOKEN), bulk("1700000001000000"), bulk(TOKEN "xx"),
                              bulk("1700000002000000"), bulk("c"), bulk("1700000003000000")),
                        ARRAY(bulk("1699999985001 x host=w1"), bulk("1699999985000 x host=w2"))),
                NULL, &seen),
@@ -296,49 +296,56 @@ static void test_break(void)
        "the error of a break without a reply says that the lock may be broken");
 }
 
-/* The last reply to SCAN, with the keys a and b. */
-#define FOUND "*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
+/* The last reply to SCAN, with the keys a and b; then the replies to TIME and TYPE, and to TIME. */
+#define FOUND_ONLY "*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
+#define FOUND FOUND_ONLY, TIME, "+string\r\n", "-NOPERM\r\n", TIME
 
 static void test_list(void)
 {
     struct seen seen;
 
-    is_int(
-        run(LIST,
-            ANSWERS(FOUND, TIME, VALUE, "$1\r\nx\r\n", TIME, READING(VALUE), NOBODY_WAITS(VALUE)),
-            NULL, &seen),
-        RLOCK_OK, "the keys of a server are listed");
+    is_int(run(LIST,
+               ANSWERS(FOUND, VALUE, "$1\r\nx\r\n", TIME, READING(VALUE), NOBODY_WAITS(VALUE)),
+               NULL, &seen),
+           RLOCK_OK, "the keys of a server are listed");
     is_str(seen.text, "a web1 ", "only the key that rlock wrote is a lock");
-    is_int(run(LIST, ANSWERS(FOUND, TIME, VALUE, UNREAD, TIME, "-MOVED 1 h:1\r\n"), NULL, &seen),
+    is_int(run(LIST, ANSWERS(FOUND, VALUE, UNREAD, TIME, "-MOVED 1 h:1\r\n"), NULL, &seen),
            RLOCK_OK, "a lock that has moved to another server is no fault");
     is_int(seen.n_locks, 0, "a lock that has moved to another server isn't listed");
-    is_int(run(LIST, ANSWERS("*2\r\n$2\r\n17\r\n*0\r\n", FOUND, TIME, "$0\r\n\r\n", "$0\r\n\r\n"),
-               NULL, &seen),
+    is_int(run(LIST, ANSWERS("*2\r\n$2\r\n17\r\n*0\r\n", FOUND, "$0\r\n\r\n", "$0\r\n\r\n"), NULL,
+               &seen),
            RLOCK_OK, "the keys of a server are listed in two pages");
-    is_int(seen.n_requests, 5, "SCAN goes on until its cursor is 0");
+    is_int(seen.n_requests, 8, "SCAN goes on until its cursor is 0");
     run(LIST, ANSWERS("*2\r\n$1\r\n0\r\n*0\r\n"), NULL, &seen);
     is_str(seen.last, "SCAN 0 MATCH ** COUNT 30 ", "without a pattern SCAN finds all keys");
     run(LIST, ANSWERS("*2\r\n$1\r\n0\r\n*0\r\n"), "b", &seen);
     is_str(seen.last, "SCAN 0 MATCH *b* COUNT 30 ",
            "SCAN finds the keys beside the locks of the pattern, too");
-    is_int(run(LIST, ANSWERS(FOUND, TIME, VALUE, TIME, READING(VALUE), NOBODY_WAITS(VALUE)), "b",
-               &seen),
+    is_int(run(LIST,
+               ANSWERS(FOUND_ONLY, TIME, "+string\r\n", TIME, VALUE, TIME, READING(VALUE),
+                       NOBODY_WAITS(VALUE)),
+               "b", &seen),
            RLOCK_OK, "the locks of a pattern are listed");
     is_str(seen.text, "b web1 ", "only the lock of the pattern is listed");
     is_int(run(LIST,
-               ANSWERS(FOUND, TIME, SHARED, SHARED, TIME, TWO_HOLDERS("s1", "s2"), TIME,
-                       READING(SHARED), NOBODY_WAITS(SHARED), ":1\r\n",
-                       ARRAY(bulk("a"), bulk("1700000015000")), ARRAY(bulk("try=1 host=s3"))),
+               ANSWERS(FOUND, SHARED, SHARED, TIME, TWO_HOLDERS("s1", "s2"), TIME, READING(SHARED),
+                       NOBODY_WAITS(SHARED), ":1\r\n", ARRAY(bulk("a"), bulk("1700000015000")),
+                       ARRAY(bulk("try=1 host=s3"))),
                NULL, &seen),
            RLOCK_OK, "two shared locks are listed");
     is_str(seen.text, "a s1 b s3 ", "a shared lock with a single holder is listed, too");
     is_str(seen.holders, "s1:10000 s2:20000 s3:10000 ", "each shared lock has its own holders");
     is_int(run(LIST,
-               ANSWERS(FOUND, TIME, SHARED, "$0\r\n\r\n", TIME, READING(SHARED),
-                       NOBODY_WAITS(SHARED), ":0\r\n", EMPTY),
+               ANSWERS(FOUND, SHARED, "$0\r\n\r\n", TIME, READING(SHARED), NOBODY_WAITS(SHARED),
+                       ":0\r\n", EMPTY),
                NULL, &seen),
            RLOCK_OK, "a shared lock without holders is found");
     is_int(seen.n_locks, 0, "a shared lock without holders isn't listed");
+    is_int(run(LIST, ANSWERS(FOUND_ONLY, TIME, "+hash\r\n", "+list\r\n"), NULL, &seen), RLOCK_OK,
+           "keys of other types are found");
+    is_int(seen.n_requests, 4, "a key of another type isn't read: the server would count an error");
+    is_int(run(LIST, ANSWERS("*65\r\n", FOUND, "$0\r\n\r\n", "$0\r\n\r\n"), NULL, &seen), RLOCK_OK,
+           "after a reply with too many keys, SCAN is asked for fewer keys");
     is_int(run(LIST, ANSWERS("*2\r\n$1\r\n0\r\n*1\r\n$16\r\n{a}:rlock:holders\r\n"), NULL, &seen),
            RLOCK_E_PROTOCOL, "a reply with a wrong length is malformed");
 }
@@ -366,6 +373,93 @@ static void test_list_foreign(void)
     is_str(seen.text, "f  ", "it is listed");
     is_int(run(LIST, ANSWERS(both), "g", &seen), RLOCK_OK, "the locks of a pattern are listed");
     is_int(seen.n_requests, 1, "no lock of another key is read");
+}
+
+static void see_last_end(void *context, const char *key, const struct rlock_last_end *end)
+{
+    struct seen *seen = context;
+    char text[80];
+
+    snprintf(text, sizeof text, "%s:%lld:%d%s ", key, (long long)end->ended_ms, end->status,
+             end->is_lost ? ":lost" : "");
+    strcat(seen->text, text);
+}
+
+/* What LRANGE returns from the history of a free lock, and which last end is shown. */
+static const struct {
+    const char *const entry[4];
+    const char *wanted;
+} ends[] = {
+    {{"end v1 token=1 at=5 status=3 since=4"}, "k:5:3 "},
+    {{"end v1 token=1 fence=5000 held=2"}, "k:7:-1 "},
+    {{"break v1 token=1 since=6"}, "k:6:-1 "},
+    {{"end v1 token=1 at=6 missing=1 status=0"}, "k:6:0:lost "},
+    {{"end v1 token=1 at=4 status=1", "end v1 token=1 at=5 status=2"}, "k:5:2 "},
+    {{"end v1 token=1 at=5 status=256"}, "k:5:-1 "},
+    {{"end v1 token=1 at=0 status=0"}, ""},
+    {{"end v1 token=1 at=-5 status=0"}, ""},
+    {{"end v1 token=1 at=99999999999999999999 status=0"}, ""},
+    {{"end v2 token=1 at=5 status=0"}, ""},
+    {{"grant v1 token=1 since=5"}, ""},
+};
+
+/* Lists a server with these answers, as `--format prometheus` does: with the last ends. */
+static enum rlock_status list_ends(const char *const *answers, const char *pattern,
+                                   struct seen *seen)
+{
+    struct server server = {.answers = {[ASKED_OTHER] = answers}};
+    struct rlock_visitor visitor = {
+        .on_lock = see_lock, .on_last_end = see_last_end, .context = seen};
+    const struct rlock_config config = {.timing = {.reply_ms = 10000}};
+    enum rlock_status st = RLOCK_E_SYSTEM;
+    struct rlock *lock = NULL;
+
+    *seen = (struct seen){.n_locks = 0};
+    if (server_open(&server, config, &lock, NULL) == RLOCK_OK)
+        st = rlock_list(lock, pattern, (struct rlock_deadline){rlock_clock_ms() + 20000, -1},
+                        &visitor, NULL);
+    seen->n_requests = atomic_load(&server.n_log);
+    rlock_close(lock);
+    server_stop(&server);
+    return st;
+}
+
+#define HISTORY ARRAY(bulk("0"), ARRAY(bulk("{k}:rlock:history")))
+#define FREE_LOCK TIME, "$0\r\n\r\n", ":0\r\n", ":-2\r\n", TIME, NIL, NOBODY_WAITS("$0\r\n\r\n")
+
+static void test_last_ends(void)
+{
+    const char *entries[64];
+    const char *entry[4];
+    struct seen seen;
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        for (j = 0; j < 4; j++)
+            entry[j] = ends[i].entry[j] != NULL ? bulk(ends[i].entry[j]) : NULL;
+        is_int(
+            list_ends(ANSWERS(HISTORY, FREE_LOCK, TIME, array(entry), TIME, EMPTY), "[a-k]", &seen),
+            RLOCK_OK, "a free lock with a history is found");
+        is_str(seen.text, ends[i].wanted, ends[i].entry[0]);
+    }
+    is_int(list_ends(ANSWERS(ARRAY(bulk("0"), ARRAY(bulk("k"), bulk("{k}:rlock:history"))), TIME,
+                             FREE_LOCK, TIME, UNREAD),
+                     "[a-j]", &seen),
+           RLOCK_OK, "a list with a pattern is read");
+    is_int(seen.n_requests, 1, "no history of another key is read");
+    is_int(list_ends(ANSWERS(HISTORY, FREE_LOCK, TIME, UNREAD), NULL, &seen), RLOCK_OK,
+           "a history that can't be read is no fault");
+    for (i = 0; i < 50; i++)
+        entries[i] = bulk("grant v1 token=1");
+    entries[50] = NULL;
+    entry[0] = entry[1] = entries[0];
+    entry[2] = NULL;
+    is_int(list_ends(ANSWERS(HISTORY, FREE_LOCK, TIME, array(entry), TIME, array(entries), TIME,
+                             array(entries), TIME, array(entries), TIME, array(entry)),
+                     NULL, &seen),
+           RLOCK_OK, "a history without an end is read");
+    is_int(seen.n_requests, 20, "rlock searches the last 200 entries for an end");
 }
 
 static const char *const malformed[] = {
@@ -407,6 +501,7 @@ int main(void)
     RUN(test_break());
     RUN(test_list());
     RUN(test_list_foreign());
+    RUN(test_last_ends());
     RUN(test_malformed_replies());
     return done_testing();
 }

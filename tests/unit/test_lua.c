@@ -12,7 +12,7 @@
  * these:
  *
  *     acquire LOCKS ARGV...   runs a script of lib/lua; each letter of LOCKS is a lock: "jk" stands
- *                             for two, "-" for none
+ *                             for two
  *     wait MS                 moves the server's clock, which otherwise stands still
  *     u: COMMAND...           runs the command as the user `u`, who has all rights until a step
  *                             takes some away by ACL SETUSER
@@ -67,11 +67,8 @@ static const struct {
     {"timestamp_renew", SCRIPT_TIMESTAMP_LOCK_RENEW},
     {"timestamp_release", SCRIPT_TIMESTAMP_LOCK_RELEASE},
     {"inspect", SCRIPT_INSPECT},
-    {"list", SCRIPT_LIST},
     {"break", SCRIPT_BREAK},
     {"history", SCRIPT_HISTORY},
-    {"histories", SCRIPT_HISTORIES},
-    {"time", SCRIPT_TIME},
     {"rights", SCRIPT_RIGHTS},
 };
 

@@ -849,7 +849,7 @@ static void test_script_place(void)
 
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    script_request(&request, SCRIPT_LIST, 0);
+    script_request(&request, SCRIPT_BREAK, 0);
     snprintf(said, sizeof said, "-ERR boom script: %.40s, on @user_script:1.\r\n", request.word[1]);
     member_ask(&member, &request, NULL,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
@@ -857,7 +857,7 @@ static void test_script_place(void)
     step_until_sent(&member);
     peer_say(fd, said);
     step(&member, PATIENCE_MS);
-    okf(member.state >= RLOCK_E_USAGE && strstr(member.err.text, "lib/lua/list.lua:1") != NULL,
+    okf(member.state >= RLOCK_E_USAGE && strstr(member.err.text, "lib/lua/break.lua:1") != NULL,
         "an error of a script names the script's line: %s", member.err.text);
     finish(&member, fd);
 }

@@ -56,17 +56,18 @@ static void test_places(void)
     static const char redis_7[] = "WRONGTYPE Operation against a key script: ";
     char place[SCRIPT_PLACE_BYTES] = "unchanged";
 
-    /* time.lua has one line of code; line 2 of confirm.lua is in a file that it includes */
-    is_str(file_of(SCRIPT_TIME, redis_7, ", on @user_script:1."), "lib/lua/time.lua",
+    /* line 1 of release.lua is its own; line 2 of confirm.lua is in a file that it includes */
+    is_str(file_of(SCRIPT_RELEASE, redis_7, ", on @user_script:1."), "lib/lua/release.lua",
            "an error of Redis 7 names the file");
-    is_str(file_of(SCRIPT_TIME, redis_6, "): @user_script:1: @user_script: 1: -OOM"),
-           "lib/lua/time.lua", "an error of Redis 6.0 names the file");
+    is_str(file_of(SCRIPT_RELEASE, redis_6, "): @user_script:1: @user_script: 1: -OOM"),
+           "lib/lua/release.lua", "an error of Redis 6.0 names the file");
     is_str(file_of(SCRIPT_CONFIRM, redis_7, ", on @user_script:2."), "lib/lua/shared/clock.lua",
            "a line of an included file names that file");
-    is_str(file_of(SCRIPT_TIME, redis_7, ", on @user_script:2."), "none",
+    is_str(file_of(SCRIPT_RELEASE, redis_7, ", on @user_script:999."), "none",
            "a line behind the script's last one names no file");
-    is_str(file_of(SCRIPT_TIME, redis_7, ", on @user_script:0."), "none", "line 0 names no file");
-    is_str(file_of(SCRIPT_TIME, redis_7, ", on line 1"), "none",
+    is_str(file_of(SCRIPT_RELEASE, redis_7, ", on @user_script:0."), "none",
+           "line 0 names no file");
+    is_str(file_of(SCRIPT_RELEASE, redis_7, ", on line 1"), "none",
            "an error without a line names no file");
     ok(!script_find_place("ERR script: 0123456789abcdef0123456789abcdef01234567, on "
                           "@user_script:1.",

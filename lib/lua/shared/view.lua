@@ -19,8 +19,7 @@ end
 --    number of holders (-1: the lock is neither shared nor has slots),
 --    {ms left, holder info, ... of at most max_holders of these},
 --    text about what is wrong with the helper keys; "": nothing}
--- The caller has checked that lock.key is a string, or doesn't exist. lock.fence and the other
--- helper keys may be nil: then the caller doesn't know their names.
+-- The caller has checked that lock.key is a string, or doesn't exist.
 local function view(lock, max_holders)
   local value, left = redis.call('GETRANGE', lock.key, 0, VALUE - 1), redis.call('PTTL', lock.key)
   local n_holders, shown, problems = -1, {}, {}
@@ -28,17 +27,13 @@ local function view(lock, max_holders)
     problems[#problems + 1] = err and string.match(err.err, '^FOREIGN (.*)') or nil
     return not err
   end
-  local last, err = 0
-  if lock.fence then
-    last, err = last_fence(lock.fence)
-    is_well(err)
-  end
-  local n_waiting = lock.queue and is_well(check_queue(lock)) and
-    redis.call('ZCARD', lock.queue) or -1
+  local last, err = last_fence(lock.fence)
+  is_well(err)
+  local n_waiting = is_well(check_queue(lock)) and redis.call('ZCARD', lock.queue) or -1
   if left == -2 then
     value = false
   end
-  local is_shared = value and lock.holders and is_of_several(value)
+  local is_shared = value and is_of_several(value)
   if is_shared and not is_well(check_holders(lock)) then
     n_holders = 0
   elseif is_shared then
