@@ -28,12 +28,8 @@
 /* How long a server that the Sentinels named may take until the request can be sent to it. Doubled
  * after each failure. */
 #define TRY_MS 500
-#define FAILURES_MAX 6 /* after this many failures TRY_MS is not doubled again */
-/*
- * A member that has been in use, or is going to block, for this long sends CLUSTER NODES before its
- * next request, to know other nodes if this one dies.
- */
-#define LEARN_AFTER_MS 1000
+#define FAILURES_MAX 6      /* after this many failures TRY_MS is not doubled again */
+#define LEARN_AFTER_MS 1000 /* after this time in use LEARN_LATER becomes LEARN_NOW */
 #define LOCATED_FOR_MS 1000 /* the Sentinels are asked again when their answer is older than this */
 /* While the known primary is connected, the Sentinels get the lesser of these two to answer: */
 #define SENTINELS_MAX_MS 200
@@ -261,19 +257,17 @@ bool member_lacks_topology(const struct member *member)
 }
 
 /*
- * Is it time to send CLUSTER NODES before the request? Only a program that will send further
- * requests may have to find the lock on another node when this one is dead; so a command that runs
- * for half a second costs no CLUSTER NODES. Each primary is asked once. A new connection of one of
- * several members sends INFO first, and CLUSTER NODES only with a later request.
+ * Is it time to send CLUSTER NODES before the request? Each primary is asked once. A new connection
+ * of one of several members sends INFO first, and CLUSTER NODES only with a later request.
  */
 static bool is_time_for_topology(const struct member *member)
 {
     const struct member_route *route = &member->route;
     const struct member_limits *limits = &member->request.limits;
 
-    return limits->may_learn_topology && member_lacks_topology(member) &&
+    return limits->learning != LEARN_NEVER && member_lacks_topology(member) &&
            (!member->is_one_of_several || is_connected(route->primary)) &&
-           (cluster_is_known(&route->cluster) || limits->block_ms >= LEARN_AFTER_MS ||
+           (cluster_is_known(&route->cluster) || limits->learning == LEARN_NOW ||
             rlock_clock_ms() >= route->first_ms + LEARN_AFTER_MS);
 }
 

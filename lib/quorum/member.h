@@ -26,13 +26,22 @@
 
 #define MEMBER_POLLFDS_MAX URL_SENTINELS_MAX /* descriptors that one member waits for at most */
 
-/* How long a request may take, and whether CLUSTER NODES may be sent with it. */
+/*
+ * Is CLUSTER NODES sent before a request? Only a program that will send further requests may have
+ * to find the lock on another node when this one is dead.
+ */
+enum member_learning {
+    LEARN_NEVER,
+    LEARN_LATER, /* if the member has been in use for a second: a short command costs nothing */
+    LEARN_NOW    /* if the member hasn't sent it yet */
+};
+
+/* How long a request may take, and whether CLUSTER NODES is sent with it. */
 struct member_limits {
     int64_t connect_deadline_ms; /* when the request must be sent, on rlock_clock_ms() */
     int64_t block_ms;            /* how long a blocking command (BLPOP) may block; 0: it doesn't */
-    int64_t reply_ms;        /* how long the reply may take after the sending, beside block_ms */
-    bool may_learn_topology; /* the member may send CLUSTER NODES before the request, so that later
-                                requests find the lock on another node if this node dies */
+    int64_t reply_ms; /* how long the reply may take after the sending, beside block_ms */
+    enum member_learning learning;
 };
 
 /* What the member's last request is. */

@@ -56,3 +56,34 @@ is_replicated() {
     assert_status 0
     assert_turns 3
 }
+
+# have_asked_twice: true if the first waiter sleeps, and the other has sent its second attempt.
+have_asked_twice() {
+    local info
+    info=$(redis_cli info)$(redis_cli info commandstats)
+    [[ $info == *blocked_clients:1* && $info =~ cmdstat_evalsha:calls=([3-9]|[1-9][0-9]) ]]
+}
+
+@test "the only node in the URL dies at once: waiters have learned the others, and get the lock" {
+    local each
+    node 1
+    SLOT=$(slot_of "$KEY")
+    OWNER=$(owner_of "$SLOT")
+    RLOCK_URL=redis://rlock:SECRET@127.0.0.1:$(port_of "$OWNER")
+    export RLOCK_URL
+    on "$OWNER" set "$KEY" another px 4000 >/dev/null
+    on "$OWNER" set "{$KEY}:2" another px 4000 >/dev/null
+    eventually 20 is_replicated "$OWNER"
+    node "$OWNER"
+    redis_load_scripts
+    redis_cli config resetstat >/dev/null
+    start fifo "$RLOCK" -w 60 -k "$KEY" -- true
+    start none "$RLOCK" -w 60 --queue none -k "{$KEY}:2" -- true
+    eventually 10 have_asked_twice
+    redis_crash
+    eventually 40 has_new_owner
+    for each in fifo none; do
+        finish "$each" 30
+        assert_status 0
+    done
+}

@@ -339,9 +339,8 @@ static void ask_script(struct member *member, enum talk_ask what, struct member_
 
 static void ask(struct member *member, enum talk_ask what)
 {
-    struct member_limits limits = {.connect_deadline_ms = rlock_clock_ms() + 5000,
-                                   .reply_ms = 2000,
-                                   .may_learn_topology = true};
+    struct member_limits limits = {
+        .connect_deadline_ms = rlock_clock_ms() + 5000, .reply_ms = 2000, .learning = LEARN_LATER};
 
     if (!member_may_be_asked(member))
         member_abandon(member, NULL);

@@ -26,7 +26,7 @@ static enum rlock_status read_time(const struct resp_value *reply, struct reply 
     return RLOCK_OK;
 }
 
-static void ask_with(struct member *member, const char *word, bool may_learn_topology)
+static void ask_with(struct member *member, const char *word, enum member_learning learning)
 {
     struct request request;
 
@@ -34,12 +34,12 @@ static void ask_with(struct member *member, const char *word, bool may_learn_top
     member_ask(member, &request, read_time,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                       .reply_ms = REPLY_MS,
-                                      .may_learn_topology = may_learn_topology});
+                                      .learning = learning});
 }
 
 static void ask(struct member *member, const char *word)
 {
-    ask_with(member, word, false);
+    ask_with(member, word, LEARN_NEVER);
 }
 
 /* Steps the member until its request ends, or until no descriptor was ready for `patience_ms`. */
@@ -411,12 +411,12 @@ static void test_moved(void)
 }
 
 /*
- * Starts the request "ON" with may_learn_topology. Checks that the member sends `wanted` and no
- * more: "ON" alone, or CLUSTER NODES and "ON". Then the server sends `answer`.
+ * Starts the request "ON" with LEARN_LATER. Checks that the member sends `wanted` and no more: "ON"
+ * alone, or CLUSTER NODES and "ON". Then the server sends `answer`.
  */
 static void ask_may_learn(struct member *member, int fd, const char *wanted, const char *answer)
 {
-    ask_with(member, "ON", true);
+    ask_with(member, "ON", LEARN_LATER);
     okf(is_sent(member, fd, wanted), "the member sends %s", wanted);
     ok(peer_hears_nothing(fd), "the member sends no more than that");
     peer_say(fd, answer);
@@ -441,12 +441,20 @@ static void test_learn_topology(void)
     member.route.first_ms -= 10000; /* as if the member had been in use for 10 s */
     ask(&member, "LAST");
     ok(is_sent(&member, fd, "*1\r\n$4\r\nLAST\r\n"),
-       "without may_learn_topology the member sends no CLUSTER NODES");
+       "with LEARN_NEVER the member sends no CLUSTER NODES");
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
     ask_may_learn(&member, fd, NODES ON,
                   "-ERR This instance has cluster support disabled\r\n:1\r\n");
     ask_may_learn(&member, fd, ON, ":1\r\n");
+    finish(&member, fd);
+
+    fd = open_and_ask(&member, peer_address, NULL);
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    ask_with(&member, "ON", LEARN_NOW);
+    ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n" NODES ON),
+       "with LEARN_NOW the member sends CLUSTER NODES at once");
     finish(&member, fd);
 
     fd = open_and_ask(&member, peer_address, NULL);
