@@ -30,8 +30,8 @@ start_old() { # start_old MEMBERS TTL_S
     assert_status 7
     run -7 --separate-stderr rlock -k "$KEY" --connect-timeout 5s -- sh -c 'exit 7'
     assert_eq "$stderr" ''
-    # The stopped member may keep its part of the lock until the TTL ends: it drops a connection that
-    # rlock has closed, and may not read the release.
+    # The stopped member may keep its part of the lock until the TTL ends: it drops a connection
+    # that rlock has closed, and may not read the release.
     assert_eq "$(each_of '1 3 5' redis_cli exists "$KEY" | sort -u)" 0 'keys on the other members'
     on 4 redis_continue
 }

@@ -39,7 +39,8 @@ run_one() {
             export "$name=${!name:-}:log_path=$out.report"
         done
     fi
-    # A shell starts `make test &` with INT and QUIT ignored, and no shell in a test could undo that.
+    # A shell starts `make test &` with INT and QUIT ignored, and no shell in a test could undo
+    # that.
     env --default-signal=INT,QUIT timeout -k 10 "${command[@]}" >"$out" 2>&1 </dev/null
     status=$?
     cat "$out".report.* >>"$out" 2>/dev/null
