@@ -10,8 +10,8 @@ TARBALL := $(RELEASE)/rlock-$(VERSION).tar.gz
 # The time of the commit, which tools write into packages instead of the time of the build.
 EPOCH    = $(shell git log -1 --format=%ct)
 
-.PHONY: dist deb rpm release check-tag check-names names publish abi test-packages test-piuparts \
-        test-reproducible
+.PHONY: dist deb rpm release check-tag check-names check-signature names sign publish abi \
+        test-packages test-piuparts test-reproducible test-release
 dist:  ## pack the sources of HEAD as build/release/rlock-VERSION.tar.gz
 	$(Q)mkdir -p $(RELEASE) && \
 	git archive --format=tar --prefix=rlock-$(VERSION)/ HEAD | gzip -9 -n >$(TARBALL)
@@ -40,6 +40,10 @@ test-packages:  ## as root: build, install, test and remove the packages in clea
 	$(Q)tests/tools/deps.sh distros
 	$(Q)DISTROS_TEST=tests/tools/deb.sh tests/tools/distros.sh bookworm trixie
 
+test-release:  ## as root: after make release, install its .debs in clean Debian 12 and 13
+	$(Q)tests/tools/deps.sh distros
+	$(Q)tests/tools/distros.sh --deb '$(wildcard $(RELEASE)/rlock_*.deb)' bookworm trixie
+
 # Each release gets packages of its own, because they need the hiredis of the release on which they
 # were built.
 test-piuparts:  ## as root: piuparts installs and purges the packages in clean Debian 12 and 13
@@ -54,14 +58,49 @@ test-reproducible:  ## check that clones at two paths, a day apart, build the sa
 	$(Q)tests/tools/deps.sh reproducible
 	$(Q)tests/tools/reproducible.sh
 
-release: dist deb  ## build all that is published, with SHA256SUMS, in build/release
+# Where the sources of HEAD are unpacked, and the programs are built. ARCH, RELEASE_DEBS: what is
+# built; all that tests/tools/arch.sh knows.
+STATIC_RELEASE = build/static-release/rlock-$(VERSION)
+RELEASE_DEBS   = amd64 arm64
+
+release:  ## build all that is published, in build/release; SIGN_KEY=FILE signs it
+	$(Q)tests/tools/deps.sh release
+	$(Q)rm -rf $(RELEASE)
+	$(Q)$(MAKE) dist
 	$(Q)$(call unpack,build/static-release)
-	$(Q)$(MAKE) -C build/static-release/rlock-$(VERSION) static
-	$(Q)cp build/static-release/rlock-$(VERSION)/rlock-static \
-	    $(RELEASE)/rlock-$(VERSION)-$$($(CC) -dumpmachine | cut -d - -f 1)-linux
+	$(Q)MAKEFLAGS= $(STATIC_RELEASE)/tests/tools/arch.sh --release $(abspath $(RELEASE)) $(ARCH)
+	$(Q)set -e; for arch in $(filter $(or $(ARCH),$(RELEASE_DEBS)),$(RELEASE_DEBS)); do \
+	    SOURCE_DATE_EPOCH=$(EPOCH) $(STATIC_RELEASE)/packaging/static_deb.sh $$arch \
+	        $(CURDIR)/$(RELEASE)/rlock-$(VERSION)-linux-$$arch $(CURDIR)/$(RELEASE); \
+	    lintian --allow-root --fail-on error,warning $(RELEASE)/rlock_$(VERSION)_$$arch.deb; done
 	$(Q)sed 's/@VERSION@/$(VERSION)/g; s/@DATE@/'"$$(date -u -d @$(EPOCH) +%Y-%m-%dT%H:%M:%SZ)/" \
 	    packaging/rlock.spdx.in >$(RELEASE)/rlock-$(VERSION).spdx
-	$(Q)cd $(RELEASE) && rm -f SHA256SUMS && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
+	$(Q)awk -f packaging/libraries.awk $(STATIC_RELEASE)/build/static-*/rlock.libraries \
+	    >>$(RELEASE)/rlock-$(VERSION).spdx
+	$(Q)cd $(RELEASE) && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
+	$(Q)$(if $(SIGN_KEY),$(MAKE) sign,echo "release: nothing is signed, so make publish will \
+	refuse it; sign by: make sign SIGN_KEY=FILE" >&2)
+
+# What a signature is for; `ssh-keygen -Y verify -n` asks for the same word.
+SIGNED := rlock-release
+
+sign:  ## sign build/release/SHA256SUMS by the private key in SIGN_KEY=FILE or $SIGN_KEY_TEXT
+	$(Q)test -n "$(SIGN_KEY)$${SIGN_KEY_TEXT:-}" || { \
+	echo "sign: no key: name its file by SIGN_KEY=FILE" >&2; exit 1; }
+	$(Q)umask 077; rm -f $(RELEASE)/SHA256SUMS.sig; file='$(SIGN_KEY)'; \
+	test -n "$$file" || { file=build/sign_key; printf '%s\n' "$$SIGN_KEY_TEXT" >$$file; }; \
+	ssh-keygen -q -Y sign -n $(SIGNED) -f "$$file" $(RELEASE)/SHA256SUMS; \
+	status=$$?; rm -f build/sign_key; chmod 644 $(RELEASE)/SHA256SUMS.sig && exit $$status
+
+check-signature:  ## fail unless SHA256SUMS is signed by the key of packaging/names, and is right
+	$(Q)cd $(RELEASE) && { test -e SHA256SUMS.sig || { \
+	echo "release: nothing is signed; sign by: make sign SIGN_KEY=FILE" >&2; exit 1; }; }
+	$(Q)sed -n 's/^KEY *= */rlock /p' packaging/names >build/signers
+	$(Q)ssh-keygen -Y verify -f build/signers -I rlock -n $(SIGNED) \
+	    -s $(RELEASE)/SHA256SUMS.sig <$(RELEASE)/SHA256SUMS >build/signature.log 2>&1 || { \
+	cat build/signature.log >&2; \
+	echo "release: SHA256SUMS is not signed by the KEY of packaging/names" >&2; exit 1; }
+	$(Q)cd $(RELEASE) && sha256sum --check --strict --quiet SHA256SUMS
 
 check-tag:  ## fail unless HEAD has the tag vVERSION
 	$(Q)test -n "$$(git tag --points-at HEAD --list v$(VERSION))" || { \
@@ -78,8 +117,8 @@ check-names:  ## fail if packaging/names, or a file that has its values, has a p
 names:  ## after packaging/names was edited: write its values into all files that have them
 	$(Q)packaging/carry_names.pl
 
-publish: check-tag check-names  ## after make release: upload build/release to GitHub as release vVERSION
+publish: check-tag check-names check-signature  ## after make release: upload build/release to GitHub as release vVERSION
 	$(Q)tests/tools/deps.sh publish
-	$(Q)cd $(RELEASE) && sha256sum --check --strict --quiet SHA256SUMS
 	$(Q)gh release create v$(VERSION) --verify-tag --title 'rlock $(VERSION)' \
-	    --notes 'CHANGELOG.md says what is new.' $(RELEASE)/*
+	    --notes 'CHANGELOG.md says what is new.' $(RELEASE)/SHA256SUMS $(RELEASE)/SHA256SUMS.sig \
+	    $$(sed 's,^[^ ]*  ,$(RELEASE)/,' $(RELEASE)/SHA256SUMS)

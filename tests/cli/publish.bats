@@ -52,6 +52,7 @@ workflow_commands() {
 # writes its arguments to $DIR/gh.
 clone_of_release() {
     need git
+    need ssh-keygen
     git -C "$ROOT" rev-parse -q --verify HEAD >"$DIR/head" || skip 'the sources are not in git'
     git clone -q "$ROOT" "$DIR/clone"
     cd "$DIR/clone" || return
@@ -61,14 +62,17 @@ clone_of_release() {
     mkdir -p build/release "$DIR/bin"
     echo 'a package' >build/release/rlock.deb
     (cd build/release && sha256sum rlock.deb >SHA256SUMS)
+    ssh-keygen -q -t ed25519 -N '' -C '' -f "$DIR/key"
     printf '#!/bin/sh\nprintf "%%s\\n" "$@" >"%s"\n' "$DIR/gh" >"$DIR/bin/gh"
     chmod +x "$DIR/bin/gh"
     PATH=$DIR/bin:$PATH
 }
 
-# take_names: gives the project names that are no placeholders, as its owners would.
+# take_names: gives the project names that are no placeholders, as its owners would, and the public
+# key of $DIR/key.
 take_names() {
-    sed -i 's/placeholder\.example/owners.invalid/; s/^\(MAINTAINER *= \).* </\1Ann Owner </' \
+    sed -i "s,^\(KEY *= \).*,\1$(cut -d ' ' -f 1-2 "$DIR/key.pub"),
+        s/placeholder\.example/owners.invalid/; s/^\(MAINTAINER *= \).* </\1Ann Owner </" \
         packaging/names
     make -s names >"$DIR/changed"
     git commit -qam 'packaging: take names'
@@ -85,6 +89,7 @@ take_names() {
     grep -Fqx 'Maintainer: Ann Owner <rlock@owners.invalid>' packaging/debian/control
     grep -Fqx '.An Ann Owner Aq Mt rlock@owners.invalid .' man/rlock.1
     grep -Fqx 'BugURL:         https://github.com/owners.invalid/rlock/issues' packaging/rlock.spec
+    grep -Fqx "rlock $(cut -d ' ' -f 1-2 "$DIR/key.pub")" SECURITY.md
     run -0 make -s check-names
     echo 'see placeholder.example' >>README.md
     run ! make -s check-names
@@ -100,13 +105,29 @@ take_names() {
     [[ ! -e $DIR/gh ]]
 }
 
-@test "publish: it uploads all files of build/release if HEAD has the tag of the version" {
+@test "publish: it uploads all files of SHA256SUMS if HEAD has the tag of the version" {
     clone_of_release
     take_names
     git tag "v$VERSION"
+    run -0 make -s sign SIGN_KEY="$DIR/key"
+    touch build/release/other
     run -0 make -s publish
     assert_eq "$(sed -n '1,4p' "$DIR/gh")" $'release\ncreate\n'"v$VERSION"$'\n--verify-tag'
-    assert_eq "$(grep '^build/' "$DIR/gh")" $'build/release/SHA256SUMS\nbuild/release/rlock.deb'
+    assert_eq "$(grep '^build/' "$DIR/gh" | xargs -n 1 basename | xargs)" \
+        'SHA256SUMS SHA256SUMS.sig rlock.deb'
+}
+
+@test "publish: it uploads nothing that is not signed by the key of packaging/names" {
+    clone_of_release
+    take_names
+    git tag "v$VERSION"
+    run ! make -s publish
+    assert_match "$output" 'nothing is signed; sign by: make sign SIGN_KEY=FILE'
+    ssh-keygen -q -t ed25519 -N '' -C '' -f "$DIR/other"
+    SIGN_KEY_TEXT=$(<"$DIR/other") run -0 make -s sign
+    run ! make -s publish
+    assert_match "$output" 'SHA256SUMS is not signed by the KEY of packaging/names'
+    [[ ! -e $DIR/gh && ! -e build/sign_key ]]
 }
 
 @test "publish: it uploads nothing if HEAD does not have the tag of the version" {
@@ -121,6 +142,7 @@ take_names() {
     clone_of_release
     take_names
     git tag "v$VERSION"
+    run -0 make -s sign SIGN_KEY="$DIR/key"
     echo 'another package' >build/release/rlock.deb
     run ! make -s publish
     assert_match "$output" 'rlock.deb: FAILED'

@@ -1,15 +1,22 @@
 #!/usr/bin/env bash
-# arch: builds rlock for other architectures with Debian's cross compilers, and runs its unit tests
-# and its main job in the emulator qemu-user. `make test-arch` runs it.
+# arch: builds rlock for other architectures with Debian's cross compilers, and runs it in the
+# emulator qemu-user. `make test-arch` and `make release` run it.
 #
-#     tests/tools/arch.sh [ARCH]...       default: arm64 armhf i386 riscv64 s390x
+#     tests/tools/arch.sh [ARCH]...                    build all that tests need, run the unit tests
+#                                                      and the main job; default: all but amd64
+#     tests/tools/arch.sh --release FOLDER [ARCH]...   build the static programs with TLS in them,
+#                                                      try each, and copy it to
+#                                                      FOLDER/rlock-VERSION-linux-ARCH
 #
-# ARCH is Debian's name of an architecture. The headers and libraries of an architecture come from
-# Debian 13: apt-get downloads the packages, and dpkg unpacks them into build/arch/ARCH/root. The
-# packages are not installed on this system. Results are TAP.
+# ARCH is Debian's name of an architecture. The headers and libraries of an architecture come from a
+# release of Debian: apt-get downloads the packages, and dpkg unpacks them into a folder that is
+# kept for a day. They are not installed on this system. The file `packages` there tells their
+# versions. Results are TAP.
 #
+#     ARCH_CACHE=FOLDER  where the libraries are kept; default: ~/.cache/rlock-arch
 #     ARCH_MIRROR=URL    the mirror; default: http://deb.debian.org/debian
 #     ARCH_KEYRING=FILE  the keys; default: the file of the package debian-archive-keyring
+#     JOBS=N             how many compilers, or unit tests, run at the same time; default: 2
 #
 # Only rlock is emulated. redis-server, sh and all commands are programs of this machine: when the
 # emulated rlock calls execve(2), the kernel starts the program without the emulator.
@@ -19,17 +26,22 @@ cd "${BASH_SOURCE[0]%/*}/../.." || exit 1
 
 mirror=${ARCH_MIRROR:-http://deb.debian.org/debian}
 keyring=${ARCH_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
+cache=${ARCH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rlock-arch}
+version=$(sed -n 's/^#define RLOCK_VERSION "\(.*\)"/\1/p' lib/rlock.h)
+most_bytes=6000000 # of a static program
+export JOBS=${JOBS:-2}
 
-# Each row: Debian's name of the architecture, the prefix of its compiler, and its name in qemu.
-# s390x is the big-endian one. libc of armhf and i386 has a time_t of 32 bits unless it is asked for
-# one of 64 bits, as the Makefile does.
+# Each row: Debian's name of the architecture, the prefix of its compiler, its name in qemu, and the
+# release of Debian that has its libraries. s390x is the big-endian one. Debian 12's OpenSSL 3.0
+# makes programs 2 MB smaller than the 3.5 of Debian 13; but only Debian 13 has riscv64.
 table() {
     cat <<'ROWS'
-arm64    aarch64-linux-gnu    aarch64
-armhf    arm-linux-gnueabihf  arm      -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64
-i386     i686-linux-gnu       i386
-riscv64  riscv64-linux-gnu    riscv64
-s390x    s390x-linux-gnu      s390x
+amd64    x86_64-linux-gnu     x86_64   bookworm
+arm64    aarch64-linux-gnu    aarch64  bookworm
+armhf    arm-linux-gnueabihf  arm      bookworm
+i386     i686-linux-gnu       i386     bookworm
+riscv64  riscv64-linux-gnu    riscv64  trixie
+s390x    s390x-linux-gnu      s390x    bookworm
 ROWS
 }
 
@@ -55,33 +67,62 @@ result() {
     fi
 }
 
-# make_root ARCH FOLDER: unpacks libc, hiredis and OpenSSL of the architecture into FOLDER/root.
-make_root() {
-    local folder=$2 package
-    [[ ! -e $folder/root/ready ]] || return 0
-    rm -rf "$folder"
-    mkdir -p "$folder"/apt/etc/apt/{apt.conf.d,preferences.d,sources.list.d} \
-        "$folder"/apt/var/{lib/apt/lists,cache/apt/archives}/partial "$folder"/apt/var/lib/dpkg \
-        "$folder/root/usr/lib"
-    ln -s usr/lib "$folder/root/lib"
-    : >"$folder/apt/var/lib/dpkg/status"
-    echo "deb [signed-by=$keyring] $mirror trixie main" >"$folder/apt/etc/apt/sources.list"
-    cat >"$folder/apt.conf" <<END_OF_CONF
-Dir "$folder/apt";
-Dir::State::status "$folder/apt/var/lib/dpkg/status";
-APT::Architecture "$1";
-APT::Architectures { "$1"; };
+# unpack FOLDER ARCH SUITE PACKAGE...: unpacks packages of a release of Debian, and all that they
+# need, into FOLDER/root. What is there already is kept for a day.
+unpack() {
+    local folder=$1 new=$1.new arch=$2 suite=$3 package
+    shift 3
+    [[ -z $(find "$folder/packages" -mmin -1440 2>/dev/null) ]] || return 0
+    rm -rf "$new"
+    mkdir -p "$new"/apt/etc/apt/{apt.conf.d,preferences.d,sources.list.d} \
+        "$new"/apt/var/{lib/apt/lists,cache/apt/archives}/partial "$new"/apt/var/lib/dpkg \
+        "$new/root/usr/lib"
+    ln -s usr/lib "$new/root/lib"
+    : >"$new/apt/var/lib/dpkg/status"
+    cat >"$new/apt.conf" <<END_OF_CONF
+Dir "$new/apt";
+Dir::State::status "$new/apt/var/lib/dpkg/status";
+APT::Architecture "$arch";
+APT::Architectures { "$arch"; };
 APT::Sandbox::User "root";
 Acquire::Languages "none";
 END_OF_CONF
-    export APT_CONFIG=$folder/apt.conf
-    apt-get -q update &&
-        apt-get -q install -y --download-only --no-install-recommends \
-            libc6-dev libc-bin libhiredis-dev libssl-dev || return
-    for package in "$folder"/apt/var/cache/apt/archives/*.deb; do
-        dpkg -x "$package" "$folder/root" || return
-    done
-    touch "$folder/root/ready"
+    local -x APT_CONFIG=$new/apt.conf
+    printf "deb [signed-by=$keyring] %s main\n" "$mirror $suite" \
+        "$mirror-security $suite-security" >"$new/apt/etc/apt/sources.list"
+    download "$@" || {
+        echo "# $arch: without the security updates of $suite: the mirror can't give them now" >&2
+        sed -i '/-security/d' "$new/apt/etc/apt/sources.list"
+        download "$@"
+    } || return
+    for package in "$new"/apt/var/cache/apt/archives/*.deb; do
+        dpkg -x "$package" "$new/root" || return
+        # shellcheck disable=SC2016 # the names are those of fields
+        dpkg-deb -W --showformat '${source:Package} ${source:Version}\n' "$package" || return
+    done | LC_ALL=C sort -u >"$new/packages" && rm -rf "$new/apt" "$folder" &&
+        mv -T "$new" "$folder"
+}
+
+download() {
+    apt-get -q update 2>&1 &&
+        apt-get -q install -y --download-only --no-install-recommends "$@" 2>&1
+}
+
+# make_root ARCH SUITE: unpacks libc, hiredis, OpenSSL and what OpenSSL needs into
+# $cache/ARCH/root.
+make_root() {
+    unpack "$cache/$1" "$1" "$2" \
+        libc6-dev libc-bin libhiredis-dev libssl-dev zlib1g-dev libzstd-dev || return
+    # The linker of Debian 12 crashes at the object files of Debian 13's riscv64. So the one of
+    # Debian 13 links these. It runs with the libraries of its own release.
+    [[ $2 == trixie ]] || return 0
+    local host tools=$cache/$1-linker ld
+    host=$(dpkg --print-architecture)
+    unpack "$tools" "$host" "$2" "binutils-$1-linux-gnu" libc6 || return
+    ld=$(echo "$tools"/root/usr/lib/*-linux-gnu*/ld*.so.[0-9])
+    printf '#!/bin/sh\nexec %s --library-path %s %s "$@"\n' "$ld" "${ld%/*}" \
+        "$tools/root/usr/bin/$1-linux-gnu-ld" >"$tools/ld"
+    chmod +x "$tools/ld"
 }
 
 # free_port: prints a TCP port of 127.0.0.1 on which nothing listens.
@@ -90,39 +131,27 @@ free_port() {
 print(s.getsockname()[1])'
 }
 
-# main_job FOLDER: runs the tests main-job and signals of the Debian package, with the emulated
-# `rlock` in FOLDER/bin and a server on a TCP port.
-main_job() {
-    local test
-    for test in main-job signals; do
-        TEST_PORT=$(free_port) PATH=$1/bin:$PATH timeout -k 5 120 packaging/debian/tests/$test ||
-            return
+# try PROGRAM TEST...: runs tests of the Debian package with the emulated program, and a server on a
+# TCP port.
+try() {
+    local program=$1 bin test
+    shift
+    bin=build/try/${program//\//_}
+    mkdir -p "$bin"
+    printf '#!/bin/sh\nexec %s -0 rlock %s "$@"\n' "$qemu" "$PWD/$program" >"$bin/rlock"
+    chmod +x "$bin/rlock"
+    for test; do
+        TEST_PORT=$(free_port) PATH=$PWD/$bin:$PATH \
+            timeout -k 5 120 packaging/debian/tests/"$test" || return
     done
 }
 
-# test_arch ARCH COMPILER QEMU: builds rlock for the architecture, and runs its tests.
+# test_arch ARCH: builds rlock and its tests for the architecture, and runs them.
 test_arch() {
-    local arch=$1 compiler=$2 qemu=qemu-$3 folder=$PWD/build/arch/$1
-    local log=$folder.log root=$folder/root name reason libraries unit=()
-    ! command -v "$qemu-static" >/dev/null || qemu+=-static # a newer qemu-user has no such suffix
-    { command -v "$compiler-gcc" && command -v "$qemu"; } >/dev/null || {
-        result 1 "$arch: $compiler-gcc or $qemu is not installed"
-        return
-    }
-    mkdir -p "${log%/*}"
-    make_root "$arch" "$folder" >"$log" 2>&1 || {
-        result 1 "$arch: libraries of Debian 13" "$log"
-        return
-    }
-    mkdir -p "$folder/bin"
-    printf '#!/bin/sh\nexec %s -0 rlock %s "$@"\n' "$qemu" "$PWD/build/$arch/rlock" \
-        >"$folder/bin/rlock"
-    chmod +x "$folder/bin/rlock"
+    local arch=$1 name reason unit=()
     # The programs name their dynamic linker and libraries, so that qemu needs no option -L: with -L
     # qemu would also open the folder ROOT when a program opens "/".
-    libraries=$(echo "$root"/usr/lib/*-linux-gnu*)
-    make -j2 WERROR=1 FLAVOUR="$arch" TLS=yes PKG_CONFIG=false \
-        CC="$compiler-gcc --sysroot=$root" \
+    make -j"$JOBS" WERROR=1 FLAVOUR="$arch" TLS=yes PKG_CONFIG=false CC="$cc" \
         LDFLAGS="-L$libraries -Wl,--disable-new-dtags,-rpath,$libraries \
             -Wl,--dynamic-linker,$(echo "$libraries"/ld*.so.[0-9])" tests-built >"$log" 2>&1
     result $? "$arch: builds without warnings" "$log"
@@ -136,15 +165,77 @@ test_arch() {
     # LOCPATH: the emulated programs can't read this machine's locales, whose files may have another
     # byte order.
     LOCPATH=$root/usr/lib/locale RLOCK_TEST_EMULATOR=$qemu RLOCK_TEST_FLAVOUR=$arch \
-        JOBS=2 tests/tools/run_tests.sh "${unit[@]}" >"$log" 2>&1
+        tests/tools/run_tests.sh "${unit[@]}" >"$log" 2>&1
     result $? "$arch: unit tests: $(grep -c '^ok' "$log") passed" <(grep -A3 '^not ok' "$log")
-    "$folder/bin/rlock" --version >"$log" 2>&1
-    result $? "$arch: $(head -n 1 "$log")" "$log"
-    main_job "$folder" >"$log" 2>&1
-    result $? "$arch: the main job and the signals" "$log"
+    try "build/$arch/rlock" main-job signals wait-and-loss >"$log" 2>&1
+    result $? "$arch: the main job, the signals, a wait and a loss" "$log"
 }
 
+# libraries_in MAP: prints, from the linker's map of a program, the sources of the libraries that it
+# contains, with their versions in Debian.
+libraries_in() {
+    grep -oE '/lib[a-z_]+\.a\(' "$1" | sort -u |
+        sed -E 's,.*/lib(.*)\.a.$,\1,; s/^(ssl|crypto)$/openssl/; s/^zstd$/libzstd/; s/^z$/zlib/
+            s/^(c|m|resolv)$/glibc/; s/^gcc.*/gcc/' |
+        sort -u | while read -r name; do
+        [[ $name != gcc ]] || { echo "gcc $(${cc%% *} -dumpfullversion)" && continue; }
+        [[ $name == rlock ]] || grep "^$name " "$root/../packages" || echo "$name unknown"
+    done
+}
+
+# release_arch ARCH: builds the static program, tries it, and copies it to the folder of the
+# release.
+release_arch() {
+    local arch=$1 program=build/static-$1/rlock more=() bytes name
+    # With cmd/order.ld the linker can't reach from one part of riscv64's libc to the other.
+    [[ $arch != riscv64 ]] || more=(ORDER=)
+    make -j"$JOBS" WERROR=1 FLAVOUR="static-$arch" PKG_CONFIG=false CC="$cc" CFLAGS='-O2 -g' \
+        HIREDIS_A="$libraries/libhiredis.a" LDFLAGS="-L$libraries -Wl,-Map=$program.map" \
+        OPENSSL_LIBS="-lssl -lcrypto -lz -lzstd" "${more[@]}" "$program" >"$log" 2>&1
+    result $? "$arch: the static program builds without warnings" "$log"
+    bytes=$(stat -c %s "$program" 2>/dev/null || echo none)
+    [[ $bytes != none ]] && ((bytes <= most_bytes))
+    result $? "$arch: the static program has $bytes bytes, at most $most_bytes"
+    "$qemu" "$program" --version >"$log" 2>&1 &&
+        grep -qx "rlock $version (.*, TLS yes, static)" "$log"
+    result $? "$arch: $(head -n 1 "$log")" "$log"
+    try "$program" main-job wait-and-loss >"$log" 2>&1
+    result $? "$arch: static: the main job, a wait and a loss" "$log"
+    TEST_TLS=yes try "$program" main-job >"$log" 2>&1
+    result $? "$arch: static: the main job by TLS" "$log"
+    libraries_in "$program.map" >"$program.libraries"
+    install -D "$program" "$release/rlock-$version-linux-$arch"
+}
+
+# with_tools ACTION ARCH COMPILER QEMU SUITE: calls ACTION ARCH, with what it needs in the variables
+# cc, libraries, qemu, root and log.
+with_tools() {
+    local action=$1 arch=$2 compiler=$3 qemu=qemu-$4 root=$cache/$2/root log=$PWD/build/arch/$2.log
+    local cc libraries
+    ! command -v "$qemu-static" >/dev/null || qemu+=-static # a newer qemu-user has no such suffix
+    { command -v "$compiler-gcc" && command -v "$qemu"; } >/dev/null || {
+        result 1 "$arch: $compiler-gcc or $qemu is not installed"
+        return
+    }
+    mkdir -p "${log%/*}" "$cache"
+    make_root "$arch" "$5" >"$log" || {
+        result 1 "$arch: libraries of Debian ($5)" "$log"
+        return
+    }
+    libraries=$(echo "$root"/usr/lib/*-linux-gnu*)
+    cc="$compiler-gcc --sysroot=$root"
+    [[ ! -x $root/../../$arch-linker/ld ]] || cc+=" -B$cache/$arch-linker"
+    "$action" "$arch"
+}
+
+action=test_arch
+if [[ ${1:-} == --release ]]; then
+    action=release_arch
+    mkdir -p "$2" && release=$(realpath "$2")
+    shift 2
+fi
 (($# > 0)) || mapfile -t wanted < <(table | cut -d ' ' -f 1)
+(($# > 0)) || [[ $action == release_arch ]] || wanted=("${wanted[@]:1}") # make test tests amd64
 (($# == 0)) || wanted=("$@")
 for each in "${wanted[@]}"; do
     row=$(table | grep "^$each ") || {
@@ -152,7 +243,7 @@ for each in "${wanted[@]}"; do
         exit 64
     }
     # shellcheck disable=SC2086 # a row is several arguments
-    test_arch $row </dev/null
+    with_tools "$action" $row </dev/null
 done
 echo "1..$n"
 ((failed == 0))

@@ -4,14 +4,15 @@
 #     tests/tools/deps.sh GROUP
 #
 # GROUP is build, demo, test, ci, static, bench, distros, deb, rpm, abi, arch, mutants, piuparts,
-# publish or reproducible.
+# publish, release or reproducible.
 #
 # Each of the first four groups includes those before it. `static` has what `make static` links
 # with, which the tests need, too. `bench` has the programs that rlock is
 # compared with; a program that can't be installed is reported and left out. `distros` has what
 # distros.sh needs, `deb` and `rpm` what building packages needs, `abi` and `arch` what abi.sh and
-# arch.sh need, `reproducible` what reproducible.sh needs, `publish` what `make publish` needs,
-# `piuparts` what `make test-piuparts` needs, `mutants` what `make mutants` needs beside the tests.
+# arch.sh need, `reproducible` what reproducible.sh needs, `release` what `make release` needs,
+# `publish` what `make publish` needs, `piuparts` what `make test-piuparts` needs, `mutants` what
+# `make mutants` needs beside the tests.
 #
 # The system's package manager installs the packages. The script installs nothing for a command,
 # header or module that is there already, whatever its version. If nothing is missing, it prints
@@ -65,6 +66,7 @@ test   fish                        fish            fish
 test   spin                        spin            -
 test   <lua5.1/lua.h>              liblua5.1-0-dev -
 test   git                         git             git
+test   ssh-keygen                  openssh-client  openssh-clients apk=openssh-keygen pacman=openssh
 test   abidiff                     abigail-tools   -
 test   /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring -
 bench  redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
@@ -81,6 +83,8 @@ deb    /usr/share/build-essential/essential-packages-list build-essential -
 deb    pkg-config                  pkgconf         -
 deb    lintian                     lintian         -
 deb    faketime                    faketime        -
+release lintian                    lintian         -
+release ssh-keygen                 openssh-client  openssh-clients apk=openssh-keygen pacman=openssh
 mutants python:clang               python3-clang   python3-clang
 rpm    rpmbuild                    rpm             rpm-build
 rpm    rpmlint                     rpmlint         rpmlint
@@ -90,6 +94,8 @@ arch   python3                     python3         -
 arch   redis-server                redis-server    -
 arch   redis-cli                   redis-tools     -
 arch   qemu-s390x-static,qemu-s390x qemu-user-static -
+arch   openssl                     openssl         -
+arch   x86_64-linux-gnu-gcc        gcc-x86-64-linux-gnu -
 arch   aarch64-linux-gnu-gcc       gcc-aarch64-linux-gnu -
 arch   arm-linux-gnueabihf-gcc     gcc-arm-linux-gnueabihf -
 arch   i686-linux-gnu-gcc          gcc-i686-linux-gnu -
@@ -125,7 +131,9 @@ case ${1:-} in
     abi) groups='build abi' ;;
     reproducible) groups='build reproducible' ;;
     mutants) groups='build static demo test mutants' ;;
-    distros | arch | piuparts | publish) groups=$1 ;;
+    release) groups='arch release' ;;
+    publish) groups='publish release' ;;
+    distros | arch | piuparts) groups=$1 ;;
     *) die 'usage: deps.sh GROUP; its first lines name the groups' ;;
 esac
 

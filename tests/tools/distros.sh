@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # distros: runs both commands of the README in clean root directories of Debian releases.
 #
-#     tests/tools/distros.sh [--quick] [SUITE[:chroot]]...     as root; needs debootstrap
+#     tests/tools/distros.sh [--quick | --deb 'FILE ...'] [SUITE[:chroot]]...
+#                                                              as root; needs debootstrap
 #
 # SUITE is a release of Debian. Its root directory is a mount point of its own, as in a container;
 # with `:chroot` it is a plain folder, where the propagation of mounts can't be changed. Without
 # arguments: bookworm and trixie:chroot, with --quick: trixie.
 #
 # The commands are `make demo` and `make test`; with --quick, which takes a few minutes, `make
-# demo`, `make static` and the build of all that tests need. Each root directory has what the README
+# demo`, `make static` and the build of all that tests need; with --deb, tests/tools/deb.sh tries
+# these packages of a release, and nothing is built. Each root directory has what the README
 # asks for: git, make and a C compiler. `make` installs the rest. The commit that is checked out
 # here is cloned into the root, so changes that are not committed are not tested. Results are TAP,
 # with the seconds that each command took; build/distros keeps its output. Each command runs in new
@@ -72,6 +74,9 @@ make_root() {
     cp -a "$bases/$1/." "$root"
     cp /etc/resolv.conf "$root/etc/"
     git clone -q . "$root/src/rlock"
+    ((${#debs[@]} == 0)) || cp "${debs[@]}" "$root/src/"
+    ! command -v qemu-aarch64-static >/dev/null ||
+        cp "$(command -v qemu-aarch64-static)" "$root/src/qemu-arm64"
 }
 remove_root() { [[ -z $root ]] || rm -rf --one-file-system "$root"; }
 trap remove_root EXIT
@@ -130,6 +135,13 @@ command -v debootstrap >/dev/null || {
 mkdir -p "$folder" "$bases"
 commands=('make demo' "${DISTROS_TEST:-make test}")
 systems=(bookworm trixie:chroot)
+debs=()
+if [[ ${1:-} == --deb ]]; then
+    read -ra debs <<<"$2"
+    ((${#debs[@]} > 0)) || { echo 'distros: no package to install (make release)' >&2 && exit 1; }
+    shift 2
+    commands=("apt-get update && tests/tools/deb.sh $(printf '/src/%s ' "${debs[@]##*/}")")
+fi
 if [[ ${1:-} == --quick ]]; then
     shift
     commands=('make demo' 'make static' 'tests/tools/deps.sh test && make -j2 WERROR=1 tests-built')
