@@ -77,6 +77,7 @@ release:  ## build all that is published, in build/release; SIGN_KEY=FILE signs 
 	    packaging/rlock.spdx.in >$(RELEASE)/rlock-$(VERSION).spdx
 	$(Q)awk -f packaging/libraries.awk $(STATIC_RELEASE)/build/static-*/rlock.libraries \
 	    >>$(RELEASE)/rlock-$(VERSION).spdx
+	$(Q)cp $(STATIC_RELEASE)/packaging/gitlab-ci.yml $(RELEASE)/rlock-gitlab-ci.yml
 	$(Q)cd $(RELEASE) && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
 	$(Q)$(if $(SIGN_KEY),$(MAKE) sign,echo "release: nothing is signed, so make publish will \
 	refuse it; sign by: make sign SIGN_KEY=FILE" >&2)

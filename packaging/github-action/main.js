@@ -10,6 +10,7 @@
 const { spawn, spawnSync } = require('node:child_process');
 const os = require('node:os');
 const path = require('node:path');
+const { install } = require('./install.js');
 const { input, keys, environment, store, fail } = require('./run.js');
 
 const LONGEST_JOB_S = 5 * 24 * 3600; // GitHub's limit for jobs of self-hosted runners
@@ -35,7 +36,7 @@ function label() {
 
 // fence_of: returns the fence of the lock that the token holds. A command that rlock runs under the
 // lock prints it; acquire prints a fence only as JSON, and would then write JSON to the job's log.
-function fence_of(token) {
+function fence_of(program, token) {
     const { status, stdout } = spawnSync(program, ['--nested', ...keys(), '-c', 'echo $RLOCK_FENCE'],
         { env: environment({ RLOCK_TOKEN: token }), stdio: ['ignore', 'pipe', 'inherit'] });
     if (status !== 0)
@@ -43,34 +44,40 @@ function fence_of(token) {
     return String(stdout).trim();
 }
 
-const program = input('rlock') || 'rlock';
-const log = path.join(process.env.RUNNER_TEMP || os.tmpdir(), `rlock-${process.pid}.log`);
-const rlock = spawn(program, [
-    'acquire', ...keys(), '--ttl', input('ttl') || '30s', '--label', label(),
-    ...(input('wait') ? ['--wait', input('wait')] : []),
-    '--bind-pid', parent(), '--on-lost', 'ignore', '--log', log,
-], { env: environment({ RLOCK_TOKEN: '' }), stdio: ['ignore', 'pipe', 'inherit'] });
+// acquire: takes the lock, and tells the runner its token and fence.
+function acquire(program) {
+    const log = path.join(process.env.RUNNER_TEMP || os.tmpdir(), `rlock-${process.pid}.log`);
+    const rlock = spawn(program, [
+        'acquire', ...keys(), '--ttl', input('ttl') || '30s', '--label', label(),
+        ...(input('wait') ? ['--wait', input('wait')] : []),
+        '--bind-pid', parent(), '--on-lost', 'ignore', '--log', log,
+    ], { env: environment({ RLOCK_TOKEN: '' }), stdio: ['ignore', 'pipe', 'inherit'] });
 
-// When somebody cancels the run, the runner sends INT and then TERM to this process alone. So this
-// process passes both on to rlock, which leaves the queue. If rlock has the lock already, it prints
-// the token all the same, and post.js releases the lock.
-for (const signal of ['SIGINT', 'SIGTERM'])
-    process.on(signal, () => rlock.kill(signal));
+    // When somebody cancels the run, the runner sends INT and then TERM to this process alone. So
+    // this process passes both on to rlock, which leaves the queue. If rlock has the lock already,
+    // it prints the token all the same, and post.js releases the lock.
+    for (const signal of ['SIGINT', 'SIGTERM'])
+        process.on(signal, () => rlock.kill(signal));
 
-let token = '';
-rlock.stdout.on('data', (data) => { token += data; });
-rlock.on('error', (error) => fail(`${error.message}: install rlock, or set the input \`rlock\``));
-rlock.on('close', (status, signal) => {
-    if (status !== 0)
-        fail(`the lock was not taken: rlock ended with ${signal || status}`);
-    token = token.trim();
-    console.log('::add-mask::' + token);
-    store('GITHUB_STATE', 'token', token);
-    store('GITHUB_STATE', 'log', log);
-    const fence = fence_of(token);
-    store('GITHUB_OUTPUT', 'fence', fence);
-    store('GITHUB_ENV', 'RLOCK_TOKEN', token);
-    store('GITHUB_ENV', 'RLOCK_KEY', keys().map((key) => key.replace('--key=', '')).join('\n'));
-    store('GITHUB_ENV', 'RLOCK_FENCE', fence);
-    console.log(`rlock: holds the lock until the job has ended; fence ${fence}`);
-});
+    let token = '';
+    rlock.stdout.on('data', (data) => { token += data; });
+    rlock.on('error', (error) =>
+        fail(`${program}: ${error.message}: name the program by the input \`path\``));
+    rlock.on('close', (status, signal) => {
+        if (status !== 0)
+            fail(`the lock was not taken: rlock ended with ${signal || status}`);
+        token = token.trim();
+        console.log('::add-mask::' + token);
+        store('GITHUB_STATE', 'token', token);
+        store('GITHUB_STATE', 'program', program);
+        store('GITHUB_STATE', 'log', log);
+        const fence = fence_of(program, token);
+        store('GITHUB_OUTPUT', 'fence', fence);
+        store('GITHUB_ENV', 'RLOCK_TOKEN', token);
+        store('GITHUB_ENV', 'RLOCK_KEY', keys().map((key) => key.replace('--key=', '')).join('\n'));
+        store('GITHUB_ENV', 'RLOCK_FENCE', fence);
+        console.log(`rlock: holds the lock until the job has ended; fence ${fence}`);
+    });
+}
+
+install().then(acquire);

@@ -6,7 +6,7 @@
 
 const { spawnSync } = require('node:child_process');
 const fs = require('node:fs');
-const { input, keys, environment, fail } = require('./run.js');
+const { keys, environment, fail } = require('./run.js');
 
 const LOST = 76; // rlock(1), EXIT STATUS
 
@@ -29,7 +29,7 @@ function end_sleeper() {
 }
 
 function release() {
-    const { status, error } = spawnSync(input('rlock') || 'rlock', ['release', ...keys()],
+    const { status, error } = spawnSync(state('program'), ['release', ...keys()],
         { env: environment({ RLOCK_TOKEN: state('token') }), stdio: 'inherit' });
     end_sleeper();
     if (fs.existsSync(state('log')))

@@ -19,7 +19,7 @@ setup() {
     export RUNNER_TEMP=$DIR/temp GITHUB_OUTPUT=$DIR/output GITHUB_STATE=$DIR/state
     export GITHUB_ENV=$DIR/env
     : >"$GITHUB_OUTPUT" && : >"$GITHUB_STATE" && : >"$GITHUB_ENV"
-    export INPUT_KEY=$KEY
+    export INPUT_KEY=$KEY INPUT_PATH=rlock
     # The runner is a shell that runs each line of the named pipe `steps`, until the test closes it.
     cat >"$DIR/runner" <<'RUNNER'
 while read -r line; do eval "$line"; echo "$?" >>"$DIR/statuses"; done <"$DIR/steps"
@@ -51,6 +51,7 @@ main() { step 'node "$ACTION/main.js"'; }
 post() {
     # The runner gives post.js each value that main.js stored, as STATE_*.
     step "STATE_token='$(told "$GITHUB_STATE" token)' STATE_log='$(told "$GITHUB_STATE" log)' \
+        STATE_program='$(told "$GITHUB_STATE" program)' \
         STATE_sleeper='$(told "$GITHUB_STATE" sleeper)' node \"\$ACTION/post.js\""
 }
 renewer_is_gone() { [[ -z $(renewer) ]]; }
@@ -139,6 +140,20 @@ held_by_other() { redis_cli set "$KEY" other PX 60000 >/dev/null; }
     assert_eq "$(told "$GITHUB_STATE" token)" ''
 }
 
+@test "action: when the job is cancelled in a later step, post releases the lock" {
+    main
+    echo 'sh -c "echo \$\$ >\"\$DIR/step.pid\"; exec sleep 600" & wait $!' >&"$STEPS"
+    eventually 20 test -s "$DIR/step.pid"
+    exists "$KEY"
+    kill -TERM "$(<"$DIR/step.pid")"
+    eventually 20 statuses_are 2
+    grep -qx '  post-if: always()' "$ACTION/action.yml"
+    post
+    assert_status 0
+    gone "$KEY"
+    eventually 15 renewer_is_gone
+}
+
 # bats test_tags=long
 @test "action: when the runner is killed, the lock is free soon after" {
     main
@@ -155,7 +170,8 @@ held_by_other() { redis_cli set "$KEY" other PX 60000 >/dev/null; }
     # shellcheck disable=SC2016
     start container "${AS_PROCESS_1[@]}" sh -c '
         node "$ACTION/main.js" || exit; echo taken; read -r token <"$DIR/go"
-        STATE_token=$token STATE_sleeper=$(cat "$DIR/sleeper") node "$ACTION/post.js" || exit
+        STATE_token=$token STATE_program=rlock STATE_sleeper=$(cat "$DIR/sleeper") \
+            node "$ACTION/post.js" || exit
         echo released; exec cat "$DIR/end"'
     mkfifo "$DIR/go" "$DIR/end"
     eventually 20 file_has "$DIR/container.out" taken
@@ -194,12 +210,12 @@ held_by_other() { redis_cli set "$KEY" other PX 60000 >/dev/null; }
     main
     assert_status 1
     file_has "$DIR/runner.out" '^::error title=rlock::no key: set the input'
-    export INPUT_KEY=$KEY INPUT_RLOCK=no-such-rlock
+    export INPUT_KEY=$KEY INPUT_PATH=no-such-rlock
     stop_runner
     start_runner
     main
     assert_status 1
-    file_has "$DIR/runner.out" '^::error title=rlock::.*no-such-rlock.*: install rlock'
+    file_has "$DIR/runner.out" '^::error title=rlock::.*no-such-rlock.*: name the program'
 }
 
 @test "action: action.yml names each input that the scripts read, and no others, and each output" {

@@ -197,14 +197,14 @@ github_output() { sed -n 2p "$1"; }
     here 'GitHub Actions' 2 "$SERVER"
     config_words url yaml jobs.deploy.env.RLOCK_URL
     config_words text yaml jobs.deploy.steps.1.uses
-    assert_eq "${text[0]##*/}" rlock
+    assert_match "${text[0]}" '/rlock/packaging/github-action@v[0-9.]+$'
     : >"$DIR/output" && : >"$DIR/env" && : >"$DIR/state"
     # The runner gives an action its inputs as INPUT_*. node is a child of this shell, which stands
     # for the runner: rlock-renewd renews the lease until this shell ends.
     mapfile -t with < <(sed -nE '/with:/,/- run/s/^ +(key|wait): (.*)/INPUT_\U\1\E=\2/p' block)
     assert_eq "${#with[@]}" 2
     variables=(RLOCK_URL="${url[0]}" GITHUB_OUTPUT="$DIR/output" GITHUB_STATE="$DIR/state"
-        GITHUB_ENV="$DIR/env" RUNNER_TEMP="$DIR" "${with[@]}")
+        GITHUB_ENV="$DIR/env" RUNNER_TEMP="$DIR" INPUT_PATH=rlock "${with[@]}")
     (github_env "${variables[@]}" "$(type -p node)" "$action/main.js") 3>&-
     variables+=(RLOCK_KEY=deploy RLOCK_TOKEN="$(github_output "$DIR/env")")
     github_step jobs.deploy.steps.2.run
@@ -216,6 +216,7 @@ github_output() { sed -n 2p "$1"; }
     run -0 --separate-stderr github_run "${variables[@]}"
     assert_eq "$output" "deploy $(github_output "$DIR/output")"
     (github_env "${variables[@]}" STATE_token="$(github_output "$DIR/state")" \
+        STATE_program=rlock \
         "$(type -p node)" "$action/post.js")
     gone deploy
     # When the job's lock is released, the step with --nested ends with 76 and runs nothing.

@@ -2,7 +2,8 @@
 """read_config: prints what a system would run by one of its configuration files.
 
     read_config.py unit FILE KEY       the values of KEY in a systemd unit, split into words
-    read_config.py yaml FILE PATH      the strings at PATH, such as jobs.deploy.steps.0.run
+    read_config.py yaml FILE PATH      the strings at PATH, such as jobs.deploy.steps.0.run or
+                                       .rlock.before_script
     read_config.py image FILE          the words of ENTRYPOINT and CMD of a Containerfile
     read_config.py cron FILE           the user and the command of each entry of a system crontab
 
@@ -33,7 +34,7 @@ def unit(lines, key):
 def yaml_strings(lines, path):
     import yaml
     value = yaml.safe_load(''.join(lines))
-    for step in path.split('.'):
+    for step in re.split(r'(?<!^)\.', path):
         value = value[int(step) if isinstance(value, list) else step]
     for each in value if isinstance(value, list) else [value]:
         yield str(each)
