@@ -359,6 +359,39 @@ with_cookie() { grep -lsz "^JENKINS_NODE_COOKIE=c0$" /proc/[0-9]*/environ | cut 
     grep -qx 'OnCalendar=minutely' block
 }
 
+# at_port FROM TO: replace the document's TLS server, with FROM before its name, by the test's.
+at_port() { echo "s,rediss://$1locks.example.com[:0-9]*,redis://${2}127.0.0.1:$REDIS_PORT,"; }
+
+@test "passwords that expire: each connection runs the cloud's command again" {
+    script backup 'echo backed up'
+    script "$DIR/bin/gcloud" '[ "$*" = "auth print-access-token" ] && echo SECRET'
+    script "$DIR/bin/az" 'case "$*" in "account get-access-token "*tsv) echo SECRET ;; esac'
+    redis_cli acl setuser azure on '>SECRET' '+@all' '~*' >/dev/null
+    here 'Passwords that expire' 2 "$(at_port '[-0-9]*@' azure@)" "$COMMANDS"
+    run -0 --separate-stderr sh ./block
+    assert_eq "$output:$stderr" 'backed up:'
+    redis_start secured --requirepass SECRET
+    here 'Passwords that expire' 1 "$(at_port '' '')" "$COMMANDS"
+    run -0 --separate-stderr sh ./block
+    assert_eq "$output:$stderr" 'backed up:'
+}
+
+@test "a job that must run without Redis: it runs without the lock after 69 only, and says so" {
+    script report 'echo reported; exit 3'
+    script "$DIR/bin/logger" 'echo "$*" >>'"$DIR/logged"
+    here 'A job that must run without Redis' "$COMMANDS"
+    run with_server sh ./block
+    assert_eq "$status:$output" 3:reported
+    held_by_other job:report
+    run with_server sh ./block
+    assert_eq "$status" 75
+    refute_match "$output" reported
+    [[ ! -e $DIR/logged ]]
+    RLOCK_URL=unix://$DIR/none RLOCK_CONNECT_TIMEOUT=0.2 run --separate-stderr sh ./block
+    assert_eq "$status:$output" 3:reported
+    assert_match "$(<"$DIR/logged")" 'without the lock'
+}
+
 @test "SQL: the database refuses a former holder's transaction after a newer one has written" {
     need sqlite3
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT

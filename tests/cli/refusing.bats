@@ -140,3 +140,12 @@ each() {
 @test "acl-denied: the user may only read" { each acl-denied; }
 @test "idle-cut: a connection that is silent for a second is closed" { each idle-cut=1; }
 @test "reset: each third reply breaks off" { each reset=3; }
+
+@test "docs/servers.md names each rule, and each command that the scripts call" {
+    local word words
+    words=$(awk 'NR > 3 && NF == 10 { sub(/=.*/, "", $1); print $1 }' <<<"$table"
+        grep -o "ask('[A-Z]*" "$ROOT/lib/lua/shared/commands.lua" | cut -d"'" -f2 | sort -u)
+    for word in $words; do
+        grep -q "^|.*\`${word}[ \`]" "$ROOT/docs/servers.md" || fail "missing: $word"
+    done
+}

@@ -90,7 +90,7 @@ class Rules:
             # ApsaraDB for Redis (Alibaba), "Usage of Lua scripts": instances of old minor versions
             return 'no-eval', 'ERR command %s not support for normal user' % name
         if is_script and 'no-keyless' in self.on and n_keys == b'0':
-            # Amazon ElastiCache serverless: channels_redis, issue 379
+            # Amazon ElastiCache serverless, "Lua scripts"
             return 'no-keyless', 'ERR Lua scripts without any input keys are not supported'
         if is_script and 'literal-keys' in self.on and n_keys == b'0':
             # ApsaraDB for Redis and Tair, clusters behind a proxy: "Limits on Lua scripts"
