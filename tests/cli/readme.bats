@@ -137,20 +137,10 @@ END
 }
 
 # bats test_tags=long
-@test "readme: the container's process 1 is rlock, and runs the command" {
-    local words
-    script backup 'cat /proc/$PPID/comm'
-    here 'Use it' 4 "$COMMANDS"
-    container_words words
-    run -0 --separate-stderr bare_env PATH="$DIR/bin:$BASE" RLOCK_URL="$RLOCK_URL" "${words[@]}"
-    assert_eq "$output" rlock-guard
-    gone job:nightly
-}
-
 @test "readme: each line at the prompt does what its comment says" {
     local line
     for line in backup.sh import report render; do script "$line" 'echo "$0 $RLOCK_SLOT"'; done
-    here 'Use it' 5
+    here 'Use it' 4
     for line in 1 2 3 4; do
         sed -n "${line}p" block >line
         run -0 --separate-stderr sh ./line
@@ -178,6 +168,59 @@ without_numbers() { sed -E 's/[0-9]+([.][0-9]+)*/N/g; s/(ahead of|behind) this/a
     run --separate-stderr sh -c "$(sed -n '1s/^. //p' block)"
     assert_status 78
     assert_eq "$(without_numbers <<<"$output")" "$(sed 1d block | without_numbers)"
+}
+
+@test "readme: the program is downloaded, checked and installed; a wrong one is not" {
+    need curl
+    need ssh-keygen
+    local version key program release=$DIR/release
+    version=$(sed -n 's/^#define RLOCK_VERSION "\(.*\)"/\1/p' "$ROOT/lib/rlock.h")
+    program=rlock-$version-linux-amd64
+    mkdir "$release"
+    ssh-keygen -q -t ed25519 -N '' -C '' -f "$DIR/key"
+    key=$(cut -d ' ' -f 1-2 "$DIR/key.pub")
+    cp "$RLOCK" "$release/$program"
+    (cd "$release" && sha256sum "$program" >SHA256SUMS &&
+        ssh-keygen -q -Y sign -n rlock-release -f "$DIR/key" SHA256SUMS)
+    here 'Install' 1 "s,https://.*/v$version ,file://$release ," "s,ssh-ed25519 [^']*,$key," \
+        "s,/usr/local/bin,$DIR,"
+    run -0 sh ./block
+    assert_match "$("$DIR/rlock" --version)" "^rlock $version "
+    rm "$DIR/rlock"
+    echo more >>"$release/$program"
+    run ! sh ./block
+    [[ ! -e $DIR/rlock ]]
+    # The same check, as SECURITY.md has it.
+    block "$ROOT/SECURITY.md" 'How to check a release' 2
+    cp "$RLOCK" "$release/$program"
+    cp rlock.signers "$release/"
+    cd "$release"
+    run -0 sh "$DIR/here/block"
+    echo more >>"$program"
+    run ! sh "$DIR/here/block"
+}
+
+# ---- docs/cheatsheet.md ----
+
+@test "cheatsheet: it is one screen of ten commands, and each does what its comment says" {
+    local line command n=0
+    for line in backup.sh deploy.sh report render; do script "$line" 'echo "$0 $RLOCK_SLOT"'; done
+    block "$ROOT/docs/cheatsheet.md" 'Ten commands'
+    while IFS= read -r line; do
+        printf '%s\n' "$line" >line
+        n=$((n + 1))
+        run --separate-stderr sh ./line
+        case $line in
+            *-n\ --*) assert_status 0 && hold other -k job:nightly && run -75 sh ./line ;;
+            *status*) assert_status 75 && let_go other ;;
+            *doctor*) assert_status 78 && assert_match "$output" 'persistence' ;;
+            *) assert_status 0 ;;
+        esac
+    done <block
+    assert_eq "$n" 10
+    gone deploy
+    (($(wc -l <"$ROOT/docs/cheatsheet.md") <= 40))
+    ! grep -nE '.{100}' "$ROOT/docs/cheatsheet.md"
 }
 
 @test "readme: the commands under Install are run by other tests" {

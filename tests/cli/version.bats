@@ -38,6 +38,8 @@ says() {
     says packaging/debian/changelog "^rlock \($number-1\)"
     says packaging/debian/librlock0.symbols "LIBRLOCK_0 $number"
     says packaging/gitlab-ci.yml "[kd]\/?[-v]+$number"
+    says README.md "rlock[-_]$number"
+    says README.md "\\/v$number"
     says docs/recipes.md "[@/]v$number"
     assert_eq "$(sed -n 's/^## //p' "$ROOT/CHANGELOG.md" | head -n 1)" "$VERSION"
 }
