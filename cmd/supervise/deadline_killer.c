@@ -30,7 +30,6 @@
 
 #define HEARD_WITHIN_MS 1000   /* how long report_why() waits for KILLER_END_BOUND */
 #define LOOK_AGAIN_MS 20       /* between TERM and KILL: how often to look for new descendants */
-#define KILL_AT_ONCE_MS 20     /* how long one call of proctree_kill() repeats KILL */
 #define GIVE_UP_MS 2000        /* how long after the first KILL to wait for the last process */
 #define GIVE_UP_SHORT_MS 60000 /* the same while there is no descriptor to look for processes */
 #define NO_TIMER_MS 100        /* without a timer: how often to look at the clock */
@@ -90,7 +89,7 @@ static void signal_descendants(struct bound_process *bound, int number, int64_t 
     if (number == SIGTERM)
         proctree_term(&bound->tree, kill_ms);
     else
-        proctree_kill(&bound->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, NULL, NULL);
+        proctree_kill(&bound->tree, NULL, NULL);
 }
 
 static void note_root(struct bound_process *bound, pid_t spared)

@@ -33,11 +33,9 @@
 
 extern char **environ;
 
-#define REAPED_AT_ONCE 64    /* how many children reap() reaps before the guard reads requests */
-#define AGAIN_MS 5           /* the pause after a call on the socket has failed */
-#define AGAIN_REFUSED_MS 100 /* the pause between two KILLs, if the kernel has refused one */
-#define KILL_AT_ONCE_MS 20   /* how long to repeat KILL before the guard reads requests again */
-#define START_SOON_MS 5 /* how long the guard waits for the start before it frees what it can */
+#define REAPED_AT_ONCE 64 /* how many children reap() reaps before the guard reads requests */
+#define AGAIN_MS 5        /* the pause after a call on the socket has failed */
+#define START_SOON_MS 5   /* how long the guard waits for the start before it frees what it can */
 #define HEARD_WITHIN_MS 1000 /* after this time the guard takes a silent program for stopped */
 
 /* What the last recv(2) on the socket to the program has shown. */
@@ -185,7 +183,7 @@ static void send_kill(struct guard *guard)
 {
     if (guard->command != 0)
         kill(guard->command, SIGKILL); /* by its pid, in case /proc isn't mounted */
-    proctree_kill(guard->tree, rlock_clock_ms() + KILL_AT_ONCE_MS, note_end, guard);
+    proctree_kill(guard->tree, note_end, guard);
     tell_refused(guard, true);
 }
 
@@ -385,12 +383,12 @@ static void listen_to_program(struct guard *guard)
 static int64_t next_ms(const struct guard *guard)
 {
     int64_t now = rlock_clock_ms();
-    int64_t at_ms = guard_state_next_ms(&guard->machine, now);
+    int64_t at_ms = guard->machine.state == GUARD_STATE_KILLING
+                        ? proctree_kill_again_ms(guard->tree)
+                        : guard_state_next_ms(&guard->machine, now);
 
     if (guard->has_unreaped)
         return now;
-    if (at_ms > now && guard->told_refused.was_kill)
-        return now + AGAIN_REFUSED_MS;
     if ((guard->link == PROGRAM_IS_UNHEARD || has_to_thaw(guard)) && at_ms > now + AGAIN_MS)
         return now + AGAIN_MS;
     return at_ms;

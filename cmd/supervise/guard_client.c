@@ -20,12 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KILL_ROUND_MS 20
 #define RETRY_MS 5
-#define END_TRIES 20              /* how often to ask for the guard's exit status, every RETRY_MS */
-#define KILL_FAST_MS 2000         /* repeat KILL without pauses for this time, then with pauses */
-#define KILL_RETRY_MS 5           /* pause while processes take long to end */
-#define KILL_REFUSED_RETRY_MS 100 /* pause while the kernel refuses KILL to a process */
+#define END_TRIES 20 /* how often to ask for the guard's exit status, every RETRY_MS */
 
 /*
  * A process may start children, and then become rlock by exec: then rlock has children that don't
@@ -220,18 +216,9 @@ static void note_end(pid_t pid, int status, void *context)
         guard->pid = 0; /* reaped: another process may get the pid */
 }
 
-static int64_t round_deadline_ms(int64_t fast_ms)
-{
-    int64_t at_ms = rlock_clock_ms() + KILL_ROUND_MS;
-
-    return at_ms < fast_ms ? at_ms : fast_ms;
-}
-
 void guard_client_replace(struct guard_client *guard, guard_client_on_survivor *on_survivor,
                           void *context)
 {
-    int64_t fast_ms = rlock_clock_ms() + KILL_FAST_MS;
-
     guard_client_stand_by(guard);
     kill(guard->pid, SIGKILL); /* by its pid: without /proc, proctree_kill() finds no process */
     guard_client_dismiss(guard);
@@ -239,13 +226,13 @@ void guard_client_replace(struct guard_client *guard, guard_client_on_survivor *
         /* Before KILL, spare the children that spared processes have started since: when such a
          * process ends, its children become children of rlock. */
         proctree_spare_children(&guard->tree, false);
-    while (proctree_kill(&guard->tree, round_deadline_ms(fast_ms), note_end, guard)) {
-        bool is_slow = rlock_clock_ms() >= fast_ms;
+    while (proctree_kill(&guard->tree, note_end, guard)) {
+        int64_t pause_ms = proctree_kill_again_ms(&guard->tree) - rlock_clock_ms();
 
-        if (guard->tree.refused != 0 || is_slow)
+        if (guard->tree.refused != 0 || pause_ms > 0)
             on_survivor(context, guard->tree.refused);
-        if (is_slow)
-            poll(NULL, 0, guard->tree.refused != 0 ? KILL_REFUSED_RETRY_MS : KILL_RETRY_MS);
+        if (pause_ms > 0)
+            poll(NULL, 0, (int)pause_ms);
     }
     guard_client_reap(guard);
 }

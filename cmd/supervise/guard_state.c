@@ -28,14 +28,7 @@
 
 #include <rlock.h>
 
-#define RETRY_MS \
-    5 /* how long the guard waits before it looks again if the tree is frozen, or repeats KILL */
-/*
- * The guard repeats KILL without a pause for this time, then every RETRY_MS. A process that lives
- * longer is in uninterruptible sleep, or the guard may not signal it: then KILL without a pause
- * would only use up the processor.
- */
-#define KILL_FAST_MS 2000
+#define RETRY_MS 5 /* how long the guard waits before it looks again if the tree is frozen */
 
 typedef enum guard_state transition(struct guard_machine *machine);
 
@@ -401,7 +394,7 @@ int64_t guard_state_next_ms(const struct guard_machine *machine, int64_t now_ms)
             return earlier(machine->due.kill_ms, now_ms + RETRY_MS);
         break;
     case GUARD_STATE_KILLING:
-        return now_ms < machine->killing_since_ms + KILL_FAST_MS ? now_ms : now_ms + RETRY_MS;
+        return now_ms;
     case GUARD_STATE_DONE:
     case GUARD_STATES:
         break;

@@ -106,7 +106,10 @@ enum guard_event guard_state_due(const struct guard_machine *machine, int64_t no
  */
 unsigned guard_state_work(const struct guard_machine *machine);
 
-/* guard_state_next_ms: when the guard needs its next turn if no message and no SIGCHLD comes. */
+/*
+ * guard_state_next_ms: when the guard needs its next turn if no message and no SIGCHLD comes. In
+ * GUARD_STATE_KILLING it needs one at once; proctree.c knows when KILL needs a pause.
+ */
 int64_t guard_state_next_ms(const struct guard_machine *machine, int64_t now_ms);
 
 /* guard_state_can_happen: has the table a cell for this event in this state? For tests. */

@@ -73,8 +73,17 @@
 #define MOMENT_EACH_NS 500    /* added to the pause for each of our children, see give_way() */
 #define WALK_PAUSES 4         /* the pause between two walks for KILL takes as long as 4 walks */
 #define WALK_EVERY 32         /* one round of KILL out of 32 also walks the tree */
-#define WALK_MASK 0x07ffffffU /* the 27 bits of proctree_place.walk */
-#define LIST_BYTES 4096       /* the buffer for a list of children */
+#define KILL_ROUND_MS 20      /* how long one call of proctree_kill() repeats KILL */
+/*
+ * For this time KILL is repeated without a pause, and then with one. A process that lives longer is
+ * in uninterruptible sleep, or may not be signalled: KILL without a pause would only use up the
+ * processor.
+ */
+#define KILL_FAST_MS 2000
+#define KILL_PAUSE_MS 5           /* the pause while processes take long to end */
+#define KILL_REFUSED_PAUSE_MS 100 /* the pause while the kernel refuses KILL to a process */
+#define WALK_MASK 0x07ffffffU     /* the 27 bits of proctree_place.walk */
+#define LIST_BYTES 4096           /* the buffer for a list of children */
 
 /* What we know of a process. If the array is shorter than pid_max, several pids share a place. */
 struct proctree_place {
@@ -787,13 +796,15 @@ static bool kill_by_walk(struct proctree *tree)
     return tree->n > 0;
 }
 
-bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *reaped,
-                   void *context)
+bool proctree_kill(struct proctree *tree, proctree_reaped *reaped, void *context)
 {
     struct killing killing = {.reaped = reaped, .context = context};
+    int64_t began_ms = rlock_clock_ms();
     unsigned round = 0;
     bool is_raised = raise_priority();
 
+    if (tree->kill_ms == 0)
+        tree->kill_ms = began_ms;
     tree->refused = 0; /* a process that refused TERM may have ended since */
     do {
         if (tree->cgroup != NULL)
@@ -808,10 +819,19 @@ bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *
         if (killing.is_any && !killing.is_new)
             give_way(killing.n_children);
         round++;
-    } while (killing.is_any && rlock_clock_ms() < deadline_ms);
+    } while (killing.is_any && rlock_clock_ms() < began_ms + KILL_ROUND_MS);
     if (is_raised)
         lower_priority();
     return killing.is_any;
+}
+
+int64_t proctree_kill_again_ms(const struct proctree *tree)
+{
+    int64_t now_ms = rlock_clock_ms();
+
+    if (tree->kill_ms == 0 || now_ms < tree->kill_ms + KILL_FAST_MS)
+        return now_ms;
+    return now_ms + (tree->refused != 0 ? KILL_REFUSED_PAUSE_MS : KILL_PAUSE_MS);
 }
 
 /* ---- memory, root and spared processes of the tree ---- */
@@ -875,6 +895,7 @@ void proctree_set_root(struct proctree *tree, pid_t root)
     tree->has_spared = false;
     tree->term_ms = 0;
     tree->kill_walk_ms = 0;
+    tree->kill_ms = 0;
     tree->refused = 0;
     tree->n = 0;
     tree->is_short = false;

@@ -34,6 +34,7 @@ struct proctree {
     pid_t session;         /* the session that rlock was started in */
     long hertz;            /* ticks a second: the kernel gives start times in ticks */
     int64_t kill_walk_ms;  /* proctree_kill() does not walk the tree before this time */
+    int64_t kill_ms;       /* when KILL was sent for the first time; 0: not yet */
     int64_t term_ms;       /* when TERM was sent for the first time; 0: not yet */
     const struct cgroup *cgroup; /* the cgroup that all of the tree is in; NULL: it is in none */
     pid_t refused; /* the last process that the kernel refused our signal to; 0: none */
@@ -96,13 +97,16 @@ size_t proctree_look(struct proctree *tree);
 
 /*
  * proctree_kill: send KILL to each process of the tree, again and again, until no process is left
- * or `deadline_ms` has come. If the root is this process, proctree_kill() also reaps the children
- * of this process, and calls `reaped` for each (NULL: no call). True: a process is left; `refused`
- * is set if the kernel refuses our KILL to it.
+ * or 20 ms are over. If the root is this process, proctree_kill() also reaps the children of this
+ * process, and calls `reaped` for each (NULL: no call). True: a process is left; `refused` is set
+ * if the kernel refuses our KILL to it.
+ *
+ * proctree_kill_again_ms: when the caller has to call proctree_kill() again if a process is left:
+ * at once in the first 2 s, and later after a pause, of 5 ms or, if a KILL was refused, of 100 ms.
  */
 typedef void proctree_reaped(pid_t pid, int status, void *context);
-bool proctree_kill(struct proctree *tree, int64_t deadline_ms, proctree_reaped *reaped,
-                   void *context);
+bool proctree_kill(struct proctree *tree, proctree_reaped *reaped, void *context);
+int64_t proctree_kill_again_ms(const struct proctree *tree);
 
 /* proctree_state: the state of a thread, a letter as in proc(5); '\0': there is no such thread. */
 char proctree_state(pid_t thread);
