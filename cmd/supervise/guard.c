@@ -10,6 +10,10 @@
  * no network, allocates no memory after the start of the command, and waits in one poll(2) for its
  * children, its timer and the program's requests. guard_state.c decides what the guard does, and
  * this file does it.
+ *
+ * With `acquire --bind-pid` the command is a process that runs already, the bound process. A pidfd
+ * tells the guard its end; nothing tells the guard the end of its descendants, so the guard looks
+ * for them again and again.
  */
 #include "supervise/guard.h"
 
@@ -101,22 +105,18 @@ const char *guard_command(const struct guard_plan *plan)
     return plan->name != NULL ? plan->name : "the command";
 }
 
-/* ---- a process that the kernel does not let us signal ---- */
-
-void guard_say_refused(const struct report *report, pid_t pid, const char *hint)
+struct fact guard_subject(const struct guard_plan *plan)
 {
-    char name[32];
-    char why[128];
-
-    proctree_name(pid, name);
-    snprintf(why, sizeof why, "pid %d (%s): %s", (int)pid, name, strerror(EPERM));
-    report_say(
-        report, REPORT_FAILURE,
-        (struct message){.what = EVENT_CANNOT_BE_ENDED,
-                         .why = why,
-                         .hint = hint,
-                         .facts = {fact_number("process", pid), fact_text("command", name)}});
+    return plan->bound != 0 ? fact_number("process", plan->bound)
+                            : fact_text("command", guard_command(plan));
 }
+
+static bool is_bound(const struct guard *guard)
+{
+    return guard->plan->bound != 0;
+}
+
+/* ---- a process that the kernel does not let us signal ---- */
 
 /*
  * The guard reports a process once for TERM and once for KILL. After KILL was refused the program
@@ -131,7 +131,7 @@ static void tell_refused(struct guard *guard, bool was_kill)
         return;
     *told = (struct refused){.pid = pid, .was_kill = was_kill};
     if (guard->link == PROGRAM_IS_GONE)
-        guard_say_refused(guard->plan->report, pid, "the lock is free when its ttl ends");
+        say_refused(guard->plan->report, pid, "the lock is free when its ttl ends");
     else
         tell(guard,
              (struct guard_news){.kind = GUARD_NEWS_REFUSED, .pid = pid, .was_kill = was_kill});
@@ -275,6 +275,20 @@ static void reap(struct guard *guard)
         note_command_end(guard);
 }
 
+/*
+ * A bound process that has ended by itself leaves its descendants behind, as a command that exits.
+ * How it ended is only told to its parent.
+ */
+static void look_at_bound(struct guard *guard)
+{
+    if (!proctree_root_has_ended(guard->tree))
+        return;
+    if (guard->machine.state == GUARD_STATE_RUNNING)
+        handle(guard, GUARD_EVENT_COMMAND_EXITED);
+    else if (proctree_look(guard->tree) == 0 && !guard->tree->is_short)
+        handle(guard, GUARD_EVENT_TREE_EMPTY);
+}
+
 /* ---- receiving the program's requests ---- */
 
 static bool asks_for_the_end(int number)
@@ -323,7 +337,9 @@ static void pass_signal(struct guard *guard, const struct guard_request *request
 {
     if (command_has_it(guard, request))
         return;
-    if (guard->command == 0)
+    if (is_bound(guard))
+        proctree_signal_root(guard->tree, request->signal);
+    else if (guard->command == 0)
         proctree_signal(guard->tree, request->signal);
     else if (kill(guard->command, request->signal) != 0 && errno == EPERM)
         guard->tree->refused = guard->command;
@@ -399,7 +415,10 @@ static void wait_for_something(const struct guard *guard)
     struct pollfd watch[] = {
         {.fd = guard->link == PROGRAM_IS_HEARD ? guard->fd : -1, .events = POLLIN},
         {.fd = guard->children, .events = POLLIN},
-        {.fd = guard->timer, .events = POLLIN}};
+        {.fd = guard->timer, .events = POLLIN},
+        /* when the guard ends the tree, its descendants may outlive it */
+        {.fd = guard->machine.state == GUARD_STATE_RUNNING ? guard->tree->root_fd : -1,
+         .events = POLLIN}};
     int64_t at_ms = next_ms(guard);
 
     timer_set(guard->timer, at_ms);
@@ -425,22 +444,21 @@ static struct ending ending_of(const struct guard *guard)
 }
 
 /* Report the loss of the lock for the program, and what the guard has done to the command. */
-static void say_lost(const struct guard *guard, const char *cause, const char *why,
-                     const char *outcome, const char *hint)
+static void say_lost_alone(const struct guard *guard, const char *cause, const char *why,
+                           const char *outcome, const char *hint)
 {
-    struct message message = {.what = EVENT_LOST, .hint = hint};
-    struct ending ending = ending_of(guard);
-    const char *command = guard_command(guard->plan);
+    struct lost lost = {.cause = cause,
+                        .hint = hint,
+                        .subject = guard_subject(guard->plan),
+                        .ending = ending_of(guard)};
     char steps[ENDING_BYTES];
     char text[400];
 
-    ending_text(steps, &ending);
-    snprintf(text, sizeof text, "%s, so %.64s %s: %s", why, command, outcome, steps);
-    message.why = text;
-    message_add(&message, fact_text("cause", cause));
-    message_add(&message, fact_text("command", command));
-    ending_add_facts(&message, &ending);
-    report_say(guard->plan->report, REPORT_FAILURE, message);
+    ending_text(steps, &lost.ending);
+    snprintf(text, sizeof text, "%s, so %.64s %s: %s", why, guard_command(guard->plan), outcome,
+             steps);
+    lost.why = text;
+    say_lost(guard->plan->report, &lost);
 }
 
 /* A program that is dead or stopped can't report what happened, so the guard does. */
@@ -450,18 +468,26 @@ static void report_for_program(const struct guard *guard)
 
     if (guard->link == PROGRAM_IS_GONE && program_lives(guard))
         return; /* the program has closed the socket, and reports by itself */
+    if (guard->term_ms == 0 && guard->machine.killing_since_ms == 0)
+        return; /* nothing was ended: a bound process whose program is dead ended by itself */
     if (guard->link == PROGRAM_IS_GONE && guard->told_refused.was_kill)
-        report_say(guard->plan->report, REPORT_FAILURE,
-                   (struct message){.what = EVENT_LOST,
-                                    .why = "rlock was killed while the command ran",
-                                    .hint = "the lock is free when its ttl ends",
-                                    .facts = {fact_text("cause", "rlock-killed")}});
+        say_lost(guard->plan->report,
+                 &(struct lost){.cause = "rlock-killed",
+                                .why = "rlock was killed while the command ran",
+                                .hint = "the lock is free when its ttl ends"});
     else if (guard->link == PROGRAM_IS_GONE)
-        say_lost(guard, "rlock-killed", "rlock was killed", "was ended",
-                 "the lock is free when its ttl ends");
+        say_lost_alone(guard, "rlock-killed", "rlock was killed", "was ended",
+                       "the lock is free when its ttl ends");
     else if (guard->machine.lease_ended_first && poll(&program, 1, HEARD_WITHIN_MS) == 0)
-        say_lost(guard, "rlock-stopped", "rlock was stopped for too long, or got no processor time",
-                 "was ended before the lease ended", NULL);
+        say_lost_alone(guard, "rlock-stopped",
+                       "rlock was stopped for too long, or got no processor time",
+                       "was ended before the lease ended", NULL);
+}
+
+/* rlock may be a descendant of the bound process. False: no descriptor is free to find out. */
+static bool spare_ourselves(struct proctree *tree)
+{
+    return proctree_spare(tree, getpid()) && proctree_spare(tree, getppid()) && !tree->is_short;
 }
 
 /* Called before the guard waits for GUARD_REQUEST_START. */
@@ -480,8 +506,10 @@ static void prepare(struct guard *guard)
     guard->children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     guard->timer = timer_open();
     guard->failed = guard->children < 0 || guard->timer < 0 ? errno : 0;
-    if (plan->environment == NULL)
+    if (!is_bound(guard) && plan->environment == NULL)
         guard->failed = ENOMEM;
+    if (is_bound(guard) && !spare_ourselves(guard->tree))
+        guard->failed = EMFILE;
     if (plan->lock != NULL)
         rlock_forget_passwords(plan->lock);
     if (!plan->keeps_secrets)
@@ -498,9 +526,9 @@ static void drop_descriptors(const struct guard *guard)
     const struct guard_plan *plan = guard->plan;
 
     fds_drop_ours((int[]){guard->fd, guard->children, guard->timer, plan->keep_fd, plan->hook_fd,
-                          plan->cgroup->parent_fd, plan->cgroup->procs_fd, plan->cgroup->kill_fd,
-                          plan->cgroup->freeze_fd, plan->cgroup->events_fd},
-                  10);
+                          guard->tree->root_fd, plan->cgroup->parent_fd, plan->cgroup->procs_fd,
+                          plan->cgroup->kill_fd, plan->cgroup->freeze_fd, plan->cgroup->events_fd},
+                  11);
 }
 
 /*
@@ -526,41 +554,50 @@ static void wait_for_start(const struct guard *guard, struct guard_request *requ
         _exit(0);
 }
 
-static void start(struct guard *guard, struct guard_request *request)
+static void start_command(struct guard *guard, struct guard_request *request,
+                          struct guard_news *news)
 {
     const struct guard_plan *plan = guard->plan;
-    struct guard_news news = {.kind = GUARD_NEWS_FAILED, .error = guard->failed};
     struct spawn_plan command = plan->spawn;
     struct spawned spawned;
 
     command.not_after_ms = request->not_after_ms;
     command.cgroup_fd = plan->cgroup->procs_fd;
-    if (!news.error) {
-        environment_add_grant(plan->environment, request->variables);
-        command.envp = plan->environment->all;
-        note_early_signals(guard);
-        spawned = spawn(&command);
-        guard->command = spawned.pid;
-        guard->exec_ms = spawned.exec_ms;
-        news.error = spawned.error;
-        news.is_exec_error = spawned.is_exec_error;
-    }
+    environment_add_grant(plan->environment, request->variables);
+    command.envp = plan->environment->all;
+    note_early_signals(guard);
+    spawned = spawn(&command);
+    guard->command = spawned.pid;
+    guard->exec_ms = spawned.exec_ms;
+    news->error = spawned.error;
+    news->is_exec_error = spawned.is_exec_error;
+}
+
+static void start(struct guard *guard, struct guard_request *request)
+{
+    const struct guard_plan *plan = guard->plan;
+    struct guard_news news = {.kind = GUARD_NEWS_FAILED, .error = guard->failed};
+
+    if (!news.error && !is_bound(guard))
+        start_command(guard, request, &news);
     environment_forget(environ); /* the guard needs no passwords after the start */
     dumpable_reset();
     guard_state_start(&guard->machine,
-                      (struct guard_rules){.pauses = plan->pauses,
+                      (struct guard_rules){.is_bound = is_bound(guard),
+                                           .pauses = plan->pauses,
                                            .wait_all = plan->wait_all,
                                            .grace_ms = request->grace_ms},
                       request->lease, rlock_clock_ms());
-    if (guard->command == 0) {
+    if (news.error) {
         tell(guard, news);
         _exit(0);
     }
-    proctree_set_root(guard->tree, getpid()); /* after spawn(), so that the command starts sooner */
+    if (!is_bound(guard))
+        proctree_set_root(guard->tree); /* after spawn(), so that the command starts sooner */
     fds_keep((int[]){guard->fd, plan->keep_fd, plan->hook_fd, guard->children, guard->timer,
-                     guard->tree->children, plan->cgroup->parent_fd, plan->cgroup->kill_fd,
-                     plan->cgroup->freeze_fd, plan->cgroup->events_fd},
-             10);
+                     guard->tree->children, guard->tree->root_fd, plan->cgroup->parent_fd,
+                     plan->cgroup->kill_fd, plan->cgroup->freeze_fd, plan->cgroup->events_fd},
+             11);
     /*
      * The guard leaves rlock's process group. If somebody sends KILL to the whole group, the guard
      * survives and ends the tree.
@@ -620,10 +657,15 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
     prepare(&guard);
     wait_for_start(&guard, &request);
     start(&guard, &request);
+    if (is_bound(&guard))
+        tell_deadlines(&guard);
     while (guard.machine.state != GUARD_STATE_DONE || guard.may_be_frozen) {
         wait_for_something(&guard);
         listen_to_program(&guard);
-        reap(&guard);
+        if (is_bound(&guard))
+            look_at_bound(&guard);
+        else
+            reap(&guard);
         obey_clock(&guard);
     }
     tell_done(&guard);

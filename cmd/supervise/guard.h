@@ -8,6 +8,7 @@
 #include "supervise/deadlines.h"
 #include "supervise/ending.h"
 #include "supervise/proctree.h"
+#include "supervise/say.h"
 #include "supervise/spawn.h"
 
 /*
@@ -15,6 +16,11 @@
  * lock, so all that depends on the grant comes later, with GUARD_REQUEST_START.
  */
 struct guard_plan {
+    /*
+     * acquire --bind-pid: the guard starts no command, but ends this process, which is not its
+     * child, and the root of the tree that guard_run() gets. 0: the guard starts a command.
+     */
+    pid_t bound;
     struct spawn_plan spawn; /* the guard sets envp, not_after_ms and cgroup_fd at the start */
     const char *name;        /* the command's name for messages; NULL: no memory */
     /* the command's, without the variables that the grant sets; NULL: no memory */
@@ -74,16 +80,13 @@ struct guard_news {
 /* guard_command: the name of the command for messages; "the command" if there is no memory. */
 const char *guard_command(const struct guard_plan *plan);
 
-/*
- * guard_say_refused: report that the kernel refuses our signal to a process (EPERM). `hint` says
- * what follows from the refusal.
- */
-void guard_say_refused(const struct report *report, pid_t pid, const char *hint);
+/* guard_subject: the command, or the bound process, as a fact for messages. */
+struct fact guard_subject(const struct guard_plan *plan);
 
 /*
  * guard_run: be the guard, in a process that was just forked. The caller has reserved `tree`, and
  * holds the other end of the socket `fd`. The guard waits for GUARD_REQUEST_START, and exits if the
- * caller exits before that.
+ * caller exits before that. The guard of a bound process then answers by GUARD_NEWS_AGREES.
  */
 _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, int fd);
 

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define RETRY_MS 5
+#define AWAIT_MS 100 /* how often guard_client_await() looks at the clock */
 #define END_TRIES 20 /* how often to ask for the guard's exit status, every RETRY_MS */
 
 /*
@@ -39,14 +40,21 @@ static int note_inherited_children(struct guard_client *guard)
         if (failed)
             return failed;
     }
+    if (guard->tree.root_fd >= 0) /* the tree of a bound process */
+        return 0;
     if (waitid(P_ALL, 0, &any, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) == 0) {
         if (guard->tree.children >= 0)
             close(guard->tree.children);
-        proctree_set_root(&guard->tree, getpid());
+        proctree_set_root(&guard->tree);
         if (!proctree_spare_children(&guard->tree, true))
             return ENOMEM;
     }
     return 0;
+}
+
+int guard_client_bind(struct guard_client *guard, pid_t pid)
+{
+    return proctree_bind(&guard->tree, pid);
 }
 
 int guard_client_prepare(struct guard_client *guard, const struct guard_plan *plan)
@@ -59,7 +67,10 @@ int guard_client_prepare(struct guard_client *guard, const struct guard_plan *pl
     failed = note_inherited_children(guard);
     if (failed)
         return failed;
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (plan->bound != 0 && (!proctree_spare(&guard->tree, getpid()) || guard->tree.is_short))
+        return EMFILE;
+    if (plan->bound == 0)
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
     guard->is_gone = false;
     proctree_set_cgroup(&guard->tree, plan->cgroup);
     guard->pid = child_fork(&fd);
@@ -111,6 +122,22 @@ int guard_client_hear(struct guard_client *guard, struct guard_news *news)
 
     guard->is_gone = heard < 0;
     return heard;
+}
+
+int guard_client_await(struct guard_client *guard, int64_t deadline_ms)
+{
+    struct pollfd socket = {.fd = guard->fd, .events = POLLIN};
+    struct guard_news news;
+    int heard;
+
+    while ((heard = guard_client_hear(guard, &news)) == 0) {
+        if (rlock_clock_ms() >= deadline_ms)
+            return ETIMEDOUT;
+        poll(&socket, 1, AWAIT_MS);
+    }
+    if (heard < 0)
+        return ECHILD;
+    return news.kind == GUARD_NEWS_FAILED ? news.error : 0;
 }
 
 static bool is_stopped(pid_t pid)
@@ -166,8 +193,8 @@ int guard_client_start(struct guard_client *guard, const struct guard_plan *plan
 
 void guard_client_stand_by(struct guard_client *guard)
 {
-    if (guard->tree.root == 0)
-        proctree_set_root(&guard->tree, getpid());
+    if (guard->pid != 0 && guard->tree.root == 0)
+        proctree_set_root(&guard->tree);
 }
 
 void guard_client_extend(const struct guard_client *guard, struct deadlines lease)
@@ -222,7 +249,7 @@ void guard_client_replace(struct guard_client *guard, guard_client_on_survivor *
     guard_client_stand_by(guard);
     kill(guard->pid, SIGKILL); /* by its pid: without /proc, proctree_kill() finds no process */
     guard_client_dismiss(guard);
-    if (guard->tree.has_spared)
+    if (guard->tree.has_spared && guard->tree.root_fd < 0)
         /* Before KILL, spare the children that spared processes have started since: when such a
          * process ends, its children become children of rlock. */
         proctree_spare_children(&guard->tree, false);

@@ -14,6 +14,14 @@ struct guard_client {
 };
 
 /*
+ * guard_client_bind: the command will be a process that runs already, and not a child of the guard
+ * (see guard_plan.bound). Call it once, before guard_client_prepare(). 0, or an errno: ESRCH if the
+ * process has ended, EPERM if the caller may not signal it. Keeps a descriptor and memory until the
+ * program exits.
+ */
+int guard_client_bind(struct guard_client *guard, pid_t pid);
+
+/*
  * guard_client_prepare: fork the guard, unless it is forked already. The guard then waits for the
  * request to start the command. The fork takes as long as everything else between the grant and the
  * start of the command. So the caller forks the guard while it waits for the grant, if it can. The
@@ -27,6 +35,12 @@ int guard_client_prepare(struct guard_client *guard, const struct guard_plan *pl
  */
 int guard_client_start(struct guard_client *guard, const struct guard_plan *plan,
                        const struct guard_request *start);
+
+/*
+ * guard_client_await: wait until a guard that was started for a bound process acts by its lease.
+ * Returns 0, or an errno if the guard has failed, has ended, or is silent at `deadline_ms`.
+ */
+int guard_client_await(struct guard_client *guard, int64_t deadline_ms);
 
 /*
  * guard_client_hear: receive the guard's next message, without blocking. Returns 1: `news` is the
@@ -70,6 +84,7 @@ void guard_client_dismiss(struct guard_client *guard);
 
 /*
  * guard_client_reap: kill the guard, if there is one, even if it is stopped, and wait for its end.
+ * A bound process lives on.
  */
 void guard_client_reap(struct guard_client *guard);
 

@@ -19,7 +19,8 @@
  *   tree, or passes on a signal that ends programs, the tree gets KILL: a frozen process can't
  *   react to TERM.
  * - The program may ask several times for the end. The earliest of the times for KILL counts.
- * - If the program dies, the tree gets KILL, because nobody renews the lease any more.
+ * - If the program dies, the tree gets KILL, because nobody renews the lease any more. A bound
+ *   process (acquire --bind-pid) did not start under rlock: it may use what is left of the lease.
  * - If the command exits, its descendants run on (a daemon, for example), except with --wait-all or
  *   after TERM. If a signal ends the command, its descendants get TERM and then KILL, because the
  *   command did not leave them behind on purpose.
@@ -29,6 +30,7 @@
 #include <rlock.h>
 
 #define RETRY_MS 5 /* how long the guard waits before it looks again if the tree is frozen */
+#define LOOK_MS 20 /* between TERM and KILL: how often to look for processes of a bound process */
 
 typedef enum guard_state transition(struct guard_machine *machine);
 
@@ -55,6 +57,11 @@ static enum guard_state begin_kill(struct guard_machine *machine)
     machine->n_processes = 0; /* from KILL on, the size of the tree moves no deadline */
     machine->due = machine->lease;
     return GUARD_STATE_KILLING;
+}
+
+static enum guard_state lose_program(struct guard_machine *machine)
+{
+    return machine->rules.is_bound ? machine->state : begin_kill(machine);
 }
 
 static enum guard_state note_lease_end(struct guard_machine *machine)
@@ -246,7 +253,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_END_ASKED] = end_as_asked,
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = pass_signal,
-            [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
+            [GUARD_EVENT_PROGRAM_GONE] = lose_program,
             [GUARD_EVENT_COMMAND_EXITED] = drain_or_finish,
             [GUARD_EVENT_COMMAND_KILLED] = end_orphans,
             [GUARD_EVENT_TREE_EMPTY] = finish,
@@ -277,7 +284,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_END_ASKED] = take_earlier_kill,
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = pass_signal,
-            [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
+            [GUARD_EVENT_PROGRAM_GONE] = lose_program,
             [GUARD_EVENT_COMMAND_EXITED] = stay,
             [GUARD_EVENT_COMMAND_KILLED] = stay,
             [GUARD_EVENT_TREE_EMPTY] = finish,
@@ -371,6 +378,8 @@ unsigned guard_state_work(const struct guard_machine *machine)
 {
     if (machine->state == GUARD_STATE_KILLING)
         return GUARD_ACTION_KILL;
+    if (machine->state == GUARD_STATE_TERMINATING && machine->rules.is_bound)
+        return GUARD_ACTION_TERM;
     return machine->state == GUARD_STATE_PAUSED && machine->frozen_since_ms == 0
                ? GUARD_ACTION_FREEZE
                : 0;
@@ -388,7 +397,8 @@ int64_t guard_state_next_ms(const struct guard_machine *machine, int64_t now_ms)
     case GUARD_STATE_DRAINING:
         return earlier(machine->count_ms, machine->due.term_ms);
     case GUARD_STATE_TERMINATING:
-        return earlier(machine->due.kill_ms, machine->asked_kill_ms);
+        return earlier(earlier(machine->due.kill_ms, machine->asked_kill_ms),
+                       machine->rules.is_bound ? now_ms + LOOK_MS : RLOCK_NEVER);
     case GUARD_STATE_PAUSED:
         if (machine->frozen_since_ms == 0)
             return earlier(machine->due.kill_ms, now_ms + RETRY_MS);

@@ -52,6 +52,7 @@ enum guard_action {
 
 /* The options that the guard's decisions depend on; they don't change during a run. */
 struct guard_rules {
+    bool is_bound;    /* acquire --bind-pid: the command runs already, and is not our child */
     bool pauses;      /* --on-lost pause: at the lease's TERM freeze the tree, send no TERM */
     bool wait_all;    /* --wait-all: stay until the last process of the tree has ended */
     int64_t grace_ms; /* time from TERM to KILL, if a signal has ended the command */
@@ -102,7 +103,8 @@ enum guard_event guard_state_due(const struct guard_machine *machine, int64_t no
 
 /*
  * guard_state_work: the action that the guard repeats at each turn of its loop:
- * GUARD_ACTION_FREEZE, GUARD_ACTION_KILL, or 0.
+ * GUARD_ACTION_FREEZE, GUARD_ACTION_KILL, GUARD_ACTION_TERM for a bound process (to find the
+ * processes that have come since, before their parents end), or 0.
  */
 unsigned guard_state_work(const struct guard_machine *machine);
 

@@ -538,10 +538,15 @@ static void do_walk(struct walk *walk)
         find_by_search(walk);
 }
 
+static size_t count(const struct proctree *tree)
+{
+    return tree->n + (tree->root_fd >= 0 && !proctree_root_has_ended(tree));
+}
+
 size_t proctree_look(struct proctree *tree)
 {
     do_walk(&(struct walk){.tree = tree});
-    return tree->n;
+    return count(tree);
 }
 
 /* ---- listing our own children ---- */
@@ -636,6 +641,12 @@ static bool signal_one(struct proctree *tree, pid_t pid, int number)
     return failed != ESRCH;
 }
 
+void proctree_signal_root(struct proctree *tree, int number)
+{
+    if (syscall(SYS_pidfd_send_signal, tree->root_fd, number, NULL, 0) != 0 && errno == EPERM)
+        tree->refused = tree->root;
+}
+
 size_t proctree_signal(struct proctree *tree, int number)
 {
     size_t i;
@@ -643,7 +654,9 @@ size_t proctree_signal(struct proctree *tree, int number)
     proctree_look(tree);
     for (i = 0; i < tree->n; i++)
         signal_one(tree, tree->list[i], number);
-    return tree->n;
+    if (tree->root_fd >= 0)
+        proctree_signal_root(tree, number);
+    return count(tree);
 }
 
 /*
@@ -665,6 +678,10 @@ static bool term_all(struct proctree *tree)
         place->is_termed = signal_one(tree, tree->list[i], SIGTERM);
         was_any = true;
     }
+    if (tree->root_fd >= 0 && !tree->root_is_termed && !tree->is_short) {
+        proctree_signal_root(tree, SIGTERM);
+        tree->root_is_termed = was_any = true;
+    }
     return was_any;
 }
 
@@ -685,7 +702,7 @@ size_t proctree_term(struct proctree *tree, int64_t deadline_ms)
     } while (++i < TERM_WALKS && now_ms < deadline_ms - (now_ms - began_ms));
     if (is_raised)
         lower_priority();
-    return tree->n;
+    return count(tree);
 }
 
 /* ---- sending KILL until no process is left ---- */
@@ -814,7 +831,7 @@ bool proctree_kill(struct proctree *tree, proctree_reaped *reaped, void *context
         if (is_ours(tree))
             end_children(tree, &killing);
         if (is_ours(tree) ? round % WALK_EVERY == 1 && kill_by_walk(tree)
-                          : proctree_signal(tree, SIGKILL) > 0)
+                          : proctree_signal(tree, SIGKILL) > 0 || tree->is_short)
             killing.is_any = true;
         if (killing.is_any && !killing.is_new)
             give_way(killing.n_children);
@@ -870,14 +887,13 @@ int proctree_reserve(struct proctree *tree)
                               .room = room,
                               .hertz = sysconf(_SC_CLK_TCK),
                               .session = getsid(0),
+                              .root_fd = -1,
                               .children = -1};
     return 0;
 }
 
-void proctree_set_root(struct proctree *tree, pid_t root)
+void proctree_set_root(struct proctree *tree)
 {
-    struct process process;
-
     if (tree->walk != 0 || tree->has_spared)
         madvise(tree->place, tree->room * sizeof *tree->place, MADV_DONTNEED);
     /*
@@ -887,11 +903,7 @@ void proctree_set_root(struct proctree *tree, pid_t root)
      */
     tree->children = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
     tree->has_lists = tree->children >= 0;
-    if (root != getpid() && tree->has_lists) {
-        close(tree->children);
-        tree->children = -1;
-    }
-    tree->root = root;
+    tree->root = getpid();
     tree->has_spared = false;
     tree->term_ms = 0;
     tree->kill_walk_ms = 0;
@@ -899,10 +911,43 @@ void proctree_set_root(struct proctree *tree, pid_t root)
     tree->refused = 0;
     tree->n = 0;
     tree->is_short = false;
-    if (root == getpid())
-        return;
-    tree->root_started = process_read(&process, root) ? process.started : 0;
-    tree->is_short = tree->root_started == 0 && is_shortage();
+}
+
+bool proctree_root_has_ended(const struct proctree *tree)
+{
+    struct pollfd process = {.fd = tree->root_fd, .events = POLLIN};
+
+    return poll(&process, 1, 0) > 0;
+}
+
+/* Notes when the root started. Returns 0, or an errno. */
+static int note_root(struct proctree *tree)
+{
+    struct process process;
+
+    if (syscall(SYS_pidfd_send_signal, tree->root_fd, 0, NULL, 0) != 0)
+        return errno;
+    if (process_read(&process, tree->root))
+        tree->root_started = process.started;
+    else if (is_shortage())
+        return errno;
+    /* if the root has ended, the start time may be that of another process with its pid */
+    return proctree_root_has_ended(tree) ? ESRCH : 0;
+}
+
+int proctree_bind(struct proctree *tree, pid_t root)
+{
+    int failed = proctree_reserve(tree);
+
+    if (failed)
+        return failed;
+    tree->root = root;
+    tree->has_lists = access("/proc/thread-self/children", R_OK) == 0;
+    tree->root_fd = (int)syscall(SYS_pidfd_open, root, 0);
+    failed = tree->root_fd < 0 ? errno : note_root(tree);
+    if (failed)
+        proctree_free(tree);
+    return failed;
 }
 
 void proctree_set_cgroup(struct proctree *tree, const struct cgroup *cgroup)
@@ -917,7 +962,9 @@ void proctree_free(struct proctree *tree)
     munmap(tree->place, tree->room * (sizeof *tree->place + sizeof *tree->list));
     if (tree->children >= 0)
         close(tree->children);
-    tree->children = -1;
+    if (tree->root_fd >= 0)
+        close(tree->root_fd);
+    tree->children = tree->root_fd = -1;
     tree->place = NULL;
 }
 

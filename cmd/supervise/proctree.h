@@ -12,21 +12,26 @@ struct cgroup;
 struct proctree_place;
 
 /*
- * The tree is all descendants of one process, the root, without the root. If the root is this
- * process, the process has to be a subreaper (PR_SET_CHILD_SUBREAPER): orphans of the tree become
- * its children. If the root is another process, proctree.c remembers each process that it has seen
- * in the tree until that process ends, because its parent may end first.
+ * The tree of this process is all of its descendants; this process has to be a subreaper
+ * (PR_SET_CHILD_SUBREAPER), so that orphans of the tree become its children.
+ *
+ * The tree of another process, which proctree_bind() has made the root, is that process and all of
+ * its descendants. proctree.c remembers each process that it has seen in the tree until that
+ * process ends, because its parent may end first. The root gets each signal last, as a walk finds
+ * its children only while it lives.
  *
  * Only proctree.c writes the fields.
  */
 struct proctree {
     pid_t root;
+    int root_fd; /* proctree_bind(): pidfd of the root; -1: this process is the root, or none yet */
     struct proctree_place *place; /* what is known of a process: an array indexed by pid */
     pid_t *list;           /* the pids that the last walk found, parents before their children */
     size_t room;           /* the length of `place` and of `list` */
     size_t n;              /* entries in the list */
     unsigned walk;         /* the number of the last walk */
     uint32_t root_started; /* if the root is another process: when it started, in ticks */
+    bool root_is_termed;   /* if the root is another process: it has got TERM */
     bool has_spared;       /* proctree_spare() or _spare_children() has spared a process */
     bool is_short;         /* the last call lacked a descriptor or memory to read a process */
     bool has_lists;        /* the kernel has /proc/PID/task/TID/children */
@@ -47,12 +52,24 @@ struct proctree {
 int proctree_reserve(struct proctree *tree);
 
 /*
- * proctree_set_root: forget all processes that were found or spared, and make `root` the root of
- * the tree. If `root` is this process, the call opens `children`, and the caller must have closed
- * an earlier descriptor there. If `root` is another process, the caller has to check after the call
- * that `root` has not ended: its pid could be another's by then. Sets `is_short`.
+ * proctree_set_root: forget all processes that were found or spared, and make this process the root
+ * of the tree. The call opens `children`; the caller must have closed an earlier descriptor there.
  */
-void proctree_set_root(struct proctree *tree, pid_t root);
+void proctree_set_root(struct proctree *tree);
+
+/*
+ * proctree_bind: reserve memory as proctree_reserve() does, and make another process the root. 0,
+ * or an errno, and then nothing is reserved: ESRCH if the process has ended, EPERM if the caller
+ * may not signal it.
+ */
+int proctree_bind(struct proctree *tree, pid_t root);
+
+/*
+ * For the tree of another process only. proctree_root_has_ended: never blocks.
+ * proctree_signal_root: send a signal to the root, and not to its descendants; sets `refused`.
+ */
+bool proctree_root_has_ended(const struct proctree *tree);
+void proctree_signal_root(struct proctree *tree, int number);
 
 /*
  * proctree_set_cgroup: tell that all processes of the tree are in this control group, which is
@@ -60,7 +77,7 @@ void proctree_set_root(struct proctree *tree, pid_t root);
  */
 void proctree_set_cgroup(struct proctree *tree, const struct cgroup *cgroup);
 
-/* proctree_free: give back the memory, and the descriptor. */
+/* proctree_free: give back the memory, and the descriptors. */
 void proctree_free(struct proctree *tree);
 
 /*
@@ -81,7 +98,8 @@ bool proctree_spare_children(struct proctree *tree, bool is_first);
  * process that starts later, such as a helper of a process that tidies up after its TERM, gets no
  * TERM. The call walks the tree again until a walk finds no further process for TERM, or until
  * another walk, as long as the last one, would not be over before `deadline_ms`. Returns how many
- * processes the last walk found.
+ * processes the last walk found. If it may have missed some (`is_short`), another process that is
+ * the root has got no TERM yet, and the caller calls again.
  */
 size_t proctree_term(struct proctree *tree, int64_t deadline_ms);
 

@@ -3,8 +3,7 @@
 #ifndef RENEW_DAEMON_H
 #define RENEW_DAEMON_H
 
-#include "session/session.h"
-#include "supervise/deadline_killer.h"
+#include "supervise/supervise.h"
 
 /* The daemon, as `rlock acquire` sees it. */
 struct renew_daemon {
@@ -30,13 +29,12 @@ enum exit_reason renew_daemon_open_log(struct renew_daemon_log *log, const struc
  * rlock was started with. Blocks until the daemon is ready. Returns 0, or an errno if there is no
  * daemon.
  *
- *   bound         the process until whose end the daemon renews the lease; fd -1: there is none
- *   hold_ends_ms  without a bound process: until when the daemon renews the lease, on
- *                 rlock_clock_ms(); with one: RLOCK_NEVER
+ *   plan   what to supervise; the fields `kind`, `guard_plan` and `timer` are not used
+ *   bound  the process until whose end the daemon renews the lease, and for which the caller has
+ *          called guard_client_bind(); 0: the daemon renews it for `plan->max_hold_ms`
  */
-int renew_daemon_start(struct renew_daemon *daemon, struct session *session,
-                       const struct rlock_grant *grant, const struct bound_process *bound,
-                       const struct renew_daemon_log *log, int64_t hold_ends_ms);
+int renew_daemon_start(struct renew_daemon *daemon, const struct supervise_plan *plan, pid_t bound,
+                       const struct renew_daemon_log *log);
 
 /*
  * renew_daemon_begin: let the daemon begin to renew. From now on the daemon releases the lease, not

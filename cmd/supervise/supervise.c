@@ -19,7 +19,6 @@
 #include "process/fds.h"
 #include "process/timer.h"
 #include "supervise/renewer_client.h"
-#include "supervise/supervise_state.h"
 #include "wire/url.h"
 
 #include <errno.h>
@@ -33,8 +32,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RELEASE_MS 2000        /* how long rlock tries to release the lock before it exits */
-#define RELEASE_LATER_MS 10000 /* how long a forked process tries, if rlock could not release it */
+#define RELEASE_MS 2000 /* how long rlock tries to release the lock before it exits */
+/* how long a process tries for which nobody waits: a forked one, or the one that stays behind */
+#define RELEASE_LATER_MS 10000
 
 extern char **environ;
 
@@ -58,6 +58,12 @@ struct supervisor {
 };
 
 /* ---- messages to the user ---- */
+
+/* False: what runs under the lock, if anything, was not started by rlock. */
+static bool runs_command(const struct supervisor *s)
+{
+    return s->plan->kind == SUPERVISE_COMMAND;
+}
 
 static void say(const struct supervisor *s, enum report_level level, enum event what,
                 const char *why)
@@ -107,8 +113,8 @@ static void put_running(const struct supervisor *s, char hint[300])
              guard_command(s->plan->guard_plan));
 }
 
-/* Add why the lock was lost, who holds it now or who broke it, and the name of the command. */
-static void add_cause(struct message *message, const struct supervisor *s)
+/* Why the lock was lost, as a word for JSON. */
+static const char *cause_of(const struct supervisor *s)
 {
     static const char *const names[] = {[SUPERVISE_LOSS_NOT_RENEWED] = "not-renewed",
                                         [SUPERVISE_LOSS_GUARD_SILENT] = "guard-silent",
@@ -116,21 +122,15 @@ static void add_cause(struct message *message, const struct supervisor *s)
                                         [SUPERVISE_LOSS_SERVER_GONE] = "server-gone",
                                         [SUPERVISE_LOSS_GUARD_ALONE] = "guard-alone",
                                         [SUPERVISE_LOSS_MISSING] = "missing"};
-    const char *cause = names[s->run.loss];
 
     if (s->run.loss == SUPERVISE_LOSS_TOLD && s->loss.cause == RLOCK_LOSS_HELD)
-        cause = "held";
-    else if (s->run.loss == SUPERVISE_LOSS_TOLD && s->loss.cause == RLOCK_LOSS_BROKEN)
-        cause = "broken";
-    message_add(message, fact_text("cause", cause));
-    if (s->loss.cause == RLOCK_LOSS_HELD)
-        message_add(message, fact_party("holder", &s->loss.by, "held_ms"));
-    else if (s->loss.cause == RLOCK_LOSS_BROKEN)
-        message_add(message, fact_party("broken_by", &s->loss.by, NULL));
-    message_add(message, fact_text("command", guard_command(s->plan->guard_plan)));
+        return "held";
+    return s->run.loss == SUPERVISE_LOSS_TOLD && s->loss.cause == RLOCK_LOSS_BROKEN
+               ? "broken"
+               : names[s->run.loss];
 }
 
-static void say_lost(const struct supervisor *s)
+static void say_loss(const struct supervisor *s)
 {
     static const char *const causes[] = {
         [SUPERVISE_LOSS_GUARD_SILENT] = "the process that guards the command doesn't answer",
@@ -139,25 +139,23 @@ static void say_lost(const struct supervisor *s)
             "the process that guards the command took rlock for dead, and ended the command",
         [SUPERVISE_LOSS_MISSING] =
             "when the command had ended, the server no longer had the lock, or another owner did"};
-    struct ending ending = {.ended_ms = 0};
-    struct message message = {.what = EVENT_LOST};
-    char hint[300];
+    char hint[300] = "the hold is over";
     char why[640];
+    struct lost lost = {.cause = cause_of(s), .why = why, .hint = hint, .loss = &s->loss};
+    bool runs_on = s->run.on_lost == ON_LOST_IGNORE;
 
-    if (s->run.on_lost == ON_LOST_IGNORE && s->run.state < SUPERVISE_STATE_RELEASING)
-        put_running(s, hint);
-    else
-        put_ending(s, &ending, hint);
-    message.hint = hint;
-    if (s->run.loss == SUPERVISE_LOSS_NOT_RENEWED) {
-        put_overdue(s, why, sizeof why);
-        message.why = why;
-    } else {
-        message.why = s->run.loss == SUPERVISE_LOSS_TOLD ? s->lost_why : causes[s->run.loss];
+    if (s->plan->kind != SUPERVISE_HOLD) {
+        lost.subject = guard_subject(s->plan->guard_plan);
+        if (runs_on && (s->run.state < SUPERVISE_STATE_RELEASING || !runs_command(s)))
+            put_running(s, hint);
+        else
+            put_ending(s, &lost.ending, hint);
     }
-    add_cause(&message, s);
-    ending_add_facts(&message, &ending);
-    report_say(&s->session->report, REPORT_FAILURE, message);
+    if (s->run.loss == SUPERVISE_LOSS_NOT_RENEWED)
+        put_overdue(s, why, sizeof why);
+    else
+        lost.why = s->run.loss == SUPERVISE_LOSS_TOLD ? s->lost_why : causes[s->run.loss];
+    say_lost(&s->session->report, &lost);
 }
 
 /* Report what was done to the command, if a message has announced it. */
@@ -173,9 +171,20 @@ static void say_ended(const struct supervisor *s)
     ending_text(steps, &s->last.ending);
     snprintf(why, sizeof why, "%.64s: %s", command, steps);
     message.why = why;
-    message_add(&message, fact_text("command", command));
+    message_add(&message, guard_subject(s->plan->guard_plan));
     ending_add_facts(&message, &s->last.ending);
     report_say(&s->session->report, REPORT_NOTICE, message);
+}
+
+/* The bound process has ended by itself. */
+static void say_bound_ended(const struct supervisor *s)
+{
+    char why[100];
+
+    snprintf(why, sizeof why, "%.64s has ended", guard_command(s->plan->guard_plan));
+    report_say(&s->session->report, REPORT_STEP,
+               (struct message){
+                   .what = EVENT_ENDED, .why = why, .facts = {guard_subject(s->plan->guard_plan)}});
 }
 
 static void say_paused(const struct supervisor *s)
@@ -202,12 +211,12 @@ static void say_resumed(const struct supervisor *s)
                    .what = EVENT_RESUMED, .why = why, .facts = {fact_number("paused_ms", ms)}});
 }
 
-static void say_refused(const struct supervisor *s)
+static void say_refusal(const struct supervisor *s)
 {
-    guard_say_refused(&s->session->report, s->run.refused_pid,
-                      s->run.lease == SUPERVISE_LEASE_HELD
-                          ? "rlock keeps the lock until that process ends"
-                          : "that process runs on without the lock");
+    say_refused(&s->session->report, s->run.refused_pid,
+                s->run.lease == SUPERVISE_LEASE_HELD
+                    ? "rlock keeps the lock until that process ends"
+                    : "that process runs on without the lock");
 }
 
 /* Say that the kernel didn't find or execute the command, and what its first word may mean. */
@@ -255,13 +264,17 @@ static void say_guard_lost(const struct supervisor *s)
 
 static void say_max_hold(const struct supervisor *s)
 {
-    int64_t limit_ms = s->session->options->max_hold_ms;
+    int64_t limit_ms = s->plan->max_hold_ms;
     struct message message = {.what = EVENT_MAX_HOLD};
     struct ending ending;
     char limit[UNITS_TEXT_BYTES];
     char hint[300];
     char why[100];
 
+    if (s->plan->kind == SUPERVISE_HOLD) {
+        say(s, REPORT_NOTICE, EVENT_ENDED, "the time of the hold is over");
+        return;
+    }
     units_tenths(limit, limit_ms);
     snprintf(why, sizeof why, "the command ran for %s, the limit", limit);
     put_ending(s, &ending, hint);
@@ -283,11 +296,11 @@ static void say_all(struct supervisor *s)
     static const struct {
         enum supervise_action action;
         void (*say)(const struct supervisor *);
-    } rows[] = {{SUPERVISE_ACTION_SAY_LOST, say_lost},
+    } rows[] = {{SUPERVISE_ACTION_SAY_LOST, say_loss},
                 {SUPERVISE_ACTION_SAY_GUARD_LOST, say_guard_lost},
                 {SUPERVISE_ACTION_SAY_PAUSED, say_paused},
                 {SUPERVISE_ACTION_SAY_RESUMED, say_resumed},
-                {SUPERVISE_ACTION_SAY_REFUSED, say_refused},
+                {SUPERVISE_ACTION_SAY_REFUSED, say_refusal},
                 {SUPERVISE_ACTION_SAY_MAX_HOLD, say_max_hold},
                 {SUPERVISE_ACTION_SAY_NOT_STARTED, say_not_started},
                 {SUPERVISE_ACTION_SAY_NO_RENEWER, say_no_renewer}};
@@ -370,6 +383,20 @@ static bool is_watching(const struct supervisor *s)
     return s->run.state < SUPERVISE_STATE_REPLACING;
 }
 
+/* If rlock runs no command, nothing is lost when another process releases the lock by its token. */
+static void take_loss(struct supervisor *s, const struct rlock_event *event)
+{
+    if (event->kind == RLOCK_KEPT_RELEASED && !runs_command(s)) {
+        say(s, s->plan->kind == SUPERVISE_HOLD ? REPORT_NOTICE : REPORT_STEP, EVENT_RELEASED,
+            "another process released the lock by its token");
+        handle(s, SUPERVISE_EVENT_GIVEN_BACK, (struct supervise_input){0});
+        return;
+    }
+    snprintf(s->lost_why, sizeof s->lost_why, "%s", event->text);
+    s->loss = event->loss;
+    handle(s, SUPERVISE_EVENT_LOCK_LOST, (struct supervise_input){0});
+}
+
 static void take_events(struct supervisor *s)
 {
     struct rlock_event event;
@@ -385,9 +412,7 @@ static void take_events(struct supervisor *s)
             break;
         case RLOCK_KEPT_RELEASED:
         case RLOCK_KEPT_LOST:
-            snprintf(s->lost_why, sizeof s->lost_why, "%s", event.text);
-            s->loss = event.loss;
-            handle(s, SUPERVISE_EVENT_LOCK_LOST, (struct supervise_input){0});
+            take_loss(s, &event);
             break;
         case RLOCK_KEPT_TROUBLE:
             break;
@@ -457,7 +482,9 @@ static void stop_with_the_job(struct supervisor *s, const struct signal_seen *se
 
 static void take_signals(struct supervisor *s)
 {
-    while (signals_take(&s->session->signals, &s->signal)) {
+    while (is_watching(s) && signals_take(&s->session->signals, &s->signal)) {
+        if (!runs_command(s) && s->signal.action != SIGNAL_ENDS)
+            continue;
         if (s->signal.action == SIGNAL_STOPS) {
             stop_with_the_job(s, &s->signal);
             continue;
@@ -469,6 +496,8 @@ static void take_signals(struct supervisor *s)
                    (struct message){.what = EVENT_SIGNAL,
                                     .why = strsignal(s->signal.number),
                                     .facts = {fact_number("signal", s->signal.number)}});
+        if (s->plan->kind == SUPERVISE_HOLD)
+            say(s, REPORT_NOTICE, EVENT_ENDED, "a signal has ended the hold");
     }
 }
 
@@ -561,19 +590,48 @@ static void replace_guard(struct supervisor *s)
 
 /* ---- starting the command ---- */
 
+static void init_run(struct supervision *run, const struct supervise_plan *plan)
+{
+    supervise_state_init(run, plan->kind, plan->grant, plan->granted_ms,
+                         (enum on_lost)plan->session->options->on_lost, plan->max_hold_ms);
+}
+
+static struct guard_request start_request(const struct supervise_plan *plan,
+                                          const struct supervision *run)
+{
+    /* with --on-lost ignore, term_ms is RLOCK_NEVER, but the command must not start too late */
+    return (struct guard_request){.kind = GUARD_REQUEST_START,
+                                  .grace_ms = plan->grant->timing.grace_ms,
+                                  .lease = run->agreed,
+                                  .not_after_ms = run->agreed.term_ms < run->expires_ms
+                                                      ? run->agreed.term_ms
+                                                      : run->expires_ms,
+                                  .has_waited = plan->has_waited};
+}
+
+int supervise_bind(const struct supervise_plan *plan)
+{
+    struct supervision run;
+    struct guard_request request;
+    int failed;
+
+    init_run(&run, plan);
+    request = start_request(plan, &run);
+    failed = guard_client_start(plan->guard, plan->guard_plan, &request);
+    return failed ? failed : guard_client_await(plan->guard, request.not_after_ms);
+}
+
 static void start(struct supervisor *s)
 {
     const struct supervise_plan *plan = s->plan;
-    /* with --on-lost ignore, term_ms is RLOCK_NEVER, but the command must not start too late */
-    struct guard_request request = {.kind = GUARD_REQUEST_START,
-                                    .grace_ms = plan->grant->timing.grace_ms,
-                                    .lease = s->run.agreed,
-                                    .not_after_ms = s->run.agreed.term_ms < s->run.expires_ms
-                                                        ? s->run.agreed.term_ms
-                                                        : s->run.expires_ms,
-                                    .has_waited = plan->has_waited};
+    struct guard_request request = start_request(plan, &s->run);
     int failed;
 
+    s->timer = plan->timer >= 0 ? plan->timer : timer_open();
+    if (!runs_command(s)) {
+        handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
+        return;
+    }
     if (session_is_interrupted(s->session)) {
         guard_client_reap(s->guard);
         handle(s, SUPERVISE_EVENT_SIGNAL, (struct supervise_input){0});
@@ -581,7 +639,6 @@ static void start(struct supervisor *s)
     }
     environment_put_grant(request.variables, environ, plan->grant,
                           s->session->options->mode == RLOCK_SLOTS);
-    s->timer = timer_open();
     failed = s->timer < 0 ? errno : guard_client_start(s->guard, plan->guard_plan, &request);
     /* START is sent first, because a write to the terminal may block. */
     progress_say_granted(&s->session->progress, plan->granted_ms, plan->grant->fence);
@@ -606,7 +663,7 @@ static enum rlock_ending ending_of(const struct supervisor *s, int64_t *stay_ms)
     int64_t rest_ms = s->plan->granted_ms + options->min_hold_ms - rlock_clock_ms();
 
     *stay_ms = rest_ms;
-    if (!s->run.has_run)
+    if (!s->run.has_run || !runs_command(s))
         return RLOCK_ENDS_FREE;
     if (s->run.reason == REASON_GRANTED && options->once_ms > 0 && s->last.status == 0) {
         *stay_ms = options->once_ms > rest_ms ? options->once_ms : rest_ms;
@@ -658,8 +715,8 @@ static void say_not_released(const struct supervisor *s, enum rlock_ending endin
                     err->status == RLOCK_E_NO_QUORUM;
     char hint[120] = "the lock is free when its ttl ends";
 
-    s->result->is_releasing = s->run.lease == SUPERVISE_LEASE_HELD && may_pass && deadline > now &&
-                              release_later(s, ending, stay_ms, deadline);
+    s->result->is_releasing = runs_command(s) && s->run.lease == SUPERVISE_LEASE_HELD && may_pass &&
+                              deadline > now && release_later(s, ending, stay_ms, deadline);
     if (s->result->is_releasing)
         snprintf(hint, sizeof hint,
                  "the lock is free when its ttl ends, or sooner: rlock tries for another %d s",
@@ -688,6 +745,14 @@ static void set_end(const struct supervisor *s, enum rlock_ending ending)
     rlock_set_end(s->session->lock, &end);
 }
 
+/* Until when a process that stays behind tries to release the lock. */
+static int64_t release_by_ms(const struct supervisor *s)
+{
+    int64_t at_ms = rlock_clock_ms() + RELEASE_LATER_MS;
+
+    return at_ms < s->run.expires_ms ? at_ms : s->run.expires_ms;
+}
+
 static void release(struct supervisor *s)
 {
     struct rlock_deadline deadline = {rlock_clock_ms() + RELEASE_MS, -1};
@@ -699,7 +764,10 @@ static void release(struct supervisor *s)
     renewer_client_stop(&s->renewer);
     if (s->run.lease != SUPERVISE_LEASE_HELD)
         deadline.at_ms = rlock_clock_ms() + s->plan->grant->timing.reply_ms;
-    set_end(s, ending);
+    if (runs_command(s))
+        set_end(s, ending);
+    else if (s->run.lease == SUPERVISE_LEASE_HELD)
+        deadline.at_ms = release_by_ms(s);
     st = rlock_release(s->session->lock, deadline, ending, stay_ms, &err);
     if (st == RLOCK_LOST || st == RLOCK_GONE) {
         handle(s, SUPERVISE_EVENT_LOCK_MISSING, (struct supervise_input){0});
@@ -724,9 +792,7 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
 
     *result = (struct supervise_result){.status = 0};
     renewer_client_init(&s.renewer, plan->session->lock, &plan->session->report);
-    supervise_state_init(&s.run, plan->grant, plan->granted_ms,
-                         (enum on_lost)plan->session->options->on_lost,
-                         plan->session->options->max_hold_ms);
+    init_run(&s.run, plan);
     start(&s);
     while (is_watching(&s) && s.run.state != SUPERVISE_STATE_WAITING)
         watch_command(&s);
@@ -734,6 +800,11 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
         replace_guard(&s);
     result->status = s.last.status;
     result->paused_ms = s.run.paused_ms;
+    if (plan->kind == SUPERVISE_BOUND)
+        guard_client_reap(s.guard); /* it must not end a process that may run on */
+    if (plan->kind == SUPERVISE_BOUND && s.run.state == SUPERVISE_STATE_RELEASING &&
+        s.run.reason == REASON_GRANTED)
+        say_bound_ended(&s);
     if (s.run.state == SUPERVISE_STATE_RELEASING)
         release(&s);
     renewer_client_stop(&s.renewer);

@@ -5,15 +5,23 @@
 
 #include "session/session.h"
 #include "supervise/guard_client.h"
+#include "supervise/supervise_state.h"
 
 /* What supervise() needs. All pointers are borrowed. */
 struct supervise_plan {
+    enum supervise_kind kind;
+    int64_t max_hold_ms;             /* --max-hold, or the length of a hold; 0: no limit */
     struct session *session;         /* its lock was granted */
     const struct rlock_grant *grant; /* the grant of that lock */
     int64_t granted_ms;              /* when the grant arrived, on rlock_clock_ms() */
     bool has_waited; /* the lock was not free at once, so other processes may wait behind us */
-    struct guard_client *guard; /* forked already, or not yet */
-    const struct guard_plan *guard_plan;
+    /*
+     * For a command forked already, or not yet; for a bound process started by supervise_bind();
+     * for a hold not used.
+     */
+    struct guard_client *guard;
+    const struct guard_plan *guard_plan; /* for a hold not used */
+    int timer;                           /* the caller's, which supervise() closes; -1: none yet */
 };
 
 struct supervise_result {
@@ -25,9 +33,18 @@ struct supervise_result {
 };
 
 /*
+ * supervise_bind: start the guard of a bound process, which ends the process before the lease ends,
+ * also if this process dies. Blocks until the guard acts by the lease. Returns 0, or an errno.
+ */
+int supervise_bind(const struct supervise_plan *plan);
+
+/*
  * supervise: run the command under the grant, release the lock, and return why rlock exits. Blocks
  * as long as the command runs. If a signal came before the command was started, the result is
  * REASON_INTERRUPTED, and session->interrupted_by is that signal.
+ *
+ * For a bound process or a hold: renew the lease until the process or the hold has ended, or the
+ * lock is lost or was released by its token.
  */
 enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_result *result);
 

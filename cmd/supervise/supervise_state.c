@@ -88,7 +88,8 @@ static int64_t guard_late_ms(const struct supervision *run)
  */
 static int64_t lease_due_ms(const struct supervision *run)
 {
-    if (run->on_lost == ON_LOST_PAUSE || run->lease != SUPERVISE_LEASE_HELD)
+    if (run->on_lost == ON_LOST_PAUSE || run->lease != SUPERVISE_LEASE_HELD ||
+        run->kind == SUPERVISE_HOLD)
         return RLOCK_NEVER;
     return earlier(run->agreed.term_ms, run->expires_ms);
 }
@@ -162,6 +163,17 @@ static enum supervise_state end_command(struct supervision *run, int64_t kill_at
     expect_answer(run, now_ms);
     return run->state == SUPERVISE_STATE_UNKILLABLE ? SUPERVISE_STATE_UNKILLABLE
                                                     : SUPERVISE_STATE_ENDING;
+}
+
+/*
+ * With --on-lost ignore a command runs on, and rlock waits for its end. There is nothing to wait
+ * for if rlock has not started what runs on.
+ */
+static enum supervise_state leave(const struct supervision *run, enum supervise_state next)
+{
+    return run->kind != SUPERVISE_COMMAND && run->on_lost == ON_LOST_IGNORE
+               ? SUPERVISE_STATE_RELEASING
+               : next;
 }
 
 static enum supervise_state lose(struct supervision *run, enum supervise_loss loss, int64_t now_ms)
@@ -248,7 +260,7 @@ static enum supervise_state renew(struct supervision *run, const struct supervis
 static enum supervise_state lose_as_told(struct supervision *run,
                                          const struct supervise_input *input)
 {
-    return lose(run, SUPERVISE_LOSS_TOLD, input->now_ms);
+    return leave(run, lose(run, SUPERVISE_LOSS_TOLD, input->now_ms));
 }
 
 /* The private server keeps its locks in memory only, so the locks have ended with the server. */
@@ -258,7 +270,14 @@ static enum supervise_state lose_with_server(struct supervision *run,
     enum supervise_state next = lose(run, SUPERVISE_LOSS_SERVER_GONE, input->now_ms);
 
     run->lease = SUPERVISE_LEASE_GONE;
-    return next;
+    return leave(run, next);
+}
+
+static enum supervise_state give_back(struct supervision *run, const struct supervise_input *input)
+{
+    (void)input;
+    run->lease = SUPERVISE_LEASE_GONE;
+    return SUPERVISE_STATE_RELEASING;
 }
 
 static enum supervise_state lose_by_time(struct supervision *run,
@@ -271,8 +290,10 @@ static enum supervise_state end_by_max_hold(struct supervision *run,
                                             const struct supervise_input *input)
 {
     run->max_hold_at_ms = RLOCK_NEVER;
-    end_with(run, REASON_MAX_HOLD);
     run->actions |= SUPERVISE_ACTION_SAY_MAX_HOLD;
+    if (run->kind == SUPERVISE_HOLD)
+        return SUPERVISE_STATE_RELEASING;
+    end_with(run, REASON_MAX_HOLD);
     return end_command(run, input->now_ms + run->timing.grace_ms, input->now_ms);
 }
 
@@ -312,6 +333,8 @@ static enum supervise_state pass_signal(struct supervision *run,
                                         const struct supervise_input *input)
 {
     (void)input;
+    if (run->kind == SUPERVISE_HOLD)
+        return SUPERVISE_STATE_RELEASING;
     run->actions |= SUPERVISE_ACTION_PASS_SIGNAL;
     return run->state;
 }
@@ -429,11 +452,13 @@ static enum supervise_state tree_ended(struct supervision *run, const struct sup
 
 /*
  * The server no longer has our lock. That is a loss only before the lease's end, and only if the
- * command has run: else nothing ran without the lock, and the reason for that is reported.
+ * command has run: else nothing ran without the lock, and the reason for that is reported. A lock
+ * that has a token of its own may have been released by that token.
  */
 static enum supervise_state miss_lock(struct supervision *run, const struct supervise_input *input)
 {
-    if (run->has_run && run->lease == SUPERVISE_LEASE_HELD && input->now_ms < run->expires_ms)
+    if (run->kind == SUPERVISE_COMMAND && run->has_run && run->lease == SUPERVISE_LEASE_HELD &&
+        input->now_ms < run->expires_ms)
         note_loss(run, SUPERVISE_LOSS_MISSING);
     return SUPERVISE_STATE_DONE;
 }
@@ -464,6 +489,7 @@ static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVEN
                 [SUPERVISE_EVENT_RENEWED] = renew,
                 [SUPERVISE_EVENT_LOCK_LOST] = lose_as_told,
                 [SUPERVISE_EVENT_SERVER_GONE] = lose_with_server,
+                [SUPERVISE_EVENT_GIVEN_BACK] = give_back,
                 [SUPERVISE_EVENT_GUARD_AGREED] = agree,
                 [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,
                 [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused,
@@ -566,13 +592,15 @@ unsigned supervise_state_handle(struct supervision *run, enum supervise_event ev
     return run->actions;
 }
 
-void supervise_state_init(struct supervision *run, const struct rlock_grant *grant,
-                          int64_t granted_ms, enum on_lost on_lost, int64_t max_hold_ms)
+void supervise_state_init(struct supervision *run, enum supervise_kind kind,
+                          const struct rlock_grant *grant, int64_t granted_ms, enum on_lost on_lost,
+                          int64_t max_hold_ms)
 {
     *run = (struct supervision){
         .state = SUPERVISE_STATE_WAITING,
         .reason = REASON_GRANTED,
-        .on_lost = on_lost,
+        .kind = kind,
+        .on_lost = kind == SUPERVISE_HOLD ? ON_LOST_IGNORE : on_lost,
         .timing = grant->timing,
         .expires_ms = grant->expires_ms,
         /* counted from `sent_ms`, as the lease is: the reply may have taken long */

@@ -12,6 +12,13 @@
 #include "options/options.h"
 #include "supervise/guard.h"
 
+/* What runs under the lock. */
+enum supervise_kind {
+    SUPERVISE_COMMAND, /* a command that the guard starts */
+    SUPERVISE_BOUND,   /* acquire --bind-pid: a process that runs already, which the guard ends */
+    SUPERVISE_HOLD     /* hold --renew: nothing, so there is no guard either */
+};
+
 /* What the main process of rlock is doing. */
 enum supervise_state {
     /* The main process has not asked the guard to start the command yet. */
@@ -52,6 +59,8 @@ enum supervise_event {
     SUPERVISE_EVENT_LOCK_LOST,
     /* The private server has ended, and with it all of its locks. */
     SUPERVISE_EVENT_SERVER_GONE,
+    /* Not for a command: another process has released the lock by its token. That is no loss. */
+    SUPERVISE_EVENT_GIVEN_BACK,
     /* The guard has taken over the new deadlines in `news`. */
     SUPERVISE_EVENT_GUARD_AGREED,
     /* The guard has frozen the command; `news` says when. */
@@ -79,7 +88,7 @@ enum supervise_event {
     SUPERVISE_EVENT_RENEWER_DUE,
     /* The time to end the command has come, and no renewal was confirmed. */
     SUPERVISE_EVENT_LEASE_DUE,
-    /* The command has run for as long as --max-hold allows. */
+    /* The command has run for as long as --max-hold allows, or the time of a hold is over. */
     SUPERVISE_EVENT_MAX_HOLD_DUE,
     /* The guard should have killed the command, or answered a request, but is silent. */
     SUPERVISE_EVENT_GUARD_LATE
@@ -112,7 +121,7 @@ enum supervise_action {
     SUPERVISE_ACTION_SAY_RESUMED = 1 << 8,
     /* Report that the kernel refuses to let us signal the process `refused_pid`. */
     SUPERVISE_ACTION_SAY_REFUSED = 1 << 9,
-    /* Report that --max-hold is over. */
+    /* Report that --max-hold, or the time of a hold, is over. */
     SUPERVISE_ACTION_SAY_MAX_HOLD = 1 << 10,
     /* Report that the command could not be started. */
     SUPERVISE_ACTION_SAY_NOT_STARTED = 1 << 11,
@@ -124,7 +133,8 @@ enum supervise_action {
 enum supervise_lease {
     SUPERVISE_LEASE_HELD, /* the lease has not ended, as far as the last renewal proves */
     SUPERVISE_LEASE_LOST, /* another owner may hold the lock by now */
-    SUPERVISE_LEASE_GONE  /* the private server has ended with the lock: nothing can be released */
+    /* nothing is left to release: the private server has ended, or another process released it */
+    SUPERVISE_LEASE_GONE
 };
 
 /* How the lock was lost. */
@@ -146,6 +156,7 @@ struct supervision {
     enum exit_reason reason; /* how rlock exits by what is known now; REASON_GRANTED: all is well */
     unsigned actions;        /* enum supervise_action: what the event being handled needs */
 
+    enum supervise_kind kind;
     enum on_lost on_lost;
     struct rlock_timing timing;
     int64_t expires_ms;      /* the lease's end, by the last renewal that was confirmed */
@@ -153,7 +164,7 @@ struct supervision {
     int64_t renewer_at_ms;   /* when to start the renewer; RLOCK_NEVER: it was started */
     /* if the renewer can't be started earlier: when to try again and to report a second failure */
     int64_t renewer_needed_ms;
-    int64_t max_hold_at_ms;  /* when --max-hold ends the command; RLOCK_NEVER: not given, or past */
+    int64_t max_hold_at_ms;  /* when --max-hold ends the command, or a hold ends; or RLOCK_NEVER */
     int64_t kill_at_ms;      /* when SUPERVISE_ACTION_END_COMMAND asks for KILL */
     int64_t frozen_since_ms; /* when the guard froze the command; 0: it isn't frozen */
     int64_t answer_by_ms;    /* when the guard of a frozen command must answer, or RLOCK_NEVER */
@@ -175,10 +186,12 @@ struct supervise_input {
 
 /*
  * supervise_state_init: begin a run in SUPERVISE_STATE_WAITING, under a lease that the server
- * granted at `granted_ms`. `max_hold_ms` is how long the command may run; 0: without limit.
+ * granted at `granted_ms`. `max_hold_ms` is how long the command may run, or a hold lasts; 0:
+ * without limit. A loss of the lock ends no hold's process, so `on_lost` doesn't matter to a hold.
  */
-void supervise_state_init(struct supervision *run, const struct rlock_grant *grant,
-                          int64_t granted_ms, enum on_lost on_lost, int64_t max_hold_ms);
+void supervise_state_init(struct supervision *run, enum supervise_kind kind,
+                          const struct rlock_grant *grant, int64_t granted_ms, enum on_lost on_lost,
+                          int64_t max_hold_ms);
 
 /* supervise_state_can_happen: does the table have a cell for this event in this state? */
 bool supervise_state_can_happen(enum supervise_state state, enum supervise_event event);

@@ -22,7 +22,8 @@
 
 struct acquire {
     struct session session;
-    struct bound_process bound;
+    struct guard_client guard; /* --bind-pid: what ends the bound process */
+    pid_t bound;               /* --bind-pid; 0: not given */
     struct renew_daemon_log log;
     struct rlock_grant grant;
     int64_t granted_at_ms;
@@ -83,6 +84,20 @@ static enum exit_reason print_token(struct acquire *a)
 
 /* ---- --bind-pid: the process that stays behind and renews ---- */
 
+/* Why rlock refuses to bind a lock to this process, even for root; NULL: it doesn't refuse. */
+static const char *refusal_of(pid_t pid)
+{
+    if (pid == 1)
+        return "all processes of this machine or container would end with process 1; start the "
+               "work in a shell of its own";
+    if (pid == getpid())
+        return "it is this rlock, which exits soon; $$ in a shell is the pid of rlock if the shell "
+               "runs rlock by exec";
+    if ((proctree_flags(pid) & PROCTREE_KERNEL_THREAD) != 0)
+        return "it is a thread of the kernel, which nobody can end";
+    return NULL;
+}
+
 static enum exit_reason bind_pid(struct acquire *a)
 {
     pid_t pid = (pid_t)a->session.options->bind_pid;
@@ -93,12 +108,13 @@ static enum exit_reason bind_pid(struct acquire *a)
     session_set_holder(&a->session, pid > 0 ? pid : getppid(), pid > 0);
     if (pid == 0)
         return REASON_GRANTED;
-    refusal = bound_process_refusal(pid);
+    refusal = refusal_of(pid);
     snprintf(why, sizeof why, "bind-pid: process %d%s%s", (int)pid, refusal != NULL ? ": " : "",
              refusal != NULL ? refusal : "");
     if (refusal != NULL)
         return fault(a, REASON_USAGE, why, 0);
-    failed = bound_process_open(&a->bound, pid);
+    a->bound = pid;
+    failed = guard_client_bind(&a->guard, pid);
     if (failed == ESRCH || failed == EPERM || failed == EINVAL || failed == ENOENT)
         return fault(a, REASON_USAGE, why, failed);
     return failed ? fault(a, REASON_SYSTEM, why, failed)
@@ -107,9 +123,12 @@ static enum exit_reason bind_pid(struct acquire *a)
 
 static enum exit_reason print_token_and_stay(struct acquire *a)
 {
+    const struct supervise_plan plan = {.session = &a->session,
+                                        .grant = &a->grant,
+                                        .granted_ms = a->granted_at_ms,
+                                        .guard = &a->guard};
     struct renew_daemon daemon;
-    int failed =
-        renew_daemon_start(&daemon, &a->session, &a->grant, &a->bound, &a->log, RLOCK_NEVER);
+    int failed = renew_daemon_start(&daemon, &plan, a->bound, &a->log);
     enum exit_reason reason;
 
     if (failed)
@@ -133,7 +152,7 @@ static enum exit_reason hand_out(struct acquire *a)
                      "by that token",
                      0);
     progress_say_granted(&a->session.progress, rlock_clock_ms(), a->grant.fence);
-    return a->bound.fd >= 0 ? print_token_and_stay(a) : print_token(a);
+    return a->bound != 0 ? print_token_and_stay(a) : print_token(a);
 }
 
 /* ---- carrying out the verb ---- */
@@ -162,13 +181,11 @@ static enum exit_reason acquire_all(struct acquire *a)
 
 int cmd_acquire(const struct options *options)
 {
-    struct acquire a = {.bound = {.fd = -1}, .log = {.to = REPORT_TO_LOG, .fd = -1}};
+    struct acquire a = {.guard = {.fd = -1}, .log = {.to = REPORT_TO_LOG, .fd = -1}};
     enum exit_reason reason;
 
     session_init(&a.session, options);
     reason = acquire_all(&a);
-    if (a.bound.fd >= 0)
-        close(a.bound.fd);
     if (a.log.fd >= 0)
         close(a.log.fd);
     session_close(&a.session);

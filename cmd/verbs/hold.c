@@ -32,7 +32,7 @@
 struct hold_verb {
     struct session session;
     struct credentials credentials;
-    struct bound_process nobody; /* the renew daemon is bound to no process */
+    struct guard_client nobody; /* a hold has no process to guard */
     struct renew_daemon_log log;
     struct renew_daemon daemon; /* with --renew: the process that renews the lease */
     struct rlock_grant grant;
@@ -268,8 +268,12 @@ static enum exit_reason extend_and_print(struct hold_verb *h)
 static enum exit_reason print_and_stay(struct hold_verb *h)
 {
     struct session *session = &h->session;
-    int failed = renew_daemon_start(&h->daemon, session, &h->grant, &h->nobody, &h->log,
-                                    h->granted_at_ms + session->hold_ms);
+    const struct supervise_plan plan = {.max_hold_ms = session->hold_ms,
+                                        .session = session,
+                                        .grant = &h->grant,
+                                        .granted_ms = h->granted_at_ms,
+                                        .guard = &h->nobody};
+    int failed = renew_daemon_start(&h->daemon, &plan, 0, &h->log);
     enum exit_reason reason;
 
     if (failed)

@@ -240,12 +240,15 @@ static void blocked(void *context, const struct rlock_obstacle *obstacle)
 static enum exit_reason run_command(struct run *run)
 {
     struct supervise_plan plan = {
+        .kind = SUPERVISE_COMMAND,
+        .max_hold_ms = run->options->max_hold_ms,
         .session = &run->session,
         .grant = &run->grant,
         .granted_ms = run->granted_at_ms,
         .has_waited = run->has_waited,
         .guard = &run->guard,
         .guard_plan = &run->guard_plan,
+        .timer = -1,
     };
 
     complete_plan(run);

@@ -155,11 +155,11 @@ full_or_closed() {
     eventually 10 test -s "$DIR/got"
     assert_match "$(<"$DIR/got")" '^[0-9a-f]{32}$'
     eventually 5 dead "$(<"$DIR/pids/reader")"
-    eventually 5 test -n "$(deadline_killer)"
-    for its_pid in $(renewd) $(deadline_killer); do
-        # The last two of these fields of /proc/PID/stat are the session, which the renew daemon
-        # leads, and the terminal; 0: none.
-        assert_match "$(cut -d')' -f2- "/proc/$its_pid/stat")" "^ . [0-9]+ [0-9]+ $(renewd) 0 "
+    eventually 5 test -n "$(renewd_guard)"
+    for its_pid in $(renewd) $(renewd_guard); do
+        # The last two of these fields of /proc/PID/stat are the session, which each process leads,
+        # and the terminal; 0: none.
+        assert_match "$(cut -d')' -f2- "/proc/$its_pid/stat")" "^ . [0-9]+ [0-9]+ $its_pid 0 "
         assert_eq "$(readlink "/proc/$its_pid/cwd")" /
         for fd in "/proc/$its_pid/fd"/*; do
             assert_match "${fd##*/} $(readlink "$fd")" \
@@ -167,7 +167,7 @@ full_or_closed() {
         done
         refute_match "$(ls -l "/proc/$its_pid/fd")" "$DIR/(pipe|sh|got)|README"
     done
-    assert_eq "$(renewd | wc -w) $(deadline_killer | wc -w)" '1 1'
+    assert_eq "$(renewd | wc -w) $(renewd_guard | wc -w)" '1 1'
 }
 
 @test "neither password nor token is in the arguments of the processes that stay behind" {
@@ -176,7 +176,7 @@ full_or_closed() {
         -u "redis://:s3cr3t@127.0.0.1:$REDIS_PORT"); echo "$token" >"$DIR/got"; exec sleep 30'
     eventually 10 test -s "$DIR/got"
     refute_match "$(tr '\0' ' ' <"/proc/$(renewd)/cmdline")" "s3cr3t|$(<"$DIR/got")"
-    refute_match "$(tr '\0' ' ' <"/proc/$(deadline_killer)/cmdline")" "s3cr3t|$(<"$DIR/got")"
+    refute_match "$(tr '\0' ' ' <"/proc/$(renewd_guard)/cmdline")" "s3cr3t|$(<"$DIR/got")"
     redis_use redis
 }
 
@@ -210,7 +210,6 @@ full_or_closed() {
 
 @test "--on-lost ignore: after a loss the bound process runs on, and the renew daemon ends" {
     shell sh -t 1 --on-lost ignore
-    assert_eq "$(deadline_killer)" ""
     redis_cli set "$KEY" other PX 60000
     eventually 5 alone
     tell sh 'echo went on'
@@ -234,34 +233,18 @@ full_or_closed() {
     eventually 5 alone
 }
 
-# bats test_tags=long
-@test "a deadline killer that is killed is replaced, and the renew daemon goes on renewing" {
-    local first
-    shell sh -t 1
-    first=$(deadline_killer)
-    kill -KILL "$first"
-    eventually 5 another_killer "$first"
-    never 2 gone "$KEY"
-    kill -KILL "$(renewd)"
-    eventually 5 dead "$(<"$DIR/pids/sh")"
-}
-another_killer() { [[ -n $(deadline_killer) && $(deadline_killer) != "$1" ]]; }
-
-# bats test_tags=long
-@test "a child that ignores TERM is ended also if the deadline killer is killed meanwhile" {
+@test "when the guard of the bound process is killed, the renew daemon ends the bound process" {
     local child
-    shell sh -t 1
-    echo "kill -STOP $(renewd); kill -KILL $(deadline_killer)" >"$DIR/no-killer"
+    shell sh -t 300 --log "$DIR/log"
     tell sh '(trap "" TERM; exec setsid sleep 300) & echo $!'
     child=$output
-    tell sh 'trap ". \"\$DIR/no-killer\"; exit 7" TERM'
-    redis_cli set "$KEY" other PX 60000
-    finish sh
-    assert_status 7
-    alive "$child"
-    kill -CONT "$(renewd)"
-    eventually 5 alone
-    eventually 5 dead "$child"
+    kill -KILL "$(renewd_guard)"
+    eventually 10 dead "$(<"$DIR/pids/sh")"
+    eventually 10 dead "$child"
+    eventually 10 alone
+    gone "$KEY"
+    assert_match "$(<"$DIR/log")" "rlock: $KEY: guard-lost: the process that guards the command \
+was ended by signal 9 \(Killed\); the command "
 }
 
 @test "a signal to the renew daemon is passed on to the bound process" {
@@ -344,9 +327,9 @@ told() {
     eventually 5 test -s "$1"
     eventually 5 alone
     assert_match "$(head -n 1 "$1")" "^$when rlock: $KEY: $2$"
-    if grep -q 'are being ended' "$1"; then
+    if grep -q 'is being ended' "$1"; then
         assert_match "$(tail -n +2 "$1")" \
-            "^$when rlock: $KEY: ended: process [0-9]+ and its descendants ended at $when$"
+            "^$when rlock: $KEY: ended: process [0-9]+ \(bash\): TERM at .*, ended at [0-9:]{8}$"
     else
         assert_eq "$(wc -l <"$1")" 1 "lines, $(<"$1")"
     fi
@@ -358,8 +341,8 @@ told() {
     its_pid=$(<"$DIR/pids/sh")
     redis_cli set "$KEY" other PX 60000
     told "$why" \
-        "lost: the lock is held by .*; process $its_pid \(bash\) and its descendants are being \
-ended: TERM at $WHEN, KILL at [0-9:]{8} unless they end before"
+        "lost: the lock is held by .*; process $its_pid \(bash\) is being ended: TERM at $WHEN, \
+KILL at [0-9:]{8} unless it ends before"
     finish sh
     assert_status 143
     assert_eq "$stderr" ''
@@ -374,7 +357,8 @@ ended: TERM at $WHEN, KILL at [0-9:]{8} unless they end before"
     rm "$why"
     shell sh4 -t 1 --log "$why" --on-lost ignore
     redis_cli set "$KEY" other PX 60000
-    told "$why" "lost: .*; process $(<"$DIR/pids/sh4") goes on \(--on-lost ignore\)"
+    told "$why" \
+        "lost: .*; at $WHEN: process $(<"$DIR/pids/sh4") \(bash\) runs on \(--on-lost ignore\)"
 }
 
 # bats test_tags=long
@@ -393,19 +377,19 @@ ended: TERM at $WHEN, KILL at [0-9:]{8} unless they end before"
     export RLOCK_URL=unix://$REDIS_SOCKET
     rm "$why"
     shell sh2 -t 1 --log "$why"
-    ended="process $(<"$DIR/pids/sh2") and its descendants were ended"
+    ended="process $(<"$DIR/pids/sh2") \(bash\) was ended"
     kill -KILL "$(renewd)"
-    told "$why" "lost: the process that renews the lease was killed; $ended: TERM at $WHEN, .*"
+    told "$why" "lost: rlock was killed, so $ended: TERM at $WHEN, .*; the lock is free when .*"
     rm "$why"
     eventually 5 gone "$KEY"
     shell sh3 -t 1 --log "$why"
-    ended="process $(<"$DIR/pids/sh3") and its descendants were ended"
+    ended="process $(<"$DIR/pids/sh3") \(bash\) was ended before the lease ended"
     kill -STOP "$(renewd)"
     eventually 10 test -s "$why"
     kill -CONT "$(renewd)"
     eventually 5 alone
     assert_match "$(head -1 "$why")" \
-        "lost: .* the lease is stopped, or got no processor time; $ended: TERM at $WHEN"
+        "lost: rlock was stopped for too long, or got no processor time, so $ended: TERM at $WHEN"
 }
 
 @test "--log syslog reports to syslog(3); without a syslog socket acquire exits with 78" {
@@ -435,7 +419,7 @@ open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
     redis_cli set "$KEY" other PX 60000
     eventually 5 test -s "$DIR/logged"
     assert_match "$(<"$DIR/logged")" "^<11>.* rlock\[[0-9]+\]: $KEY: lost: the lock is held by .*"
-    assert_match "$(<"$DIR/logged")" "; process $(<"$DIR/bound") \(bash\) and its descendants are "
+    assert_match "$(<"$DIR/logged")" "; process $(<"$DIR/bound") \(bash\) is being ended"
     finish sh
 }
 
@@ -450,7 +434,8 @@ open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
     pty_expect 5 '[0-9a-f]{32}'
     eventually 5 exists "$KEY"
     redis_cli set "$KEY" other PX 60000
-    pty_expect 5 "T[0-9:+-]{14} rlock: $KEY: lost: the lock is held .*; process [0-9]+ \(sleep"
+    pty_expect 5 \
+        "T[0-9:+-]{14} rlock: $KEY: lost: the lock is held .*; process [0-9]+ \((bash|sleep)\) "
     pty_prompt
     pty_end
 }
@@ -478,7 +463,7 @@ for line in open(sys.argv[1]):
     assert list(o)[0] == "event" and o["key"] == sys.argv[2], o
     assert re.match(r"20[0-9-]{8}T[0-9:]{8}\.[0-9]{3}Z$", o["time"]), o
     print(o["event"], o.get("why", "-"))' "$DIR/log" "$KEY" | uniq | xargs)" \
-        "renewed - ended process $(<"$DIR/pids/sh") has ended"
+        "renewed - ended process $(<"$DIR/pids/sh") (bash) has ended released -"
 }
 
 # ---- the manual's examples for CI, run as GitLab, GitHub and Jenkins would run them ----

@@ -392,7 +392,7 @@ probe_log() {
     start bound sleep 20
     from "$1" log "$DIR/bound.log" acquire -k "$KEY" --bind-pid "$pid" -v
     kill "$pid"
-    eventually 5 file_has "$DIR/bound.log" "rlock: $KEY: ended: process $pid has ended"
+    eventually 5 file_has "$DIR/bound.log" "rlock: $KEY: ended: process $pid \\(.*\\) has ended"
     rm "$DIR/bound.log"
     eventually 5 gone "$KEY"
 }

@@ -83,7 +83,7 @@ childless() { [[ -z $(children "$1") ]]; }
         token=$("$RLOCK" acquire -k "$KEY" -t 9 --bind-pid $$) || exit
         exec "$TOOLS/hold_clock" "$DIR/clock" 10'
     eventually 20 test -s "$DIR/clock"
-    kill -STOP "$(renewd)" # only the deadline killer can end the process
+    kill -STOP "$(renewd)" # only the guard can end the process
     finish job 30
     assert_status 137
     assert_killed_in_time 9000

@@ -4,8 +4,8 @@
 #     shell NAME OPTION...       starts a shell that acquires $KEY with --bind-pid and OPTIONs,
 #                                and then waits for tell; returns when the shell holds the lock
 #     tell NAME COMMAND          makes that shell run COMMAND; sets status and output
-#     renewd, deadline_killer    print the pids of the processes that rlock acquire left running:
-#                                rlock-renewd renews the lease, rlock-deadline ends the shell if the
+#     renewd, renewd_guard       print the pids of the processes that rlock acquire left running:
+#                                rlock-renewd renews the lease, its guard ends the shell if the
 #                                lease can't be renewed
 #     alone                      true if no such process runs any more
 #     unchanged COMMAND...       runs COMMAND, and fails if a key of the server has changed, except
@@ -54,8 +54,8 @@ pids_of_name() {
     done
 }
 renewd() { pids_of_name rlock-renewd; }
-deadline_killer() { pids_of_name rlock-deadline; }
-alone() { [[ -z $(renewd)$(deadline_killer) ]]; }
+renewd_guard() { pids_of_name rlock-guard; }
+alone() { [[ -z $(renewd)$(renewd_guard) ]]; }
 
 print_server_contents() {
     local key

@@ -569,7 +569,7 @@ class Soak:
         found = [] if client.is_shell else [(client.pid, "rlock")]
         for pid in self.find_processes().get(client.number, []):
             name = read(f"/proc/{pid}/comm").strip()
-            if name in ("rlock-guard", "rlock-renewd", "rlock-deadline"):
+            if name in ("rlock-guard", "rlock-renewd"):
                 found.append((pid, name))
         return found
 

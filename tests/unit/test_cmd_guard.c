@@ -549,13 +549,96 @@ static void test_program_gone(void)
     stop();
 }
 
-/* ---- a guard that fails ---- */
-
 static void no_survivor(void *context, pid_t refused)
 {
     (void)context;
     (void)refused;
 }
+
+/* ---- a process that runs already ---- */
+
+/* Starts a guard for a child of this test, under this lease. Returns the child's pid. */
+static pid_t start_bound(bool ignores_term, struct deadlines lease)
+{
+    struct guard_request request = start_with(lease);
+    pid_t pid;
+
+    signal(SIGTERM, ignores_term ? SIG_IGN : SIG_DFL);
+    pid = fork();
+    if (pid == 0) {
+        alarm(500); /* ends this process if the test leaves it behind */
+        for (;;)
+            pause();
+    }
+    signal(SIGTERM, SIG_DFL);
+    make_plan("");
+    plan.bound = pid;
+    plan.environment = NULL;
+    guard = (struct guard_client){.fd = -1};
+    is_int(guard_client_bind(&guard, pid), 0, "a process is bound");
+    is_int(guard_client_start(&guard, &plan, &request), 0, "its guard is started");
+    is_int(guard_client_await(&guard, rlock_clock_ms() + PATIENCE_MS), 0, "and acts by the lease");
+    return pid;
+}
+
+static void stop_bound(void)
+{
+    guard_client_reap(&guard);
+    proctree_free(&guard.tree);
+    guard = (struct guard_client){.fd = -1};
+}
+
+static int signal_of(pid_t pid)
+{
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void test_bound(void)
+{
+    pid_t pid = start_bound(true, in_ms(LONG_MS, LONG_MS));
+    struct guard_news news;
+
+    guard_client_signal(&guard, SIGTERM, false);
+    guard_client_extend(&guard, in_ms(SOON_MS, SOON_MS + GRACE_MS));
+    is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease that ends soon");
+    news = hear_done("the guard ends the bound process before the lease ends");
+    ok(news.lease_ended_first && news.ending.term_ms > 0 && news.ending.kill_ms > 0,
+       "the process got TERM, and then KILL");
+    is_int(signal_of(pid), SIGKILL, "KILL has ended the process");
+    stop_bound();
+
+    pid = start_bound(false, in_ms(LONG_MS, LONG_MS));
+    guard_client_signal(&guard, SIGUSR1, false);
+    news = hear_done("the bound process has ended by itself");
+    ok(!news.lease_ended_first && news.ending.term_ms == 0 && news.ending.kill_ms == 0,
+       "the guard had nothing to end");
+    is_int(signal_of(pid), SIGUSR1, "a signal was passed on to the process");
+    stop_bound();
+
+    pid = start_bound(false, in_ms(LONG_MS, LONG_MS));
+    stop_bound();
+    ok(waitpid(pid, NULL, WNOHANG) == 0, "a guard that is reaped leaves the process alone");
+    kill(pid, SIGKILL);
+    signal_of(pid);
+
+    pid = start_bound(false, in_ms(LONG_MS, LONG_MS));
+    guard_client_extend(&guard, in_ms(SOON_MS, LONG_MS));
+    guard_client_dismiss(&guard);
+    is_int(signal_of(pid), SIGTERM, "the guard of a dead rlock sends TERM at the lease's time");
+    stop_bound();
+
+    pid = start_bound(true, in_ms(LONG_MS, LONG_MS));
+    kill(guard.pid, SIGSTOP);
+    guard_client_replace(&guard, no_survivor, NULL);
+    is_int(signal_of(pid), SIGKILL, "who replaces a guard that is stopped ends the process");
+    stop_bound();
+}
+
+/* ---- a guard that fails ---- */
 
 static void test_fate(void)
 {
@@ -633,6 +716,7 @@ int main(void)
     RUN(test_wait_all());
     RUN(test_guard_end());
     RUN(test_program_gone());
+    RUN(test_bound());
     RUN(test_fate());
     environment_fini(&environment);
     return done_testing();

@@ -372,6 +372,25 @@ static void test_deadlines(void)
     is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER, "--on-lost ignore: there is no deadline");
 }
 
+/* A process that runs already, and is not the guard's child. */
+static void test_bound(void)
+{
+    const struct deadlines none = {0, 0};
+    struct guard_machine m;
+
+    guard_state_start(&m, (struct guard_rules){.is_bound = true},
+                      (struct deadlines){TERM_MS, KILL_MS}, 0);
+    is_int(send_event(&m, GUARD_EVENT_PROGRAM_GONE, 100, none), 0,
+           "a bound process may use what is left of the lease when rlock is dead");
+    is_int(send_event(&m, GUARD_EVENT_TERM_DUE, TERM_MS, none), TERM,
+           "it gets TERM at the lease's time");
+    is_int(guard_state_work(&m), TERM, "the guard goes on to look for its descendants");
+    ok(guard_state_next_ms(&m, TERM_MS) < TERM_MS + 100, "and does so again and again");
+    is_int(send_event(&m, GUARD_EVENT_PROGRAM_GONE, TERM_MS + 10, none), TERM,
+           "rlock dies after TERM: KILL doesn't come sooner");
+    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE, "KILL is due at the lease's time");
+}
+
 /* Brings the guard into RUNNING, and reports n_processes to it when the count is due. */
 static void reach_counted(struct guard_machine *m, enum path path, size_t n_processes)
 {
@@ -845,6 +864,7 @@ int main(int argc, char **argv)
     RUN(test_impossible_events());
     RUN(test_deadlines());
     RUN(test_many_processes());
+    RUN(test_bound());
     RUN(test_random_walk(seed));
     return done_testing();
 }

@@ -272,7 +272,7 @@ static bool kill_all(void)
 static void reset(void)
 {
     close(tree.children);
-    proctree_set_root(&tree, getpid());
+    proctree_set_root(&tree);
     atomic_store(&shm->n_ready, 0);
     atomic_store(&shm->n_taken, 0);
 }
@@ -302,7 +302,7 @@ static void test_kill(const char *how)
     ok(kill(spared[0], 0) == 0 && kill(spared[1], 0) == 0,
        "the pids of both spared children still exist, so neither was reaped");
     close(tree.children);
-    proctree_set_root(&tree, getpid());
+    proctree_set_root(&tree);
     okf(kill_all(), "KILL ends the spared processes when none is spared any more (%s)", how);
     ok(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD,
        "proctree_kill() has reaped all children");
@@ -439,18 +439,95 @@ static void test_priority(void)
 
 /* ---- a tree whose root is another process ---- */
 
+static struct proctree own; /* `tree`, while the root is another process */
+
+static int bind_to(pid_t pid)
+{
+    struct proctree other;
+    int failed = proctree_bind(&other, pid);
+
+    if (failed)
+        return failed;
+    own = tree;
+    tree = other;
+    return 0;
+}
+
+static void unbind(void)
+{
+    proctree_free(&tree);
+    tree = own;
+}
+
+/* The signal that ends the child of this process. */
+static int signal_of(pid_t pid)
+{
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
 static void test_other_root(void)
 {
     pid_t parent = start(with_child);
+    pid_t child;
 
     ok(await_ready(2), "a child and its child have started");
-    proctree_set_root(&tree, parent);
-    is_int((int64_t)proctree_look(&tree), 1, "below the child there is one process");
-    kill(shm->pid[0] == parent ? shm->pid[1] : shm->pid[0], SIGSTOP);
-    ok(kill_all(), "KILL ends it, and then proctree_kill() is done");
-    ok(kill(parent, 0) == 0 && waitpid(parent, NULL, WNOHANG) == 0, "the root lives");
-    end_all();
+    is_int(bind_to(parent), 0, "the child becomes the root of another tree");
+    child = shm->pid[0] == parent ? shm->pid[1] : shm->pid[0];
+    is_int((int64_t)proctree_look(&tree), 2, "the root and its child are found");
+    kill(child, SIGSTOP);
+    proctree_signal_root(&tree, SIGSTOP);
+    ok(await_state(parent, 'T'), "a signal for the root alone");
+    ok(!proctree_root_has_ended(&tree), "the root lives");
+    ok(kill_all(), "KILL ends both, and then proctree_kill() is done");
+    ok(proctree_root_has_ended(&tree), "the root has ended");
+    is_int(signal_of(parent), SIGKILL, "KILL has ended the root");
+    unbind();
+    is_int(bind_to(parent), ESRCH, "a process that is gone can't be the root");
+    while (reap_one(WNOHANG))
+        continue;
     reset();
+
+    parent = start(NULL);
+    ok(await_ready(1), "a child has started");
+    is_int(bind_to(parent), 0, "the child becomes the root of another tree");
+    proctree_term(&tree, rlock_clock_ms() + PATIENCE_MS);
+    is_int(signal_of(parent), SIGTERM, "the root gets TERM");
+    unbind();
+    parent = start(NULL);
+    kill(parent, SIGKILL);
+    waitid(P_PID, (id_t)parent, &(siginfo_t){0}, WEXITED | WNOWAIT);
+    is_int(bind_to(parent), ESRCH, "a process that has ended can't be the root");
+    signal_of(parent);
+    reset();
+}
+
+/*
+ * While a walk may miss processes for lack of a descriptor, the root gets no TERM: its children
+ * couldn't be found after its end. KILL doesn't wait. A process that was found before still counts.
+ */
+static int bound_without_descriptors(void)
+{
+    pid_t parent = start(with_child);
+    struct rlimit usual;
+
+    if (!await_ready(2) || bind_to(parent) != 0 || getrlimit(RLIMIT_NOFILE, &usual) != 0)
+        return 2;
+    proctree_look(&tree);
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){.rlim_cur = 0, .rlim_max = usual.rlim_max});
+    proctree_term(&tree, rlock_clock_ms() + PATIENCE_MS);
+    poll(NULL, 0, 50);
+    if (waitpid(parent, NULL, WNOHANG) != 0)
+        return 3;
+    if (!proctree_kill(&tree, NULL, NULL))
+        return 4;
+    if (signal_of(parent) != SIGKILL || !proctree_kill(&tree, NULL, NULL))
+        return 5;
+    setrlimit(RLIMIT_NOFILE, &usual);
+    return kill_all() ? 0 : 6;
 }
 
 /* ---- failures of the kernel ---- */
@@ -464,7 +541,7 @@ static void in_child(int (*body)(void), const char *name)
     if (pid == 0) {
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         close(tree.children);
-        proctree_set_root(&tree, getpid());
+        proctree_set_root(&tree);
         _exit(body());
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -634,8 +711,8 @@ static void test_reused(const char *file, int n_opens, bool root_is_other)
          * gets the child's child's pid must start in a later tick than the child's child did.
          */
         poll(NULL, 0, 20);
-        proctree_set_root(&tree, parent);
-        is_int((int64_t)proctree_look(&tree), 1, "the first walk finds the child's child");
+        is_int(bind_to(parent), 0, "the child becomes the root of another tree");
+        is_int((int64_t)proctree_look(&tree), 2, "the first walk finds the child's child");
     }
     snprintf(reuse_file, sizeof reuse_file, file, (int)pid, (int)pid);
     reuse_pid = pid;
@@ -659,6 +736,8 @@ static void test_reused(const char *file, int n_opens, bool root_is_other)
         continue;
     atomic_store(&shm->wanted_pid, 0);
     atomic_store(&shm->stranger_state, 0);
+    if (root_is_other)
+        unbind();
     reset();
 }
 
@@ -689,7 +768,7 @@ int main(void)
     shm = memory;
     is_int(proctree_reserve(&tree), 0, "proctree_reserve() has memory for the tree");
     RUN(test_room());
-    proctree_set_root(&tree, getpid());
+    proctree_set_root(&tree);
     RUN(test_found("by /proc/PID/task/TID/children"));
     RUN(test_kill("by /proc/PID/task/TID/children"));
     RUN(test_many());
@@ -700,6 +779,8 @@ int main(void)
     in_child(without_getdents, "a walk that can't read a directory is not complete");
     in_child(without_pidfd, "without pidfd_open(2) a grandchild gets its signal");
     in_child(without_descriptors, "a walk without a descriptor tells so");
+    in_child(bound_without_descriptors,
+             "without a descriptor another process as the root gets KILL, and no TERM before");
     in_child(without_memory, "with less memory the array has half as many places");
     RUN(test_no_room());
     /* A stranger gets the pid after proctree has ... */

@@ -155,7 +155,8 @@ static void test_end_of_process(void)
     is_int(signal_of(&run), SIGUSR1, "the process ends by itself");
     ok(are_asked(&run, ASKED_RELEASE, 1), "the daemon releases the lock");
     await(&run, "ended");
-    snprintf(words, sizeof words, "\"why\":\"process %d has ended\"", (int)run.bound);
+    snprintf(words, sizeof words, "\"why\":\"process %d (test_cmd_renew_) has ended\"",
+             (int)run.bound);
     has_said(&run, "ended", words);
     snprintf(words, sizeof words, "\"process\":%d,", (int)run.bound);
     has_said(&run, "ended", words);
@@ -185,13 +186,10 @@ static bool loses(struct run *run)
     is_int(signal_of(run), SIGTERM, "the lock is lost: TERM ends the process");
     await(run, "ended");
     has_said(run, "lost", "\"cause\":\"held\",\"holder\":{");
-    has_said(run, "lost", " and its descendants are being ended: TERM at ");
+    has_said(run, "lost", "(test_cmd_renew_) is being ended: TERM at ");
     has_said(run, "lost", "\"term_at\":\"");
     has_said(run, "lost", "\"kill_at\":\"");
-    snprintf(words, sizeof words, "\"why\":\"process %d and its descendants ended at ",
-             (int)run->bound);
-    has_said(run, "ended", words);
-    snprintf(words, sizeof words, "\"process\":%d,\"ended_at\":\"", (int)run->bound);
+    snprintf(words, sizeof words, "\"process\":%d,\"term_at\":\"", (int)run->bound);
     has_said(run, "ended", words);
     has_never_said(run, "can't be ended");
     is_int(program_count(&run->program, "lost"), 1, "the loss is reported once");
@@ -219,16 +217,13 @@ static void test_no_end(void)
     static struct run freeing;
     int file = memfd_create("stderr", MFD_CLOEXEC); /* the daemon may keep stderr if it is a file */
     int date[3];
-    char words[80];
     off_t end_ofs;
 
     start(&ignoring, lost, "ignore");
     start_with(&freeing, freed, "kill", true, file);
     end_ofs = lseek(file, 0, SEEK_END);
     await(&ignoring, "lost");
-    snprintf(words, sizeof words, "\"hint\":\"process %d goes on (--on-lost ignore)\"",
-             (int)ignoring.bound);
-    has_said(&ignoring, "lost", words);
+    has_said(&ignoring, "lost", "(test_cmd_renew_) runs on (--on-lost ignore)\"");
     ok(are_asked(&ignoring, ASKED_RELEASE, 1), "the daemon is done");
     ok(lives(ignoring.bound), "with --on-lost ignore the process runs on");
     has_never_said(&ignoring, "ended");
@@ -245,8 +240,8 @@ static void test_no_end(void)
     end(&freeing);
 }
 
-/* The daemon has started its deadline killer before it tells that it is ready. */
-static void test_killer(void)
+/* The guard acts by the lease before the daemon tells that it is ready. */
+static void test_cancel(void)
 {
     const struct options options = options_by_default;
     struct session session = {.options = &options,
@@ -254,31 +249,31 @@ static void test_killer(void)
                               .private_server = {.users_fd = -1, .alive_fd = -1}};
     const struct renew_daemon_log log = {.to = REPORT_TO_LOG, .fd = -1};
     const struct rlock_grant grant = {.expires_ms = rlock_clock_ms() + 60000};
-    struct bound_process bound;
+    struct guard_client guard = {.fd = -1};
+    const struct supervise_plan plan = {.session = &session, .grant = &grant, .guard = &guard};
     struct renew_daemon daemon;
     pid_t pid = start_process();
     FILE *children;
     char path[64];
-    int killer = 0;
+    int its_guard = 0;
 
-    is_int(bound_process_open(&bound, pid), 0, "a process is bound");
-    is_int(renew_daemon_start(&daemon, &session, &grant, &bound, &log, RLOCK_NEVER), 0,
-           "the daemon is ready");
+    is_int(guard_client_bind(&guard, pid), 0, "a process is bound");
+    is_int(renew_daemon_start(&daemon, &plan, pid, &log), 0, "the daemon is ready");
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)daemon.pid, (int)daemon.pid);
     children = fopen(path, "r");
     if (children == NULL)
-        skip("the daemon has a child, the deadline killer", "the kernel has no lists of children");
+        skip("the daemon has a child, the guard", "the kernel has no lists of children");
     else
-        ok(fscanf(children, "%d", &killer) == 1 && killer > 0,
-           "the daemon has a child, the deadline killer");
+        ok(fscanf(children, "%d", &its_guard) == 1 && its_guard > 0,
+           "the daemon has a child, the guard");
     if (children != NULL)
         fclose(children);
     renew_daemon_cancel(&daemon);
-    ok(lives(pid), "a daemon that is cancelled ends nothing");
+    ok(its_guard == 0 || kill(its_guard, 0) != 0, "a daemon that is cancelled ends its guard");
+    ok(lives(pid), "and leaves the process alone");
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    close(bound.fd);
-    proctree_free(&bound.tree);
+    proctree_free(&guard.tree);
 }
 
 static void test_log(void)
@@ -304,15 +299,16 @@ static void test_dead_daemon(void)
         mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const struct options options = options_by_default;
     struct session session = {.options = &options, .report = {.level = REPORT_FAILURE}};
-    const struct bound_process none = {.fd = -1};
     const struct rlock_grant grant = {.expires_ms = rlock_clock_ms() + 10000};
+    struct guard_client nobody = {.fd = -1};
+    const struct supervise_plan plan = {.session = &session, .grant = &grant, .guard = &nobody};
     struct renew_daemon daemon;
 
     setrlimit(RLIMIT_CORE, &(struct rlimit){.rlim_cur = 0, .rlim_max = 0});
     if (log == MAP_FAILED || madvise(log, (size_t)page, MADV_DONTFORK) != 0)
         abort();
     *log = (struct renew_daemon_log){.to = REPORT_TO_LOG, .fd = -1};
-    is_int(renew_daemon_start(&daemon, &session, &grant, &none, log, RLOCK_NEVER), ECHILD,
+    is_int(renew_daemon_start(&daemon, &plan, 0, log), ECHILD,
            "a daemon that dies before it is ready has not been started");
     ok(kill(daemon.pid, 0) != 0, "the daemon is reaped");
     munmap(log, (size_t)page);
@@ -324,7 +320,7 @@ int main(void)
     RUN(test_end_of_process());
     RUN(test_loss());
     RUN(test_no_end());
-    RUN(test_killer());
+    RUN(test_cancel());
     RUN(test_log());
     RUN(test_dead_daemon());
     return done_testing();

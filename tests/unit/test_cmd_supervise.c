@@ -64,7 +64,7 @@ static struct supervision run_in(enum supervise_state state)
     struct supervision run;
     int i;
 
-    supervise_state_init(&run, &grant, GRANTED_MS,
+    supervise_state_init(&run, SUPERVISE_COMMAND, &grant, GRANTED_MS,
                          state == SUPERVISE_STATE_PAUSED ? ON_LOST_PAUSE : ON_LOST_KILL, 0);
     for (i = 0; i < ways[state].n; i++)
         tell(&run, ways[state].event[i]);
@@ -97,6 +97,7 @@ static const struct cell cells[SUPERVISE_STATES][CELLS_MAX] = {
           SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
          {SUPERVISE_EVENT_SERVER_GONE, SUPERVISE_STATE_ENDING,
           SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_GIVEN_BACK, SUPERVISE_STATE_DONE, 0, REASON_GRANTED},
          {SUPERVISE_EVENT_GUARD_AGREED, SUPERVISE_STATE_RUNNING, 0, REASON_GRANTED},
          {SUPERVISE_EVENT_GUARD_PAUSED, SUPERVISE_STATE_PAUSED, SUPERVISE_ACTION_SAY_PAUSED,
           REASON_GRANTED},
@@ -336,10 +337,60 @@ static void test_renewer_times(void)
            "a renewer that fails to start is reported when one is needed");
     is_int(supervise_state_next_ms(&run), SENT_MS + 7000,
            "after that the renewer is tried again each reply_ms");
-    supervise_state_init(&run, &grant, SENT_MS + 8000, ON_LOST_KILL, 0);
+    supervise_state_init(&run, SUPERVISE_COMMAND, &grant, SENT_MS + 8000, ON_LOST_KILL, 0);
     supervise_state_handle(&run, SUPERVISE_EVENT_STARTED, SENT_MS + 8000, none);
     is_int(supervise_state_next_ms(&run), SENT_MS + 5000,
            "after a late grant the renewer is due at once");
+}
+
+/* ---- what rlock supervises without having started it ---- */
+
+static struct supervision run_of(enum supervise_kind kind, enum on_lost on_lost)
+{
+    struct supervision run;
+
+    supervise_state_init(&run, kind, &grant, GRANTED_MS, on_lost, 60000);
+    tell(&run, SUPERVISE_EVENT_STARTED);
+    return run;
+}
+
+static void test_bound(void)
+{
+    struct supervision run = run_of(SUPERVISE_BOUND, ON_LOST_IGNORE);
+
+    is_int(tell(&run, SUPERVISE_EVENT_LEASE_DUE), SUPERVISE_ACTION_SAY_LOST,
+           "--on-lost ignore: the end of the lease is reported");
+    is_int(run.state, SUPERVISE_STATE_RUNNING,
+           "and rlock goes on, as a later renewal may put the lock back");
+    is_int(tell(&run, SUPERVISE_EVENT_LOCK_LOST), 0, "the loss is not reported again");
+    is_int(run.state, SUPERVISE_STATE_RELEASING,
+           "a lock that another owner has leaves nothing to do");
+    run = run_of(SUPERVISE_BOUND, ON_LOST_KILL);
+    tell(&run, SUPERVISE_EVENT_COMMAND_ENDED);
+    is_int(tell(&run, SUPERVISE_EVENT_LOCK_MISSING), 0,
+           "after the bound process no lock to release is no loss: its token may have released it");
+    is_int(run.reason, REASON_GRANTED, "the lock counts as held to the end");
+}
+
+static void test_hold(void)
+{
+    struct supervision run = run_of(SUPERVISE_HOLD, ON_LOST_KILL);
+
+    is_int(tell(&run, SUPERVISE_EVENT_SIGNAL), 0, "a hold has no process for a signal");
+    is_int(run.state, SUPERVISE_STATE_RELEASING, "so a signal ends the hold");
+    run = run_of(SUPERVISE_HOLD, ON_LOST_KILL);
+    is_int(tell(&run, SUPERVISE_EVENT_MAX_HOLD_DUE), SUPERVISE_ACTION_SAY_MAX_HOLD,
+           "the time of a hold is over");
+    ok(run.state == SUPERVISE_STATE_RELEASING && run.reason == REASON_GRANTED,
+       "the hold ends as planned");
+    run = run_of(SUPERVISE_HOLD, ON_LOST_KILL);
+    is_int(tell(&run, SUPERVISE_EVENT_LOCK_LOST), SUPERVISE_ACTION_SAY_LOST,
+           "a lost hold is reported, and there is no command to end");
+    is_int(run.state, SUPERVISE_STATE_RELEASING, "a lost hold is over");
+    run = run_of(SUPERVISE_HOLD, ON_LOST_KILL);
+    tell(&run, SUPERVISE_EVENT_RENEWER_STARTED);
+    is_int(supervise_state_next_ms(&run), GRANTED_MS + 60000,
+           "the lease's end doesn't end a hold, which may get its lock back");
 }
 
 /* ---- a random walk over states and events ---- */
@@ -368,7 +419,7 @@ static const char *const names[INVARIANTS] = {
         "the exit reason is lost if and only if the lease was not proven for the whole run",
     [IGNORE_ENDS_NOTHING] = "with --on-lost ignore only --max-hold ends the command",
     [PAUSES_ADD_UP] = "the paused time is the sum of all pauses",
-    [RELEASED_ONCE] = "the release is tried once, or never for a private server that is gone",
+    [RELEASED_ONCE] = "the release is tried once, or never for a lock that is gone for good",
     [DONE_REACHED] = "the run is done after some time",
     [NO_DEADLINE_LEFT] = "a deadline that was handled isn't due any more"};
 
@@ -391,6 +442,7 @@ struct walk {
     bool end_is_asked;         /* the guard was asked to end the command */
     bool is_unproven;          /* the lease was not proven for the whole run */
     bool is_server_gone;
+    bool is_given_back; /* another process has released the lock of a bound process */
     int n_lost_told;
     int n_releases;
     int n_run_steps;
@@ -470,8 +522,12 @@ static void note_event(struct walk *w, enum supervise_event event,
     case SUPERVISE_EVENT_GUARD_GONE:
         end_pause(w);
         break;
+    case SUPERVISE_EVENT_GIVEN_BACK:
+        w->is_given_back = true;
+        break;
     case SUPERVISE_EVENT_LOCK_MISSING:
-        w->is_unproven = w->is_unproven || w->now_ms < w->run.expires_ms;
+        w->is_unproven =
+            w->is_unproven || (w->run.kind == SUPERVISE_COMMAND && w->now_ms < w->run.expires_ms);
         break;
     }
 }
@@ -580,6 +636,8 @@ static bool is_free(const struct walk *w, enum supervise_event event)
         return false;
     if (event == SUPERVISE_EVENT_GUARD_PAUSED)
         return w->run.on_lost == ON_LOST_PAUSE;
+    if (event == SUPERVISE_EVENT_GIVEN_BACK)
+        return w->run.kind == SUPERVISE_BOUND;
     return event != SUPERVISE_EVENT_RENEWER_STARTED && event != SUPERVISE_EVENT_RENEWER_FAILED;
 }
 
@@ -594,7 +652,8 @@ static enum supervise_event draw_event(struct walk *w)
            (is_live(w->run.state) &&
             (event == SUPERVISE_EVENT_COMMAND_ENDED || event == SUPERVISE_EVENT_GUARD_GONE ||
              event == SUPERVISE_EVENT_NOT_STARTED || event == SUPERVISE_EVENT_LOCK_LOST ||
-             event == SUPERVISE_EVENT_SERVER_GONE || event == SUPERVISE_EVENT_KILL_REFUSED) &&
+             event == SUPERVISE_EVENT_SERVER_GONE || event == SUPERVISE_EVENT_KILL_REFUSED ||
+             event == SUPERVISE_EVENT_GIVEN_BACK) &&
             below(w, 12) > 0));
     return event;
 }
@@ -639,13 +698,16 @@ static void check_end(struct walk *w)
     const struct supervision *run = &w->run;
 
     check(w, DONE_REACHED, run->state == SUPERVISE_STATE_DONE, SUPERVISE_EVENT_RELEASED);
-    check(w, LOSS_TOLD_ONCE, w->n_lost_told == (run->lease != SUPERVISE_LEASE_HELD),
+    check(w, LOSS_TOLD_ONCE,
+          w->n_lost_told == (run->lease != SUPERVISE_LEASE_HELD) ||
+              (w->is_given_back && w->n_lost_told == 0),
           SUPERVISE_EVENT_RELEASED);
     if (run->has_run)
         check(w, UNPROVEN_IS_76, (run->reason == REASON_LOST) == w->is_unproven,
               SUPERVISE_EVENT_RELEASED);
     check(w, PAUSES_ADD_UP, run->paused_ms == w->paused_ms, SUPERVISE_EVENT_RELEASED);
-    check(w, RELEASED_ONCE, w->n_releases == !w->is_server_gone, SUPERVISE_EVENT_RELEASED);
+    check(w, RELEASED_ONCE, w->n_releases == !(w->is_server_gone || w->is_given_back),
+          SUPERVISE_EVENT_RELEASED);
 }
 
 static void walk_once(struct walk *w)
@@ -656,10 +718,10 @@ static void walk_once(struct walk *w)
     w->now_ms = GRANTED_MS + below(w, 100);
     w->frozen_since_ms = w->paused_ms = 0;
     w->answer_by_ms = RLOCK_NEVER;
-    w->end_is_asked = w->is_unproven = w->is_server_gone = false;
+    w->end_is_asked = w->is_unproven = w->is_server_gone = w->is_given_back = false;
     w->n_lost_told = w->n_releases = w->n_run_steps = 0;
-    supervise_state_init(&w->run, &grant, GRANTED_MS, (enum on_lost)below(w, ON_LOST_IGNORE + 1),
-                         max_hold_ms);
+    supervise_state_init(&w->run, below(w, 4) ? SUPERVISE_COMMAND : SUPERVISE_BOUND, &grant,
+                         GRANTED_MS, (enum on_lost)below(w, ON_LOST_IGNORE + 1), max_hold_ms);
     w->extended = supervise_state_deadlines(&w->run);
     if (below(w, 50) > 0)
         step(w, SUPERVISE_EVENT_STARTED, (struct supervise_input){.expires_ms = 0});
@@ -704,6 +766,8 @@ int main(int argc, char **argv)
     RUN(test_too_short_a_lease());
     RUN(test_renewal_after_the_end());
     RUN(test_renewer_times());
+    RUN(test_bound());
+    RUN(test_hold());
     RUN_AS("test_walk", test_walk(argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL)));
     return done_testing();
 }
