@@ -95,7 +95,7 @@ enum rlock_reason {
     RLOCK_REASON_MANY_CLIENTS,      /* the server has as many clients as its maxclients */
     RLOCK_REASON_CLUSTER_DOWN,      /* no node of the Cluster serves the key */
     RLOCK_REASON_OTHER_SLOTS,       /* the keys aren't in the same hash slot of the Cluster */
-    RLOCK_REASON_NO_SCRIPTS         /* the server or its ACL forbids EVAL: see without_scripts */
+    RLOCK_REASON_NO_SCRIPTS         /* the server or its ACL forbids scripts: see without_scripts */
 };
 
 struct rlock_error {

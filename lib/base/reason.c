@@ -62,7 +62,7 @@ static const struct {
         {"these keys are in different hash slots of the Cluster",
          "give all keys the same text between braces, as in {job}:a and {job}:b", false},
     [RLOCK_REASON_NO_SCRIPTS] =
-        {"the server, or its rules (ACL) for this user, forbid scripts",
+        {"the server, or its rules (ACL) for this user, forbid rlock's scripts",
          "take the lock without scripts: --scripts no; or allow the user EVAL and EVALSHA", false},
 };
 

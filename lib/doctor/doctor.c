@@ -278,7 +278,7 @@ static enum rlock_status try_plain_keys(struct probe *probe, const struct lock_k
 
 /*
  * The reply of rights.lua is a list of pairs of strings; these are the indexes of the pairs. The
- * first string of a pair names the commands or keys that the server denied, the second is the
+ * first string of a pair names the commands that the server denied, the second is the
  * server's error for the first of them. Both strings are "" if the server denied nothing.
  */
 enum {
@@ -287,9 +287,8 @@ enum {
     RIGHTS_SEVERAL = 4,      /* commands for several holders: shared locks and slots */
     RIGHTS_ADMIN = 6,        /* commands that only the calls of rlock_admin.h send */
     RIGHTS_HISTORY = 8,      /* commands for the history */
-    RIGHTS_KEYS = 10,        /* the keys of the lock */
-    RIGHTS_NO_WRITE = 12,    /* a string: why the server executes no writes now */
-    RIGHTS_HISTORY_KEY = 13, /* a string: what is wrong with the history's key */
+    RIGHTS_NO_WRITE = 10,    /* a string: why the server executes no writes now */
+    RIGHTS_HISTORY_KEY = 11, /* a string: what is wrong with the history's key */
     RIGHTS_STRINGS
 };
 
@@ -368,7 +367,6 @@ static void parse_rights(struct rights *rights, const struct resp_value *reply)
                  " for waiting, -s, --slots and --protocol timestamp");
     add_refusals(rights->needed, sizeof rights->needed, reply, RIGHTS_SEVERAL,
                  " for -s and --slots");
-    add_refusals(rights->keys, sizeof rights->keys, reply, RIGHTS_KEYS, "");
     add_refusals(rights->admin, sizeof rights->admin, reply, RIGHTS_ADMIN, "");
     snprintf(rights->no_write, sizeof rights->no_write, "%s",
              resp_string(resp_array_at(reply, RIGHTS_NO_WRITE), &n));
@@ -443,9 +441,8 @@ static enum rlock_status check_rights(struct probe *probe)
             report_rights(probe, &rights);
         goto out;
     }
-    script_request(&request, SCRIPT_RIGHTS, KEYS_SENT);
+    script_request(&request, SCRIPT_RIGHTS, KEYS_PER_LOCK + 1);
     keys_add(&owner.lock[0].keys, &request);
-    request_add(&request, owner.token);
     st = probe_ask(probe, &request, &reply);
     if (st == RLOCK_OK && is_rights_reply(reply)) {
         parse_rights(&rights, reply);

@@ -17,6 +17,7 @@ static const char *const kinds[KEYS_PER_LOCK] = {
     [KEY_WAITERS] = "waiters",
     [KEY_HOLDERS] = "holders",
     [KEY_HOLDER_INFO] = "holder-info",
+    [KEY_HISTORY] = "history",
 };
 
 /* ---- making the names of helper keys ---- */
@@ -187,8 +188,10 @@ void keys_add(const struct lock_keys *keys, struct request *request)
 {
     int i;
 
-    for (i = 0; i < KEYS_SENT; i++)
+    for (i = 0; i < KEYS_PER_LOCK; i++)
         request_add(request, keys->name[i]);
+    if (keys->wake != NULL)
+        request_add(request, keys->wake);
 }
 
 int64_t keys_fence_life_ms(int64_t ttl_ms)

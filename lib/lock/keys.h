@@ -9,9 +9,8 @@
 #include <stdint.h>
 
 /*
- * The keys of one lock. A request sends the names of the first three keys, in this order, as KEYS
- * of its script. The script makes the names of the other keys from the name of the queue, see
- * lib/lua/shared/keys.lua.
+ * The keys of one lock. A request sends their names, in this order, as KEYS of its script, and
+ * behind them the name of the owner's list, if there is an owner: see lib/lua/shared/keys.lua.
  */
 enum lock_key {
     KEY_LOCK,    /* the lock: a string, as any client writes it that locks by SET NX */
@@ -19,11 +18,11 @@ enum lock_key {
     KEY_QUEUE,   /* the queue: a sorted set; member: token, score: ticket */
     KEY_WAITERS, /* a hash; field: token, value: heartbeat, mode and holder info of the waiter */
     KEY_HOLDERS, /* shared locks and slots: a sorted set; member: token, score: end of its lease */
-    KEY_HOLDER_INFO /* shared locks and slots: a hash; field: token, value: holder info */
+    KEY_HOLDER_INFO, /* shared locks and slots: a hash; field: token, value: holder info */
+    KEY_HISTORY      /* a list of what happened to the lock, with --history */
 };
 
-#define KEYS_PER_LOCK (KEY_HOLDER_INFO + 1)
-#define KEYS_SENT (KEY_QUEUE + 1) /* how many keys of a lock are KEYS of a script */
+#define KEYS_PER_LOCK (KEY_HISTORY + 1)
 
 struct lock_keys {
     char *name[KEYS_PER_LOCK];
@@ -54,8 +53,8 @@ void keys_fini(struct lock_keys *keys);
 enum rlock_status keys_foreign_fence(const struct lock_keys *keys, struct rlock_error *err);
 
 /*
- * keys_add: append the first KEYS_SENT keys to the KEYS of a script. The request borrows them until
- * it is encoded.
+ * keys_add: append KEYS_PER_LOCK keys to the KEYS of a script, and `wake` unless it is NULL. The
+ * request borrows them until it is encoded.
  */
 void keys_add(const struct lock_keys *keys, struct request *request);
 

@@ -42,7 +42,8 @@ static void begin(const struct owner *owner, struct request *request, enum scrip
 
     for (i = 0; i < owner->n_locks; i++)
         n += which == ALL_LOCKS || owner->lock[i].parent == 0;
-    script_request(request, owner->is_timestamp ? of_timestamps[script] : script, n * KEYS_SENT);
+    script_request(request, owner->is_timestamp ? of_timestamps[script] : script,
+                   n * (KEYS_PER_LOCK + 1));
     for (i = 0; i < owner->n_locks; i++)
         if (which == ALL_LOCKS || owner->lock[i].parent == 0)
             keys_add(&owner->lock[i].keys, request);

@@ -3,7 +3,7 @@
 -- this script returns who that is, and adds the asking owner to the queue of each lock if it will
 -- wait. rlock_acquire calls this script once for each attempt. A quorum also calls it to put the
 -- token back on a member that has lost the lock.
--- KEYS: three of each lock, see shared/keys.lua
+-- KEYS: those of each lock, see shared/keys.lua
 -- ARGV: 1 START: "TOKEN v1 try=ATTEMPT ttl=TTL INFO": what the value of the lock begins with.
 --         TOKEN: the owner's. ATTEMPT: the number of this attempt; the owner's next attempt has a
 --         greater one. INFO: who the owner is (holder info)
@@ -65,7 +65,7 @@ end
 -- of a script anew at each call: to define all of them would take longer than the grant itself. For
 -- the same reason the files that it seldom needs are included within a block, and further below
 -- once more.
-if #KEYS == 3 and #ARGV < 5 and policy ~= 'newest' and policy ~= 'parents' and
+if #KEYS == 8 and #ARGV < 5 and policy ~= 'newest' and policy ~= 'parents' and
   redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
   local last = redis.pcall('GET', KEYS[2]) or '1000000000000000'
   if #last == 16 and string.find(last, '^[1-9]%d*$') and last < us_text and #us_text == 16 and
@@ -77,7 +77,7 @@ if #KEYS == 3 and #ARGV < 5 and policy ~= 'newest' and policy ~= 'parents' and
     if not (is_known and is_allowed) then
       -- with shared/keys.lua
       -- with shared/rights.lua
-      local err = missing_right_to_hold(lock_at(1), ARGV[1])
+      local err = missing_right_to_hold(lock_at(1))
       if err then
         return err
       end
@@ -87,7 +87,7 @@ if #KEYS == 3 and #ARGV < 5 and policy ~= 'newest' and policy ~= 'parents' and
     if history then
       -- with shared/history.lua
       -- with shared/history_grant.lua
-      note_grant(KEYS[3], history, us_text, value)
+      note_grant(KEYS[7], history, us_text, value)
     end
     return us_text
   end
@@ -145,8 +145,8 @@ local greatest = 0
 for _, lock in ipairs(locks) do
   local last, err = last_fence(lock.fence)
   err = err or check_queue(lock) or check_holders(lock) or
-    attempt == 1 and (missing_right_to_hold(lock, token) or
-    mode ~= 'x' and missing_right('several', lock, token))
+    attempt == 1 and (missing_right_to_hold(lock) or
+    mode ~= 'x' and missing_right('several', lock))
   if err then
     return err
   end
@@ -302,7 +302,9 @@ local UNREAD_MS = 150
 -- - All others ask seldom: only so that the server knows that they are alive.
 local function block_ms(lock, place, left)
   -- In a quorum each waiter polls: the waiter that this server wakes may find no majority free.
-  if not keeps_turns then
+  -- Each waiter polls, too, if the server refuses that scripts use its list, which isn't in KEYS.
+  -- Then the first two waiters ask within the CLAIM_MS for which a turn lasts.
+  if not keeps_turns or type(redis.pcall('PTTL', lock.wake)) == 'table' then
     local block = math.min(2500, 200 * math.max(place, 1))
     return left >= 0 and math.min(block, left + 2) or block
   end
@@ -441,7 +443,7 @@ for _, lock in ipairs(ours) do
       redis.call('HDEL', lock.waiters, 'newest')
     end
   end
-  note_grant(lock.queue, history, fence, token .. ' ' ..
+  note_grant(lock.history, history, fence, token .. ' ' ..
     (mode == 'x' and held_info or string.gsub(held_info, BEFORE_INFO, '%0shared=1 ')))
   -- If the first waiter can share the lock, or take another slot, the script gives it the turn.
   if mode ~= 'x' and policy ~= 'none' then

@@ -1,7 +1,7 @@
 --!df flags=allow-undeclared-keys
 -- break: takes a lock away from its holders, and passes it on to the first waiter. rlock_break
 -- calls this script.
--- KEYS: three of one lock, see shared/keys.lua
+-- KEYS: those of one lock, see shared/keys.lua
 -- ARGV: 1 NAME: a hash that stands for the value to remove (see name_of() in shared/view.lua);
 --         inspect.lua returned it
 --       2 INFO: who breaks the lock (holder info)
@@ -74,7 +74,7 @@ for token, left in pairs(left_of) do
 end
 
 table.sort(broken) -- pairs() has another order on each server
-note(lock.queue, string.match(holder_info .. ' ' .. ARGV[2], ' history=(%d+)'),
+note(lock.history, string.match(holder_info .. ' ' .. ARGV[2], ' history=(%d+)'),
   'break v1 token=' .. table.concat(broken, ',') .. ' at=' .. digits(now_ms) .. ' ' .. ARGV[2])
 
 read_lock(lock)

@@ -1,7 +1,7 @@
 --!df flags=allow-undeclared-keys
 -- confirm: stores the fence that a quorum has chosen as the last fence of all of the locks, or of
 -- none. A quorum calls this script as the second round of a grant, before the command starts.
--- KEYS: three of each lock that the owner's own token holds, see shared/keys.lua
+-- KEYS: those of each lock that the owner's own token holds, see shared/keys.lua
 -- ARGV: 1 TOKEN of the owner, 2 FENCE: the greatest one that a member returned to the acquire,
 --       3 TTL of the lease in ms, 4 DRAWN: the fence that this server returned to the acquire; 0:
 --       not known
@@ -53,7 +53,7 @@ for _, lock in ipairs(locks) do
   redis.call('SET', lock.fence, ARGV[2], 'PX', fence_life(tonumber(ARGV[3])))
 end
 for _, lock in ipairs(locks) do
-  note(lock.queue, string.match(lock.info, ' history=(%d+)'),
+  note(lock.history, string.match(lock.info, ' history=(%d+)'),
     'grant v1 token=' .. short(ARGV[1]) .. ' fence=' .. ARGV[2] ..
     (lock.n_holders and ' shared=1' or '') .. string.sub(lock.info, 3))
 end

@@ -2,7 +2,7 @@
 -- history: returns what the history of a lock says, and what is needed to tell whether a grant
 -- without an end still holds the lock. Changes nothing. rlock_history calls this script once for
 -- each page of entries.
--- KEYS: three of one lock, see shared/keys.lua
+-- KEYS: those of one lock, see shared/keys.lua
 -- ARGV: 1 START: how many of the oldest entries to leave out; "-": none
 --       2 COUNT: return at most this many entries
 -- Returns {now, START for the next call ("": the history ends here),

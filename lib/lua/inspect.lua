@@ -1,7 +1,7 @@
 --!df flags=allow-undeclared-keys
 -- inspect: returns who holds a lock, and who waits for it. Changes nothing. rlock_inspect calls
 -- this script once for each page of waiters.
--- KEYS: three of one lock, see shared/keys.lua
+-- KEYS: those of one lock, see shared/keys.lua
 -- ARGV: 1 AFTER: return only waiters with a greater ticket than this; "": begin with the first one
 --       2 COUNT: read this many waiters
 --       3 return at most this many holders

@@ -2,7 +2,7 @@
 -- release: frees those of some locks that the owner holds, and passes each on to its first waiter.
 -- rlock_release calls this script. An owner also sends it to undo an attempt that it has given up,
 -- which the server may have granted, and to leave the queue.
--- KEYS: three of each lock, see shared/keys.lua
+-- KEYS: those of each lock, see shared/keys.lua
 -- ARGV: 1 VALUE_START: release only a lock whose value starts with this text: "TOKEN " for all
 --         grants of the token, "TOKEN v1 try=N " for a grant of attempt N
 --       2 FENCE of the grant; "0": the caller knows only the token; "": an undo, without a grant
@@ -31,7 +31,7 @@ local is_whole_token = #ARGV[1] == 33
 -- `held` is the value of the lock, or an error if the key has another type than a string. Of a
 -- string, held.err is nil. Byte 41 follows "TOKEN v1 try=": it is "0" if the lock is reserved for a
 -- waiter (see TURN), and never in a holder's value.
-if #KEYS == 3 and is_whole_token and ARGV[2] ~= '0' and ARGV[2] ~= '' and leaver == '' and
+if #KEYS == 8 and is_whole_token and ARGV[2] ~= '0' and ARGV[2] ~= '' and leaver == '' and
   ending == '' and (not ARGV[3] or string.find(ARGV[3], ' held=', 1, true)) then
   local held = redis.pcall('GET', KEYS[1])
   if held and not held.err and string.find(held, ARGV[1], 1, true) == 1 and
@@ -43,7 +43,7 @@ if #KEYS == 3 and is_whole_token and ARGV[2] ~= '0' and ARGV[2] ~= '' and leaver
     if ARGV[3] then
       -- with shared/history.lua
       -- with shared/history_end.lua
-      note_end(KEYS[3], held)
+      note_end(KEYS[7], held)
     end
     return REPLY_OK
   end
@@ -162,7 +162,7 @@ for _, lock in ipairs(locks) do
   end
 
   raise_fence(lock.fence, was_ours)
-  note_end(lock.queue, info, digits(now_ms))
+  note_end(lock.history, info, digits(now_ms))
   if leaver ~= '' and lock.has_queue then
     leave_queue(lock, leaver)
   end

@@ -2,7 +2,7 @@
 -- renew: extends the leases of all of some locks, or of none. If a lock has vanished, and nobody
 -- else can have held it since, the script puts the lock back. The renewer calls this script, and so
 -- does rlock_renew, which knows only a token.
--- KEYS: three of each lock, see shared/keys.lua
+-- KEYS: those of each lock, see shared/keys.lua
 -- ARGV: 1 NOT_AFTER: the latest server time, in ms, at which this script may act; 0: any time
 --       2 INFO: who the owner is (holder info)
 --       3 MODE: "x": exclusive, "s": shared, a number: at most this many holders (slots)

@@ -1,7 +1,7 @@
 --!df flags=allow-undeclared-keys
 -- timestamp_lock_acquire: grants a lock whose value is the time of its expiry, if the lock is free
 -- or the time has passed. With --protocol timestamp rlock calls this script instead of acquire.lua.
--- KEYS: three of one lock, see shared/keys.lua
+-- KEYS: those of one lock, see shared/keys.lua
 -- ARGV: those of acquire.lua, but 7 is the UNIT of the time, "s" or "ms". This script ignores 3 and
 --       6, as such a lock has no queue.
 -- Returns what acquire.lua returns
@@ -28,7 +28,7 @@ if type(held) == 'table' then
   return held
 end
 local last, err = last_fence(FENCE)
-err = err or check_holder_info() or attempt == 1 and missing_right('timestamp', locks[1], token)
+err = err or check_holder_info() or attempt == 1 and missing_right('timestamp', locks[1])
 if err then
   return err
 end
@@ -69,6 +69,6 @@ local info = 'v1 try=' .. attempt .. ' ttl=' .. ARGV[2] .. ' unit=' .. unit .. '
   ' since=' .. now_ms
 write_lock(token, time_text(now_ms + ttl, unit), info, ttl, held and 'XX' or 'NX')
 redis.call('SET', FENCE, fence, 'PX', fence_life(ttl))
-note(locks[1].queue, history ~= '' and history,
+note(locks[1].history, history ~= '' and history,
   'grant v1 token=' .. short(token) .. ' fence=' .. fence .. string.sub(info, 3))
 return {REPLY_OK, now_ms, fence}

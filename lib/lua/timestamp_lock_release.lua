@@ -1,7 +1,7 @@
 --!df flags=allow-undeclared-keys
 -- timestamp_lock_release: frees a lock whose value is a time that the owner wrote, if the time has
 -- not passed. With --protocol timestamp rlock calls this script instead of release.lua.
--- KEYS: three of one lock, see shared/keys.lua
+-- KEYS: those of one lock, see shared/keys.lua
 -- ARGV: those of release.lua. This script ignores 4, 8 and 9, as such a lock has no queue.
 -- Returns what release.lua returns
 -- with shared/clock.lua
@@ -35,5 +35,5 @@ end
 if redis.pcall('GET', FENCE) == ARGV[2] then
   redis.pcall('INCR', FENCE)
 end
-note_end(KEYS[3], code == REPLY_OK and info, digits(now_ms))
+note_end(KEYS[7], code == REPLY_OK and info, digits(now_ms))
 return code

@@ -2,7 +2,7 @@
 -- timestamp_lock_renew: extends the lease of a lock whose value is the time of its expiry. If the
 -- lock has vanished, and nobody else can have held it since, the script puts the lock back. With
 -- --protocol timestamp rlock calls this script instead of renew.lua.
--- KEYS: three of one lock, see shared/keys.lua
+-- KEYS: those of one lock, see shared/keys.lua
 -- ARGV: those of renew.lua, but 3 is the UNIT of the time, "s" or "ms"
 -- Returns what renew.lua returns, without ms left
 -- with shared/clock.lua

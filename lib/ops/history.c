@@ -342,7 +342,7 @@ static enum rlock_status read_member(struct quorum *one, const struct lock_keys 
     size_t i;
 
     while (st == RLOCK_OK && *start != '\0') {
-        script_request(&request, SCRIPT_HISTORY, KEYS_SENT);
+        script_request(&request, SCRIPT_HISTORY, KEYS_PER_LOCK);
         keys_add(keys, &request);
         request_add(&request, start);
         request_add(&request, ENTRIES_PER_PAGE);

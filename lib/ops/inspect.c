@@ -31,7 +31,7 @@ static enum rlock_status unexpected(struct rlock_error *err)
 
 static void begin_request(struct request *request, enum script script, const struct lock_keys *keys)
 {
-    script_request(request, script, KEYS_SENT);
+    script_request(request, script, KEYS_PER_LOCK);
     keys_add(keys, request);
 }
 

@@ -170,8 +170,9 @@ static bool read_reading(struct reading *reading, const struct resp_value *repli
 
 /* The queue and the holders of a lock, read from the keys beside the lock's own key. */
 struct around {
-    int64_t waiting;    /* length of the queue; -1: not known */
-    bool has_bad_queue; /* the queue's key holds no sorted set */
+    int64_t waiting;      /* length of the queue; -1: not known */
+    bool has_bad_queue;   /* the queue's key holds no sorted set */
+    bool has_bad_waiters; /* the waiters' key holds no hash */
     struct rlock_party holders[VIEW_HOLDERS_MAX];
     size_t n_holders;
     int64_t n_all; /* number of all holders; -1: the lock is neither shared nor has slots */
@@ -298,6 +299,9 @@ static void put_problems(char *text, size_t room, const struct lock_keys *keys,
     if (around->has_bad_queue)
         snprintf(text + strlen(text), room - strlen(text), "%s%.120s is no sorted set",
                  reading->has_bad_fence ? ", " : "", keys->name[KEY_QUEUE]);
+    else if (around->has_bad_waiters)
+        snprintf(text + strlen(text), room - strlen(text), "%s%.120s is no hash",
+                 reading->has_bad_fence ? ", " : "", keys->name[KEY_WAITERS]);
 }
 
 static void show_lock(const char *key, const struct lock_keys *keys, const struct reading *reading,
@@ -407,6 +411,8 @@ static enum rlock_status read_lock(struct quorum *quorum, const struct lock_keys
             request_add_command(&request, "TIME");
         add_reading(&request, keys);
         add_value(&request, keys->name[KEY_LOCK]);
+        add_command(&request, "HMGET", keys->name[KEY_WAITERS]);
+        request_add(&request, "newest");
         add_command(&request, "ZCARD", keys->name[KEY_QUEUE]);
         add_range(&request, keys->name[KEY_QUEUE], "-inf", WAITERS_PER_PAGE);
         st = quorum_ask(quorum, &request, deadline, &reply, err);
@@ -415,10 +421,12 @@ static enum rlock_status read_lock(struct quorum *quorum, const struct lock_keys
         if (!read_reading(reading, reply, first) ||
             !copy_value(&again, resp_array_at(reply, first + READING_REPLIES)))
             return fault_of(reply, err);
-        queue = resp_array_at(reply, first + READING_REPLIES + 1);
+        around->has_bad_waiters =
+            has_error(resp_array_at(reply, first + READING_REPLIES + 1), "WRONGTYPE");
+        queue = resp_array_at(reply, first + READING_REPLIES + 2);
         around->has_bad_queue = has_error(queue, "WRONGTYPE");
         around->waiting = resp_is_int(queue) ? resp_int(queue) : -1;
-        copy_page(page, resp_array_at(reply, first + READING_REPLIES + 2));
+        copy_page(page, resp_array_at(reply, first + READING_REPLIES + 3));
     } while (strcmp(reading->value, again.value) != 0);
     around->n_holders = 0;
     around->n_all = -1;

@@ -44,6 +44,14 @@ static const struct {
     /* Envoy, and Alibaba's ApsaraDB */
     {"unsupported command 'EVAL'", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
     {"command eval not support", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    /* servers that run only some scripts: ApsaraDB behind a proxy (two rows), serverless
+     * ElastiCache, Dragonfly and Kvrocks (two rows), and those that keep commands from scripts */
+    {"KEYS array", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"single literal string", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"without any input keys", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"undeclared key", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"script tried accessing", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"not allowed from script", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
     {"NOPERM", RLOCK_E_REFUSED, RLOCK_REASON_NO_RIGHT, ERROR_REPLY_FINAL},
     {"DENIED", RLOCK_E_REFUSED, RLOCK_REASON_PROTECTED, ERROR_REPLY_FINAL},
     {"invalid password", RLOCK_E_REFUSED, RLOCK_REASON_WRONG_PASSWORD, ERROR_REPLY_FINAL},

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#define REQUEST_WORDS (9 * RLOCK_KEYS_MAX + RLOCK_PARENTS_MAX + 16)
+#define REQUEST_WORDS (12 * RLOCK_KEYS_MAX + RLOCK_PARENTS_MAX + 16)
 #define REQUEST_TEXT_BYTES (48 * RLOCK_KEYS_MAX + 512)
 
 #define REQUEST_COMMANDS 32 /* most commands in one request */

@@ -79,8 +79,10 @@ waited_ms() {
 
 # bats test_tags=long
 @test "history: 1,000 grants leave at most N entries, the newest ones" {
-    local n kind info keys="3 $KEY" acquire release
-    for kind in fence queue; do keys+=" $(key_of $kind)"; done
+    local n kind info keys="8 $KEY" acquire release
+    for kind in fence queue waiters holders holder-info history wake:; do
+        keys+=" $(key_of $kind)"
+    done
     acquire=$(script acquire | redis_cli -x script load)
     release=$(script release | redis_cli -x script load)
     for ((n = 1; n <= 1000; n++)); do

@@ -472,7 +472,7 @@ END
     redis_cli flushall >/dev/null
     redis_rule 'noscripts on .*' noscripts
     RLOCK_SCRIPTS=yes run -77 --separate-stderr rlock -k "$KEY" -- true
-    assert_line 'forbid scripts; take the lock without scripts: --scripts no'
+    assert_line 'forbid rlock.s scripts; take the lock without scripts: --scripts no'
     RLOCK_SCRIPTS=yes run -78 --separate-stderr rlock doctor -k "$KEY"
     assert_match "$output" 'use --scripts no'
     run --separate-stderr rlock doctor -k "$KEY"

@@ -16,7 +16,7 @@ rule           run      wait     renew    loss     release  list     status   hi
 none           same     same     same     same     same     same     same     same     same
 no-keyless     same     same     same     same     same     same     same     same     same
 literal-keys   78:array 78:array 78:array 78:array 78:array same     78:array 78:array 78:no
-declared-keys  same     78:key   same     same     same     same     same     78:key   78:no
+declared-keys  same     same     same     same     same     same     same     same     same
 no-eval        78:eval  78:eval  78:eval  78:eval  78:eval  same     78:eval  78:eval  78:no
 no-blocking    same     same     same     same     same     same     same     same     asks
 no-info        same     same     same     same     same     same     same     same     untold
@@ -30,9 +30,8 @@ reset=3        same     same     same     same     same     any      any      an
 
 declare -A messages=(
     [array]='misconfigured: .* passed using the KEYS array'
-    [key]='misconfigured: .*undeclared key'
-    [eval]='misconfigured: .*forbid scripts; take the lock without scripts: --scripts no; or allow'
-    [user]='refused: .*forbid scripts; take the lock without scripts: --scripts no; or allow the'
+    [eval]="misconfigured: .*forbid rlock's scripts; take the lock without scripts: .*; or allow"
+    [user]="refused: .*forbid rlock's scripts; take the lock without scripts: .*; or allow the"
     [no]='misconfigured: locks are not safe on this server: rights$'
     [asks]='weak +rights: .*BLPOP.* so waiters ask'
     [untold]='unknown +server: not known, .* INFO'

@@ -41,7 +41,7 @@ lua() {
     local name=$1 key keys=() reply
     shift
     for key in "${LOCKS[@]:-$KEY}"; do
-        keys+=("$key" "{$key}:rlock:"{fence,queue})
+        keys+=("$key" "{$key}:rlock:"{fence,queue,waiters,holders,holder-info,history,wake:})
     done
     reply=$(redis_cli eval "$(script "$name")" "${#keys[@]}" "${keys[@]}" "$@" || :
         echo .) # keeps the empty lines at the end

@@ -5,6 +5,7 @@
 #include "client.h"
 #include "net.h"
 #include "oracle.h"
+#include "script.h"
 #include "server.h"
 
 #include <stdio.h>
@@ -265,6 +266,7 @@ void faults_run_world(uint64_t seed, int family)
     world.between_us = random_log(2 * SECOND, 60 * SECOND);
     oracle = (struct oracle_world){
         .is_quorum = clients.n_servers > 1,
+        .is_unwoken = seed % 8 == 5, /* not drawn: the kept seeds stay the worlds that they are */
         .is_reliable = (world.family->faults &
                         ~(unsigned)(LATE_MESSAGES | BREAKS | FLUSHED_SCRIPTS | BRIEF_HOLDS)) == 0,
         .latest_us = clients.latest_us,
@@ -273,6 +275,7 @@ void faults_run_world(uint64_t seed, int family)
         .has_sets = clients.has_sets};
     draw_conditions(clients.latest_us);
     draw_servers();
+    script_refuse_lists(oracle.is_unwoken);
     oracle_start(&oracle);
     n = draw_count();
     trace("seed %llu: %s: %d clients, %d keys, TTL up to %lld ms", (unsigned long long)seed,

@@ -19,7 +19,7 @@
 #define FORGET_US (25 * SECOND) /* the oracle ignores a waiter for this long after a fault hit it */
 #define STUCK_US (10 * SECOND)  /* 20 dead waiters in a row delay the next grant for this long */
 #define TICK_US (SECOND / 2)
-#define KEYS_PER_LOCK 3
+#define KEYS_PER_LOCK 8
 
 /* A lease that a client believes it holds. */
 struct claim {
@@ -340,7 +340,7 @@ static void check_order(const struct server *server, const struct process *proce
 {
     size_t i;
 
-    for (i = 0; i < oracle.n_waiters && !oracle.world.is_quorum; i++) {
+    for (i = 0; i < oracle.n_waiters && !oracle.world.is_quorum && !oracle.world.is_unwoken; i++) {
         const struct waiter *waiter = &oracle.waiter[i];
 
         if (is_untroubled(waiter) && waiter->server == server && waiter->key == key &&
@@ -447,7 +447,10 @@ static void watch_release(const struct text *word, size_t n)
     forget_waiter(token);
 }
 
-/* A script may write all keys of the locks whose n keys it was called with; is this one of them? */
+/*
+ * A script may write the n keys that it was called with, and the lists of all waiters for these
+ * locks; is this one of them?
+ */
 static bool may_write(const struct text *key, size_t n, const char *name)
 {
     size_t i;
@@ -455,7 +458,8 @@ static bool may_write(const struct text *key, size_t n, const char *name)
     for (i = 0; i < n; i++) {
         if (text_is(key[i], name))
             return true;
-        if (i % KEYS_PER_LOCK == 2 && strncmp(name, key[i].at, key[i].n - strlen("queue")) == 0)
+        if (i % KEYS_PER_LOCK == 2 && strncmp(name, key[i].at, key[i].n - strlen("queue")) == 0 &&
+            strncmp(name + key[i].n - strlen("queue"), "wake:", strlen("wake:")) == 0)
             return true;
     }
     return false;

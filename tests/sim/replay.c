@@ -28,7 +28,7 @@
 #define WORDS_MAX 64
 #define START_US INT64_C(1795277769000000)
 #define KEYS_PER_LOCK 6
-#define KEYS_SENT 3             /* the scripts make the names of the others themselves */
+#define KEYS_SENT 8
 #define SECOND INT64_C(1000000) /* in microseconds */
 #define N_LOCKS 3
 #define N_TOKENS 5
@@ -176,7 +176,8 @@ static const char *token(int64_t i)
 
 static void add_keys(struct command *command, int64_t first, int64_t n)
 {
-    static const char *const order[KEYS_SENT] = {"", "fence", "queue"};
+    static const char *const order[KEYS_SENT] = {"",        "fence",       "queue",   "waiters",
+                                                 "holders", "holder-info", "history", "wake:"};
     int64_t i;
     size_t j;
 

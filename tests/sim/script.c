@@ -22,7 +22,10 @@ static struct {
         char *error;
     } script[SCRIPTS_MAX];
     int n;
-    struct store *store; /* the keys of the server on which the script runs */
+    struct store *store;    /* the keys of the server on which the script runs */
+    const struct text *key; /* KEYS */
+    size_t n_keys;
+    bool refuses_lists; /* of waiters, as they aren't in KEYS */
     int64_t now_us;
 } scripts;
 
@@ -149,9 +152,45 @@ static bool append_time(const struct text *word, size_t n, struct buffer *reply)
     return true;
 }
 
+/* ---- refusing keys that aren't in KEYS ---- */
+
+static bool is_declared(struct text key)
+{
+    size_t i;
+
+    for (i = 0; i < scripts.n_keys; i++)
+        if (key.n == scripts.key[i].n && memcmp(key.at, scripts.key[i].at, key.n) == 0)
+            return true;
+    return false;
+}
+
+/* Returns whether the server refuses the key. Ends the program if no server should be asked. */
+static bool is_refused(struct text key)
+{
+    if (is_declared(key))
+        return false;
+    if (memmem(key.at, key.n, ":rlock:wake:", strlen(":rlock:wake:")) != NULL)
+        return scripts.refuses_lists;
+    fprintf(stderr, "a script uses %.*s, which isn't in its KEYS\n", (int)key.n, key.at);
+    abort();
+}
+
+/* DEL and EXISTS take several keys, the other commands of the scripts one. */
+static bool uses_refused_key(const struct text *word, size_t n)
+{
+    size_t last = text_is_word(word[0], "DEL") || text_is_word(word[0], "EXISTS") ? n : 2;
+    size_t i;
+
+    for (i = 1; i < n && i < last; i++)
+        if (is_refused(word[i]))
+            return true;
+    return false;
+}
+
 /* redis.call() and redis.pcall(): the arguments are the words of a command; pushes its reply. */
 static void call(lua_State *lua)
 {
+    static const char refused[] = "-ERR script tried accessing undeclared key\r\n";
     static const char unknown[] = "-ERR Unknown Redis command called from script\r\n";
     static struct text word[WORDS_MAX];
     char number[WORDS_MAX > 64 ? 64 : WORDS_MAX][32];
@@ -171,8 +210,9 @@ static void call(lua_State *lua)
             return;
         }
     }
-    if (!append_time(word, (size_t)n, &reply) &&
-        !commands_run(scripts.store, word, (size_t)n, &reply))
+    if (!append_time(word, (size_t)n, &reply) && n > 0 && uses_refused_key(word, (size_t)n))
+        buffer_add(&reply, refused, sizeof refused - 1);
+    else if (reply.n == 0 && !commands_run(scripts.store, word, (size_t)n, &reply))
         buffer_add(&reply, unknown, sizeof unknown - 1);
     buffer_add(&reply, "", 1);
     push_reply(lua, reply.at);
@@ -325,6 +365,11 @@ static void append_error(int script, struct buffer *reply)
     buffer_add_format(reply, " script: %s, on @user_script:0.\r\n", scripts.script[script].sha1);
 }
 
+void script_refuse_lists(bool refuses)
+{
+    scripts.refuses_lists = refuses;
+}
+
 void script_run(int script, struct store *store, const struct text *word, size_t n, int64_t now_us,
                 struct buffer *reply)
 {
@@ -341,6 +386,8 @@ void script_run(int script, struct store *store, const struct text *word, size_t
     }
     scripts.store = store;
     scripts.now_us = now_us;
+    scripts.key = word + 1;
+    scripts.n_keys = n_keys;
     set_words("KEYS", word + 1, n_keys);
     set_words("ARGV", word + 1 + n_keys, n - 1 - n_keys);
     lua_rawgeti(scripts.lua, LUA_REGISTRYINDEX, scripts.script[script].function);

@@ -25,4 +25,10 @@ int script_number_of_sha1(struct text sha1);
 void script_run(int script, struct store *store, const struct text *word, size_t n, int64_t now_us,
                 struct buffer *reply);
 
+/*
+ * script_refuse_lists: do the servers refuse that scripts use the lists of waiters (rlock:wake:),
+ * which aren't in KEYS? No script may use any other key that isn't in KEYS.
+ */
+void script_refuse_lists(bool refuses);
+
 #endif

@@ -93,7 +93,7 @@ struct server {
         int64_t at_ms;   /* when the server had read the whole request, on rlock_clock_ms() */
         char first[80];  /* the token; BLPOP: the key; release, undo: how the value begins */
         char second[24]; /* the word of the request after `first` */
-        char text[300];  /* the beginning of all its words, with a blank after each */
+        char text[700];  /* the beginning of all its words, with a blank after each */
     } log[SERVER_LOG];
     atomic_int n_log;
     atomic_int n_connections; /* connections that the server has accepted */
@@ -149,24 +149,24 @@ static inline int server_read(FILE *from, char *word[SERVER_WORDS])
 }
 
 /*
- * Returns the kind of a request. The arguments of a script about one lock begin at word 6. The
- * first argument of an acquire is the start of the lock's value, with the TTL; that of a confirm is
- * a token; those of undo, leave and release begin with a token and a blank. An undo and a leave
- * have no fence (word 7), and a leave has the token of a waiter (word 9).
+ * Returns the kind of a request. The arguments of an owner's script about one lock begin at word
+ * 11. The first argument of an acquire is the start of the lock's value, with the TTL; that of a
+ * confirm is a token; those of undo, leave and release begin with a token and a blank. An undo and
+ * a leave have no fence (word 12), and a leave has the token of a waiter (word 14).
  */
 static inline enum asked_for server_kind(char *const word[SERVER_WORDS], int n)
 {
-    size_t bytes = n > 7 && strcmp(word[2], "3") == 0 ? strlen(word[6]) : 0;
+    size_t bytes = n > 12 && strcmp(word[2], "8") == 0 ? strlen(word[11]) : 0;
 
-    if (bytes > 32 && strstr(word[6], " ttl=") != NULL)
+    if (bytes > 32 && strstr(word[11], " ttl=") != NULL)
         return ASKED_ACQUIRE;
     if (bytes == 32)
         return ASKED_CONFIRM;
-    if (bytes > 32 && word[7][0] != '\0')
+    if (bytes > 32 && word[12][0] != '\0')
         return ASKED_RELEASE;
-    if (bytes > 32 && n <= 10)
-        return n == 10 && word[9][0] != '\0' ? ASKED_LEAVE : ASKED_UNDO;
-    if (bytes > 0 && n == 13)
+    if (bytes > 32 && n <= 15)
+        return n == 15 && word[14][0] != '\0' ? ASKED_LEAVE : ASKED_UNDO;
+    if (bytes > 0 && n == 18)
         return ASKED_RENEW;
     return n == 3 && strcmp(word[0], "BLPOP") == 0 ? ASKED_WAKE : ASKED_OTHER;
 }
@@ -177,7 +177,7 @@ static inline const char *server_answer(struct server *server, char *const word[
 {
     enum asked_for what = server_kind(word, n);
     const char *const *answers = server->answers[what];
-    int first = what == ASKED_WAKE ? 1 : what == ASKED_RENEW ? 10 : 6;
+    int first = what == ASKED_WAKE ? 1 : what == ASKED_RENEW ? 15 : 11;
     int at = atomic_load(&server->n_log);
     size_t used;
     int i;

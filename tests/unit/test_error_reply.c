@@ -108,6 +108,18 @@ static const struct {
      ERROR_REPLY_FINAL},
     {"unsupported command 'EVAL'", RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
     {"ERR command eval not support for normal user", RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"ERR bad lua script for redis cluster, all the keys that the script uses should be passed "
+     "using the KEYS array",
+     RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"ERR bad lua script for redis cluster, first parameter of redis.call/redis.pcall must be a "
+     "single literal string",
+     RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"ERR Lua scripts without any input keys are not supported", RLOCK_REASON_NO_SCRIPTS,
+     ERROR_REPLY_FINAL},
+    {"ERR undeclared key {k}:x", RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"ERR script tried accessing keys", RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
+    {"ERR This Redis command is not allowed from script", RLOCK_REASON_NO_SCRIPTS,
+     ERROR_REPLY_FINAL},
     {"ERR unknown command `EVAL`, with args beginning with: ", RLOCK_REASON_NO_SCRIPTS,
      ERROR_REPLY_FINAL},
     {"ERR Script attempted to access a non local key in a cluster node", RLOCK_REASON_NONE,

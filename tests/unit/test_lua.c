@@ -14,8 +14,12 @@
  *     acquire LOCKS ARGV...   runs a script of lib/lua; each letter of LOCKS is a lock: "jk" stands
  *                             for two
  *     wait MS                 moves the server's clock, which otherwise stands still
+ *     nobody wakes            from here to the end of the case, the server refuses that a script
+ *                             uses another owner's list, which isn't in KEYS
  *     u: COMMAND...           runs the command as the user `u`, who has all rights until a step
  *                             takes some away by ACL SETUSER
+ *
+ * A script that uses any other key than those in KEYS, and the lists of waiters, fails.
  *
  * The list uses these abbreviations:
  *
@@ -72,6 +76,29 @@ static const struct {
     {"rights", SCRIPT_RIGHTS},
 };
 
+/* Of each script the digest behind the text `declared`; [1]: where nobody wakes. */
+static char sha1s[sizeof scripts / sizeof scripts[0]][2][41];
+
+/*
+ * Stands in front of each script, on the same line: `redis` of the script looks at the keys before
+ * the server gets the command, as a server that refuses undeclared keys does. %s: does it refuse
+ * the lists of waiters as well? DEL and EXISTS take several keys.
+ */
+static const char declared[] =
+    "local real, refuses_all, is_declared = redis, %s, {} "
+    "for _, key in ipairs(KEYS) do is_declared[key] = true end "
+    "local function refusal(command, ...) "
+    "if command == 'TIME' or command == 'SCAN' or command == 'ACL' then return nil end "
+    "local keys = {...} "
+    "for i = 1, (command == 'DEL' or command == 'EXISTS') and #keys or 1 do "
+    "local is_list = string.find(keys[i], ':rlock:wake:', 1, true) "
+    "if not is_declared[keys[i]] and (refuses_all or not is_list) then "
+    "return 'ERR script tried accessing undeclared key ' .. keys[i] end end end "
+    "local redis = setmetatable({call = function(...) local why = refusal(...) "
+    "if why then error(why, 0) end return real.call(...) end, "
+    "pcall = function(...) local why = refusal(...) "
+    "return why and {err = why} or real.pcall(...) end}, {__index = real}) ";
+
 /* Returns all keys, sorted: for each its name, its value and for how many ms it lasts. */
 static const char dump[] =
     "local keys, all = redis.call('KEYS', '*'), {}\n"
@@ -99,6 +126,7 @@ static volatile int64_t *clock_us; /* what the server's clock shows */
 static pid_t server_pid;
 static redisContext *admin; /* the connection of a user with all rights */
 static redisContext *user;  /* the connection of the user `u` */
+static bool nobody_wakes;   /* the rest of the case is where the server refuses lists of waiters */
 
 /* ---- the server ---- */
 
@@ -443,29 +471,40 @@ static bool next_word(const char **text, char word[WORD_BYTES])
  */
 static bool add_script(struct command *command, const char *name, const char **text)
 {
-    static struct request request;
+    static const char *const kinds[] = {"fence",   "queue",       "waiters",
+                                        "holders", "holder-info", "history"};
+    enum script script;
+    const char *token;
+    bool has_owner; /* KEYS has the list of the owner */
     char locks[WORD_BYTES];
     char key[WORD_BYTES];
     const char *lock;
     size_t i = 0;
+    size_t j;
 
     while (i < sizeof scripts / sizeof scripts[0] && strcmp(scripts[i].name, name) != 0)
         i++;
     if (i == sizeof scripts / sizeof scripts[0] || !next_word(text, locks))
         return false;
-    if (strcmp(locks, "-") == 0)
-        locks[0] = '\0';
-    script_request(&request, scripts[i].script, 0);
+    script = scripts[i].script;
+    has_owner = script != SCRIPT_INSPECT && script != SCRIPT_BREAK && script != SCRIPT_HISTORY;
+    token = strchr(*text, '<'); /* the owner's is the first one */
     add(command, "EVALSHA");
-    add(command, request.word[1]);
-    snprintf(key, sizeof key, "%zu", 3 * strlen(locks));
+    add(command, sha1s[i][nobody_wakes]);
+    snprintf(key, sizeof key, "%zu", (has_owner ? 8U : 7U) * strlen(locks));
     add(command, key);
     for (lock = locks; *lock != '\0'; lock++) {
         snprintf(key, sizeof key, "%c", *lock);
         add(command, key);
-        snprintf(key, sizeof key, "{%c}:rlock:fence", *lock);
-        add(command, key);
-        snprintf(key, sizeof key, "{%c}:rlock:queue", *lock);
+        for (j = 0; j < sizeof kinds / sizeof kinds[0]; j++) {
+            snprintf(key, sizeof key, "{%c}:rlock:%s", *lock, kinds[j]);
+            add(command, key);
+        }
+        if (!has_owner)
+            continue;
+        snprintf(key, sizeof key, "{%c}:rlock:wake:", *lock);
+        memset(key + strlen(key) + TOKEN_DIGITS, '\0', 1);
+        memset(key + strlen(key), token != NULL ? token[1] : '0', TOKEN_DIGITS);
         add(command, key);
     }
     return true;
@@ -483,6 +522,10 @@ static void carry_out(const char *text, char out[SHOWN_BYTES])
     next_word(&text, word);
     if (strcmp(word, "wait") == 0) {
         *clock_us += strtoll(text, NULL, 10) * 1000;
+        return;
+    }
+    if (strcmp(word, "nobody") == 0) {
+        nobody_wakes = true;
         return;
     }
     if (strcmp(word, "u:") == 0) {
@@ -515,6 +558,7 @@ static void begin_case(void)
     size_t i;
 
     *clock_us = START_US;
+    nobody_wakes = false;
     for (i = 0; i < sizeof commands / sizeof commands[0]; i++)
         freeReplyObject(redisCommand(admin, commands[i]));
     freeReplyObject(redisCommand(user, "AUTH u x"));
@@ -523,12 +567,20 @@ static void begin_case(void)
 static void load_scripts(void)
 {
     static struct request request;
+    char before[sizeof declared + 8];
+    redisReply *sha1;
     size_t i;
+    int j;
 
-    for (i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
-        script_request(&request, scripts[i].script, 0);
-        freeReplyObject(redisCommand(admin, "SCRIPT LOAD %s", request.script));
-    }
+    for (i = 0; i < sizeof scripts / sizeof scripts[0]; i++)
+        for (j = 0; j < 2; j++) {
+            script_request(&request, scripts[i].script, 0);
+            snprintf(before, sizeof before, declared, j == 1 ? "true" : "false");
+            sha1 = redisCommand(admin, "SCRIPT LOAD %s%s", before, request.script);
+            snprintf(sha1s[i][j], sizeof sha1s[i][j], "%s",
+                     sha1 != NULL && sha1->str != NULL ? sha1->str : "");
+            freeReplyObject(sha1);
+        }
 }
 
 /* Returns whether a step did what the list says. */

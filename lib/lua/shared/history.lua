@@ -1,5 +1,5 @@
 -- history: notes in a list of the lock who was granted it, and how each hold ended. Included after
--- shared/keys.lua. Without --history no script writes the list, which is not in KEYS.
+-- shared/keys.lua. Without --history no script writes the list.
 --
 -- An entry is a text that begins with its kind and "v1 token=ID". ID is the first 12 digits of the
 -- holder's token: they tell the holders apart, and nobody can release a lock by them. The kinds:
@@ -28,11 +28,10 @@ end
 -- before a script's first write. pcall catches the error of an RPUSH to a key that another program
 -- uses: the script then grants or releases the lock all the same, and leaves the key as it is. If
 -- the user may not call LTRIM, the list would grow for ever, so the script deletes the list.
-local function note(queue, most, entry, is_recent)
+local function note(history, most, entry, is_recent)
   if not most then
     return
   end
-  local history = string.sub(queue, 1, -6) .. 'history' -- `queue` ends with "queue"
   local n = redis.pcall('RPUSH', history, entry)
   if type(n) ~= 'number' then
     return

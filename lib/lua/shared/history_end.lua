@@ -6,20 +6,19 @@
 -- script doesn't know the time, and ENDED tells for how long the owner has held the lock. An undo
 -- removes the entry of its grant instead: no command ran under this grant, because the owner has
 -- not received the reply, or has rejected the grant.
-local function note_end(queue, info, at)
+local function note_end(history, info, at)
   local ended = ARGV[3] or ''
   local most, held = string.match(ended, '^history=(%d+).* held=(%d+)')
   most = most or string.match(ended ~= '' and ended or info or '', 'history=(%d+)')
   local begin = 'v1 token=' .. short(ARGV[1]) .. ' fence=' .. ARGV[2]
   if most and ARGV[2] == '' then
-    local history = string.sub(queue, 1, -6) .. 'history'
     local last = redis.pcall('LRANGE', history, -1, -1)[1]
     if last and string.find(last, 'grant ' .. begin, 1, true) == 1 then
       redis.pcall('LTRIM', history, 0, -2)
     end
   elseif most then
     -- If held=MS is less than 10^8 ms (28 hours), the grant has set the list's expiry recently.
-    note(queue, most, 'end ' .. begin .. (at and ' at=' .. at or '') ..
+    note(history, most, 'end ' .. begin .. (at and ' at=' .. at or '') ..
       (info and ' ' or ' missing=1 ') ..
       (ended == '' and ARGV[2] == '0' and 'by=1 ' .. ARGV[7] or ended), held and #held < 9)
   end

@@ -3,7 +3,7 @@
 -- Appends the entry of a grant. `value` is what the lock's value would be if the lock were
 -- exclusive. In a quorum confirm.lua notes the grant instead of acquire.lua, because a majority may
 -- not have granted the lock yet when acquire.lua runs.
-local function note_grant(queue, history, fence, value)
-  note(queue, history, 'grant v1 token=' .. short(value) .. ' fence=' .. fence ..
+local function note_grant(history, most, fence, value)
+  note(history, most, 'grant v1 token=' .. short(value) .. ' fence=' .. fence ..
     string.sub(value, 36)) -- the words behind "TOKEN v1"
 end

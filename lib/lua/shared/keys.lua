@@ -1,22 +1,24 @@
 -- keys: the keys of each lock. Each script about locks includes this file.
--- KEYS: three for each lock, which each grant and each release needs:
+-- KEYS: for each lock all keys that a script uses, as some servers refuse scripts that use others:
 --       key          the lock: a string
 --       fence        the last fencing token: a string
 --       queue        the queue: a sorted set; member: token, score: ticket
--- lock_at() makes the names of the other helper keys from the name of the queue: only the last word
--- differs. A request doesn't send them, because each key in KEYS costs the server a third of the
--- time of a command:
 --       waiters      a hash: TOKEN -> "HEARTBEAT MODE HOLDER-INFO"; "newest" -> "TICKET TOKEN".
 --       holders      of a shared lock or slots: a sorted set; member: token, score: end of its
 --                    lease in ms
 --       holder_info  of a shared lock or slots: a hash: TOKEN -> "v1 try=N ttl=MS ... since=MS"
+--       history      a list, see shared/history.lua
+--       wake:TOKEN   of the owner that asks: the list from which it reads its wake-ups. Scripts
+--                    without an owner don't have this key
+-- The lists of other owners aren't in KEYS, as the client doesn't know who waits. Scripts use them
+-- by pcall, and do without them where the server refuses that: see block_ms() in acquire.lua.
 
--- Returns the keys of one lock. KEYS[i], KEYS[i + 1] and KEYS[i + 2] are its lock, fence and queue.
+-- Returns the keys of one lock, the first of which is KEYS[i]. `wake` and a token are the name of
+-- that owner's list.
 local function lock_at(i)
-  local start = string.sub(KEYS[i + 2], 1, -6) -- KEYS[i + 2] ends with "queue"
-  return {key = KEYS[i], fence = KEYS[i + 1], queue = KEYS[i + 2], waiters = start .. 'waiters',
-    holders = start .. 'holders', holder_info = start .. 'holder-info', wake = start .. 'wake:',
-    history = start .. 'history'}
+  return {key = KEYS[i], fence = KEYS[i + 1], queue = KEYS[i + 2], waiters = KEYS[i + 3],
+    holders = KEYS[i + 4], holder_info = KEYS[i + 5], history = KEYS[i + 6],
+    wake = string.sub(KEYS[i + 2], 1, -6) .. 'wake:'} -- KEYS[i + 2] ends with "queue"
 end
 
 -- Returns a number as text with all its digits: Lua's own conversion rounds it to 14 of them.

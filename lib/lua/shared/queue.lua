@@ -63,10 +63,11 @@ end
 
 -- Wakes a waiter that blocks in BLPOP on its list. `word` is 'turn': ask for the lock; or 'soon
 -- MS': your turn is near, see alert_near(). pcall catches the error of an RPUSH to a key of another
--- type: then nothing wakes the waiter, and the waiter asks when its BLPOP times out.
+-- type, or to one that isn't in KEYS: then nothing wakes the waiter, and the waiter asks when its
+-- BLPOP times out.
 local function wake(lock, token, word)
   redis.pcall('RPUSH', lock.wake .. token, word)
-  redis.call('PEXPIRE', lock.wake .. token, WAKE_MS)
+  redis.pcall('PEXPIRE', lock.wake .. token, WAKE_MS)
 end
 
 -- Returns whether the waiter or holder with this info uses a quorum. The scripts reserve no lock

@@ -17,8 +17,8 @@ end
 --
 -- redis.acl_check_cmd() answers faster than a call. It raises an error about a command that the
 -- server doesn't have. Redis 6 doesn't have the function: there the script calls those commands
--- that make no key, on a key that only this owner uses. start: a text that begins with the token.
-local function missing_right(use, lock, start)
+-- that make no key, on a key that only this owner uses (KEYS[8]).
+local function missing_right(use, lock)
   local may, err = redis.acl_check_cmd, nil
   local is_known, is_allowed = pcall(may_all, use, lock, may)
   if is_known and is_allowed then
@@ -30,8 +30,7 @@ local function missing_right(use, lock, start)
       is_known, is_allowed = pcall(may, command, key, ...)
       is_missing = not (is_known and is_allowed)
     elseif not makes_key(command) then
-      local own = string.sub(lock.queue, 1, -6) .. 'wake:' .. string.sub(start, 1, 32)
-      local reply = redis.pcall(command, own, ...)
+      local reply = redis.pcall(command, KEYS[8], ...)
       is_missing = type(reply) == 'table' and reply.err and is_about_rights(reply.err)
     end
     err = is_missing and {err = 'NOPERM no right to ' .. command .. ' for ' ..
@@ -42,9 +41,9 @@ local function missing_right(use, lock, start)
 end
 
 -- The same for what each lock of acquire.lua needs after the grant.
-local function missing_right_to_hold(lock, start)
+local function missing_right_to_hold(lock)
   local is_known, is_allowed = pcall(may_all, 'all', lock, redis.acl_check_cmd)
   if not (is_known and is_allowed) then
-    return missing_right('hold', lock, start) or missing_right('pass on', lock, start)
+    return missing_right('hold', lock) or missing_right('pass on', lock)
   end
 end

@@ -1,6 +1,6 @@
 -- timestamp_lock: a lock whose value is the time of its expiry, as older programs write it.
 -- Included after shared/check.lua.
--- KEYS: three of one lock, see shared/keys.lua; the scripts use the lock, its fence and its
+-- KEYS: those of one lock, see shared/keys.lua; the scripts use the lock, its fence and its
 -- holder_info
 --
 -- Any client that finds that the time in a lock has passed may take the lock. As the time doesn't
