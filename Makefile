@@ -13,7 +13,9 @@
 #   HIREDIS_SRC=DIR              build hiredis from its sources in DIR (musl has no package of it)
 #   FLAVOUR=plain|asan|tsan|...  build in build/FLAVOUR; asan and tsan add sanitizers, any other
 #                                name builds with the same flags as plain
-#   ARCH='ARCH ...'              the architectures of `make test-arch`; default: all that it knows
+#   ARCH='ARCH ...'              the architectures of `make test-arch` and `make release`; default:
+#                                all that tests/tools/arch.sh knows
+#   SIGN_KEY=FILE                the private key by which `make release` and `make sign` sign
 #   JOBS=N                       run N files of tests at the same time; default for bats files: one
 #                                for each processor
 

@@ -42,7 +42,7 @@ test-packages:  ## as root: build, install, test and remove the packages in clea
 
 test-release:  ## as root: after make release, install its .debs in clean Debian 12 and 13
 	$(Q)tests/tools/deps.sh distros
-	$(Q)tests/tools/distros.sh --deb '$(wildcard $(RELEASE)/rlock_*.deb)' bookworm trixie
+	$(Q)tests/tools/distros.sh --deb "$$(echo $(RELEASE)/rlock_*.deb)" bookworm trixie
 
 # Each release gets packages of its own, because they need the hiredis of the release on which they
 # were built.

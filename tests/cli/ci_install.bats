@@ -48,7 +48,7 @@ gitlab() {
 }
 systems() {
     command -v node >/dev/null && echo github
-    if command -v curl wget >/dev/null && python3 -c 'import yaml' 2>/dev/null; then
+    if command -v curl >/dev/null && python3 -c 'import yaml' 2>/dev/null; then
         echo gitlab
     fi
 }

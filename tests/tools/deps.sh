@@ -66,6 +66,7 @@ test   fish                        fish            fish
 test   spin                        spin            -
 test   <lua5.1/lua.h>              liblua5.1-0-dev -
 test   git                         git             git
+test   curl                        curl            curl
 test   ssh-keygen                  openssh-client  openssh-clients apk=openssh-keygen pacman=openssh
 test   abidiff                     abigail-tools   -
 test   /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring -

@@ -138,7 +138,7 @@ systems=(bookworm trixie:chroot)
 debs=()
 if [[ ${1:-} == --deb ]]; then
     read -ra debs <<<"$2"
-    ((${#debs[@]} > 0)) || { echo 'distros: no package to install (make release)' >&2 && exit 1; }
+    [[ -e ${debs[0]} ]] || { echo 'distros: no package to install (make release)' >&2 && exit 1; }
     shift 2
     commands=("apt-get update && tests/tools/deb.sh $(printf '/src/%s ' "${debs[@]##*/}")")
 fi
