@@ -30,8 +30,8 @@ function found_in(file, pattern) {
     return match ? match[1] : fail(`${file}: no ${pattern}`);
 }
 
-// fields: returns a function that takes one field after the other from a buffer, as SSH writes them:
-// 4 bytes with the length, then the bytes.
+// fields: returns a function that takes one field after the other from a buffer, as SSH writes
+// them: 4 bytes with the length, then the bytes.
 function fields(buffer) {
     let at = 0;
     return () => {
@@ -120,7 +120,8 @@ async function from_release(names, address) {
     try {
         return await read_all(names, (name) => download(`${address}/${name}`));
     } catch (error) {
-        return fail(`rlock can't be downloaded: ${address}: ${(error.cause || error).message}; ${HINT}`);
+        const { message } = error.cause || error;
+        return fail(`rlock can't be downloaded: ${address}: ${message}; ${HINT}`);
     }
 }
 
@@ -133,16 +134,17 @@ function keep(files, folder) {
         fs.writeFileSync(`${whole}.${process.pid}`, contents, { mode: 0o755 });
         fs.renameSync(`${whole}.${process.pid}`, whole);
     }
-    fs.rmSync(path.join(folder, 'rlock'), { force: true });
+    const link = path.join(folder, 'rlock');
     fs.symlinkSync(Object.keys(files).find((name) => name.startsWith('rlock-')),
-        path.join(folder, 'rlock'));
+        `${link}.${process.pid}`);
+    fs.renameSync(`${link}.${process.pid}`, link);
 }
 
 // install: returns the path of the program, and lets the job's later steps find it.
 async function install() {
     if (input('path'))
         return input('path');
-    const { RUNNER_OS, RUNNER_ARCH, RUNNER_TOOL_CACHE, GITHUB_PATH } = process.env;
+    const { RUNNER_OS, RUNNER_ARCH, RUNNER_TOOL_CACHE, RUNNER_TEMP, GITHUB_PATH } = process.env;
     const runner = (RUNNER_ARCH || process.arch).toLowerCase();
     if ((RUNNER_OS || 'Linux') !== 'Linux')
         fail(`rlock runs on Linux only, not on ${RUNNER_OS}`);
@@ -154,7 +156,9 @@ async function install() {
         `${found_in('../names', /^SOURCE *= *(.*)/m)}/releases/download/v${version}`;
     const name = `rlock-${version}-linux-${ARCHITECTURES[runner]}`;
     const names = ['SHA256SUMS', 'SHA256SUMS.sig', name];
-    const folder = path.join(RUNNER_TOOL_CACHE || os.tmpdir(), 'rlock', version, runner);
+    // Nobody else may write to the folder: otherwise the program could be replaced after its check.
+    const folder = path.join(RUNNER_TOOL_CACHE || RUNNER_TEMP ||
+        fs.mkdtempSync(path.join(os.tmpdir(), 'rlock-')), 'rlock', version, runner);
     const cached = await from_cache(names, folder);
     if (!cached || fault(cached, name, key)) {
         const files = await from_release(names, address);

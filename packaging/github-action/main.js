@@ -80,4 +80,4 @@ function acquire(program) {
     });
 }
 
-install().then(acquire);
+install().then(acquire).catch((error) => fail(error.message));
