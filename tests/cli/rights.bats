@@ -160,7 +160,7 @@ arguments_of() {
 # make_victims: makes locks of `web`, of each form and with every helper key; sets victims to their
 # keys.
 make_victims() {
-    local form each n=0 forms=(a 'a}:job:b')
+    local form each n=0 forms=('a}:job:b')
     [[ -z ${RLOCK_TEST_RUNS:-} ]] || forms=("${FORMS[@]}")
     for form in "${forms[@]}"; do
         n=$((n + 1))
@@ -222,7 +222,7 @@ attacks() {
     make_victims
     before=$(dump_all)
     attacks "${victims[@]}" >"$DIR/attacks"
-    assert_between "$(wc -l <"$DIR/attacks")" 30000 500000 'requests'
+    assert_between "$(wc -l <"$DIR/attacks")" 15000 500000 'requests'
 
     # With the manual's ACL rule the server refuses each attack.
     as job <"$DIR/attacks" >"$DIR/told"
@@ -242,7 +242,7 @@ attacks() {
     redis_cli acl setuser loose on '>SECRET' '+@all' -@admin -@dangerous +sort +restore +migrate \
         '~job:*' '~{job:*' >/dev/null
     as loose <"$DIR/attacks" >"$DIR/told"
-    assert_between "$(grep -c "^NOPERM.*key" "$DIR/told")" 10000 500000 \
+    assert_between "$(grep -c "^NOPERM.*key" "$DIR/told")" 5000 500000 \
         'commands that are refused because of the key'
     assert_eq "$(dump_all)" "$before" 'the keys, after all commands'
 }
@@ -274,7 +274,7 @@ use_users() {
         eventually 10 eval '[[ $(redis_cli --scan --pattern "*:queue") ]]'
         mapfile -t victims < <(redis_cli --scan)
         before=$(dump_all)
-        attacks "${victims[@]}" >"$DIR/attacks"
+        attacks "${victims[@]:0:2}" >"$DIR/attacks" # the test before this one takes all kinds of keys
         as job <"$DIR/attacks" >"$DIR/told"
         told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|CROSSSLOT|LOADING) |$)' \
             "$DIR/told" | head -n 5)
