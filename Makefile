@@ -73,12 +73,6 @@ endif
 HARDENING_LDFLAGS := $(if $(STATIC_LDFLAGS)$(filter -static -no-pie,$(CFLAGS) $(LDFLAGS)),,\
                           $(patsubst -fPIE,-pie,$(filter -fPIE,$(HARDENING_FLAGS))))
 
-# gcc merges a static function that has one caller into that caller, and the caller's stack frame
-# then has room for both. So a frame grows by the buffers of messages that are hardly ever written.
-# A waiter's stack takes 40 kB without that, and 56 kB with it. clang doesn't know the flag.
-SMALL_FRAMES := $(shell $(CC) -Werror -fno-inline-functions-called-once -x c -c -o /dev/null \
-                          /dev/null 2>/dev/null && echo -fno-inline-functions-called-once)
-
 # rlock links libhiredis.a if there is one: a start takes 80 us less than with the shared library.
 # pkg-config, if installed, knows where hiredis is; otherwise cc searches its own directories.
 PKG_CONFIG     ?= pkg-config
@@ -123,19 +117,12 @@ ALL_CPPFLAGS := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 \
                 $(if $(STATIC_LDFLAGS),-DRLOCK_STATIC) $(HIREDIS_CFLAGS) \
                 $(MUSL_CPPFLAGS) $(CPPFLAGS)
 ALL_CFLAGS   := -std=c11 $(WARNINGS) -pthread -ffunction-sections -fdata-sections \
-                -ffile-prefix-map=$(CURDIR)=. $(SMALL_FRAMES) \
-                $(HARDENING_FLAGS) $(CFLAGS)
-# noseparate-code: two segments instead of four, which the kernel maps at each start and each fork
+                -ffile-prefix-map=$(CURDIR)=. $(HARDENING_FLAGS) $(CFLAGS)
 ALL_LDFLAGS  := -pthread -Wl,-O1 -Wl,--gc-sections -Wl,--as-needed -Wl,--hash-style=gnu \
-                -Wl,-z,relro,-z,now,-z,noseparate-code $(HARDENING_LDFLAGS) \
+                -Wl,-z,relro,-z,now $(HARDENING_LDFLAGS) \
                 $(STATIC_LDFLAGS) $(LDFLAGS)
 
 comma := ,
-
-# cmd/order.ld places what a run executes side by side, which saves page faults. Only GNU ld can
-# insert sections into its own script, and a program with a sanitizer is slow anyway.
-LINKER := $(if $(SANITIZE),,$(shell $(CC) $(CFLAGS) $(LDFLAGS) -Wl$(comma)--version 2>/dev/null))
-ORDER  := $(if $(findstring GNU ld,$(LINKER)),cmd/order.ld)
 
 compile = $(Q)$(if $(V),,echo "  CC    $@" &&) mkdir -p $(@D) && \
           $(CC) $(ALL_CPPFLAGS) $(1) $(ALL_CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
@@ -153,8 +140,7 @@ WITHOUT_no     := lib/wire/tls.c lib/wire/libssl.c lib/wire/libssl_linked.c
 
 LIB_SRC  := $(filter-out $(or $(WITHOUT_$(TLS)),$(WITHOUT_no)),$(wildcard lib/*.c lib/*/*.c))
 LIB_OBJ  := $(patsubst %.c,$(B)/%.o,$(LIB_SRC))
-CMD_SRC  := $(filter-out $(if $(STATIC_LDFLAGS),,cmd/process/static_start.c),\
-                         $(wildcard cmd/*.c cmd/*/*.c))
+CMD_SRC  := $(wildcard cmd/*.c cmd/*/*.c)
 CMD_OBJ  := $(patsubst %.c,$(B)/%.o,$(CMD_SRC))
 UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c))
 REPLAYS  := $(patsubst tests/fuzz/%.c,$(B)/unit/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -187,16 +173,8 @@ static:  ## install what is missing, build ./rlock-static, which needs no librar
 	$(Q)$(MAKE) FLAVOUR=$(STATIC)
 	$(Q)cp -f build/$(STATIC)/rlock rlock-static
 
-$(B)/rlock: private ALL_LDFLAGS += $(ORDER:%=-Wl$(comma)-T,%) \
-                                   $(if $(STATIC_LDFLAGS),-Wl$(comma)--wrap=_dl_get_origin)
-$(B)/rlock: $(CMD_OBJ) $(B)/librlock.a $(ORDER)
+$(B)/rlock: $(CMD_OBJ) $(B)/librlock.a
 	$(link)
-
-.PHONY: order
-order:  ## write cmd/order.ld anew, with gcc, redis-server and valgrind
-	$(Q)$(MAKE) FLAVOUR=static-order ORDER= \
-	    STATIC_LDFLAGS='-static -Wl$(comma)-Map=build/static-order/map' build/static-order/rlock
-	$(Q)tests/tools/order.py build/static-order/rlock build/static-order/map
 
 $(B)/librlock.a: $(LIB_OBJ) $(HIREDIS_OBJ) $(B)/tls.$(TLS)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(LIB_OBJ) $(HIREDIS_OBJ)
@@ -281,8 +259,8 @@ $(B)/unit/test_quorum: private ALL_LDFLAGS += -Wl,--wrap=rlock_clock_ms
 $(B)/unit/test_cmd_outfile: private ALL_LDFLAGS += -Wl,--wrap=poll
 
 # test_cmd_user replaces the functions by which user_entry() finds the user.
-$(B)/unit/test_cmd_user: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,\
-                                                  open open64 read geteuid getpwuid)
+$(B)/unit/test_cmd_user: private ALL_LDFLAGS += -Wl,--wrap=fopen,--wrap=fopen64,--wrap=geteuid \
+                                                -Wl,--wrap=getpwuid
 
 # These replace user_entry by one that returns an entry of the test.
 $(patsubst %,$(B)/unit/test_cmd_%,holds private_dir private_server_dir): \

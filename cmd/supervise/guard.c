@@ -19,7 +19,6 @@
 
 #include "process/dumpable.h"
 #include "process/fds.h"
-#include "process/stack.h"
 #include "process/timer.h"
 #include "supervise/cgroup.h"
 #include "supervise/guard_state.h"
@@ -543,10 +542,8 @@ static void wait_for_start(const struct guard *guard, struct guard_request *requ
     struct pollfd start = {.fd = guard->fd, .events = POLLIN};
     ssize_t n;
 
-    if (poll(&start, 1, START_SOON_MS) <= 0) {
+    if (poll(&start, 1, START_SOON_MS) <= 0)
         drop_descriptors(guard);
-        stack_trim();
-    }
     while ((n = recv(guard->fd, request, sizeof *request, 0)) < 0 && getppid() == guard->program)
         if (errno != EINTR)
             poll(NULL, 0, AGAIN_MS);

@@ -4,7 +4,6 @@
 
 #include "base/err.h"
 #include "output/outfile.h"
-#include "process/stack.h"
 #include "session/environment.h"
 #include "session/session.h"
 #include "supervise/cgroup.h"
@@ -163,20 +162,6 @@ static void unreachable(void *context)
     run->has_prepared = false;
 }
 
-/* rlock is the next in the queue: do now what would otherwise take time after the grant. */
-static void get_ready(struct run *run)
-{
-    prepare_guard(run);
-    stack_touch();
-}
-
-/* Other waiters come before rlock: free the memory that rlock doesn't need until it is the next. */
-static void save_memory(struct run *run)
-{
-    guard_client_reap(&run->guard);
-    stack_trim();
-}
-
 /*
  * RLOCK_TOKEN says that a parent rlock holds this key, but the server doesn't know the parent lock:
  * it was lost or released. This run takes a lock of its own then. Warn once, as the user may rely
@@ -230,9 +215,9 @@ static void blocked(void *context, const struct rlock_obstacle *obstacle)
     if (obstacle->holder.text[0] != '\0' && obstacle->trouble.status == RLOCK_OK)
         warn_of_lost_parent(run, obstacle->key);
     if (obstacle->is_next)
-        get_ready(run);
+        prepare_guard(run);
     else
-        save_memory(run);
+        guard_client_reap(&run->guard);
 }
 
 /* ---- carrying out the verb ---- */

@@ -93,8 +93,9 @@ known_options() { dump_column options 2; dump_column flock 2 | grep -v '^-$'; }
 mentioned_options() {
     {
         sed -n 's/^\.It//; /Fl -[a-z]/p' "${PAGES[@]}" | grep -oE 'Fl -[a-z-]+' | cut -c5-
-        # Options of Containerfiles, of systemd-run and of container engines
-        grep -vhE '^COPY --from=|systemd-run|(docker|podman) run' README.md "${PAGES[@]}" |
+        # Options of Containerfiles, of systemd-run, of container engines, and for a download
+        local others='^COPY --from=|systemd-run|(docker|podman) run|^ *(curl|sha256sum) '
+        grep -vhE "$others" README.md "${PAGES[@]}" |
             grep -oE -- '(^|[^a-z-])--[a-z][a-z-]*' | sed 's/.*--//'
         known_options
     } | grep -v '^$'

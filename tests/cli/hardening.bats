@@ -28,7 +28,6 @@ has() { readelf -W "$1" "$RLOCK" | grep -E -- "$2"; }
     run ! has -d TEXTREL
 }
 
-# cmd/order.ld inserts sections between those of the linker: a wrong place loses these protections.
 @test "no memory of the static program is writable and executable; its constants are read-only" {
     RLOCK=$ROOT/build/static/rlock
     [[ -x $RLOCK ]] || skip_or_fail 'the static program (make static)'

@@ -274,7 +274,7 @@ use_users() {
         eventually 10 eval '[[ $(redis_cli --scan --pattern "*:queue") ]]'
         mapfile -t victims < <(redis_cli --scan)
         before=$(dump_all)
-        attacks "${victims[@]:0:2}" >"$DIR/attacks" # the test before this one takes all kinds of keys
+        attacks "${victims[@]:0:2}" >"$DIR/attacks" # the test above takes all kinds of keys
         as job <"$DIR/attacks" >"$DIR/told"
         told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|CROSSSLOT|LOADING) |$)' \
             "$DIR/told" | head -n 5)

@@ -186,12 +186,10 @@ libraries_in() {
 # release_arch ARCH: builds the static program, tries it, and copies it to the folder of the
 # release.
 release_arch() {
-    local arch=$1 program=build/static-$1/rlock more=() bytes name
-    # With cmd/order.ld the linker can't reach from one part of riscv64's libc to the other.
-    [[ $arch != riscv64 ]] || more=(ORDER=)
+    local arch=$1 program=build/static-$1/rlock bytes name
     make -j"$JOBS" WERROR=1 FLAVOUR="static-$arch" PKG_CONFIG=false CC="$cc" CFLAGS='-O2 -g' \
         HIREDIS_A="$libraries/libhiredis.a" LDFLAGS="-L$libraries -Wl,-Map=$program.map" \
-        OPENSSL_LIBS="-lssl -lcrypto -lz -lzstd" "${more[@]}" "$program" >"$log" 2>&1
+        OPENSSL_LIBS="-lssl -lcrypto -lz -lzstd" "$program" >"$log" 2>&1
     result $? "$arch: the static program builds without warnings" "$log"
     bytes=$(stat -c %s "$program" 2>/dev/null || echo none)
     [[ $bytes != none ]] && ((bytes <= most_bytes))

@@ -372,7 +372,8 @@ static enum rlock_status list_keys(const char *const *answers, const char *patte
     rlock_close(lock);
     server_stop(&server);
     if (atomic_load(&server.n_log) > 0)
-        snprintf(list_asked, sizeof list_asked, "%s", server.log[0].text);
+        snprintf(list_asked, sizeof list_asked, "%.*s", (int)sizeof list_asked - 1,
+                 server.log[0].text);
     return st;
 }
 
