@@ -34,8 +34,8 @@
 --             is "newest"
 --         {REPLY_OTHER_MODE, now, which lock}: a parent holds this lock in another mode than MODE
 --         {REPLY_DONE, now, ms left, value}
--- with shared/constants.lua
--- with shared/commands.lua
+--@include shared/constants.lua
+--@include shared/commands.lua
 
 local policy, history = ARGV[3], (ARGV[4] or '') ~= '' and ARGV[4]
 
@@ -75,8 +75,8 @@ if #KEYS == 8 and #ARGV < 5 and policy ~= 'newest' and policy ~= 'parents' and
     local keys = {key = KEYS[1], fence = KEYS[2]}
     local is_known, is_allowed = pcall(may_all, 'all', keys, redis.acl_check_cmd)
     if not (is_known and is_allowed) then
-      -- with shared/keys.lua
-      -- with shared/rights.lua
+      --@include shared/keys.lua
+      --@include shared/rights.lua
       local err = missing_right_to_hold(lock_at(1))
       if err then
         return err
@@ -85,8 +85,8 @@ if #KEYS == 8 and #ARGV < 5 and policy ~= 'newest' and policy ~= 'parents' and
     redis.call('SET', KEYS[1], value, 'NX', unit, length)
     redis.call('SET', KEYS[2], us_text, 'PX', FENCE_LIFE)
     if history then
-      -- with shared/history.lua
-      -- with shared/history_grant.lua
+      --@include shared/history.lua
+      --@include shared/history_grant.lua
       note_grant(KEYS[7], history, us_text, value)
     end
     return us_text
@@ -96,13 +96,13 @@ end
 local now_us = tonumber(us_text)
 local now_ms = math.floor(now_us / 1000)
 
--- with shared/keys.lua
--- with shared/rights.lua
--- with shared/history.lua
--- with shared/history_grant.lua
--- with shared/fence.lua
--- with shared/leave.lua
--- with shared/locks.lua
+--@include shared/keys.lua
+--@include shared/rights.lua
+--@include shared/history.lua
+--@include shared/history_grant.lua
+--@include shared/fence.lua
+--@include shared/leave.lua
+--@include shared/locks.lua
 
 local not_after, mode = tonumber(ARGV[5] or 0), ARGV[7] or 'x'
 
@@ -133,9 +133,9 @@ local function set_fence(key, fence)
   redis.call('SET', key, fence, 'PX', fence_life(ttl))
 end
 
--- with shared/check.lua
--- with shared/queue.lua
--- with shared/lock.lua
+--@include shared/check.lua
+--@include shared/queue.lua
+--@include shared/lock.lua
 
 local is_queueing = policy == 'fifo' or policy == 'newest'
 local keeps_turns = not is_in_quorum(' ' .. info)

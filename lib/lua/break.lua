@@ -7,17 +7,17 @@
 --       2 INFO: who breaks the lock (holder info)
 -- Returns REPLY_OK: the value was removed; REPLY_HELD: the lock has another value by now;
 --         REPLY_GONE: the lock is free
--- with shared/clock.lua
--- with shared/constants.lua
--- with shared/keys.lua
--- with shared/fence.lua
--- with shared/history.lua
--- with shared/locks.lua
--- with shared/check.lua
--- with shared/leave.lua
--- with shared/queue.lua
--- with shared/lock.lua
--- with shared/view.lua
+--@include shared/clock.lua
+--@include shared/constants.lua
+--@include shared/keys.lua
+--@include shared/fence.lua
+--@include shared/history.lua
+--@include shared/locks.lua
+--@include shared/check.lua
+--@include shared/leave.lua
+--@include shared/queue.lua
+--@include shared/lock.lua
+--@include shared/view.lua
 
 local lock = locks[1]
 local kind = redis.call('TYPE', lock.key)['ok']

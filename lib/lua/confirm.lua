@@ -19,14 +19,14 @@
 -- 5. Owners that share the lock may choose the same fence: a refusal tells B the fence of A, or the
 --    clocks of two members are alike. So a server that has stored FENCE already refuses FENCE,
 --    unless the server itself returned FENCE to this owner's acquire.
--- with shared/clock.lua
--- with shared/constants.lua
--- with shared/keys.lua
--- with shared/fence.lua
--- with shared/locks.lua
--- with shared/check.lua
--- with shared/lock.lua
--- with shared/history.lua
+--@include shared/clock.lua
+--@include shared/constants.lua
+--@include shared/keys.lua
+--@include shared/fence.lua
+--@include shared/locks.lua
+--@include shared/check.lua
+--@include shared/lock.lua
+--@include shared/history.lua
 
 local fence, drawn = tonumber(ARGV[2]), tonumber(ARGV[4])
 local greatest = 0

@@ -8,7 +8,7 @@
 #
 # In a Lua file this program replaces
 #
-#     -- with FILE     by that file, whose path is relative to the folder of the including file
+#     --@include FILE  by that file, whose path is relative to the folder of the including file
 #     REPLY_NAME       by the value of that reply code. It is an error if the table doesn't have the
 #                      name, or doesn't have it for this script.
 #
@@ -122,6 +122,8 @@ function strip(line, where,    i, c, quote, out, has_space) {
 # of lines. Escapes `?` in the literal, because two of them may begin a trigraph in C11.
 function emit(line, file, nr,    where, name) {
     where = file ":" nr
+    if (line ~ /^ *--@/)
+        fail(where, "the only directive is --@include FILE.lua, in a script, not in a shared file")
     line = put_codes(strip(line, where), where)
     if (line == "")
         return
@@ -192,9 +194,9 @@ FNR == 1 {
     fail(FILENAME ":" FNR, "block comments are not understood here, write -- on each line")
 }
 
-/^ *-- with [a-z\/_]+\.lua$/ {
+/^ *--@include [a-z\/_]+\.lua$/ {
     path = FILENAME
-    sub(/[^\/]*$/, substr($0, index($0, "with ") + 5), path)
+    sub(/[^\/]*$/, substr($0, index($0, "include ") + 8), path)
     for (n = 1; (got = (getline line < path)) > 0; n++)
         emit(line, path, n)
     if (got < 0)

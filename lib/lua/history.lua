@@ -11,14 +11,14 @@
 --          the first 12 digits of the holders' tokens, with commas between; "*": the newest grant
 --            holds the lock (--protocol timestamp),
 --          and for each entry: "MS FIELD WORDS", see shared/history.lua; MS: when it was written}
--- with shared/clock.lua
--- with shared/constants.lua
--- with shared/keys.lua
--- with shared/fence.lua
--- with shared/locks.lua
--- with shared/check.lua
--- with shared/view.lua
--- with shared/history_time.lua
+--@include shared/clock.lua
+--@include shared/constants.lua
+--@include shared/keys.lua
+--@include shared/fence.lua
+--@include shared/locks.lua
+--@include shared/check.lua
+--@include shared/view.lua
+--@include shared/history_time.lua
 
 local lock = locks[1]
 local history = lock.history

@@ -8,16 +8,16 @@
 -- Returns {now, view (see shared/view.lua), name of the value (see name_of() there),
 --          AFTER for the next call ("": the queue ends here),
 --          and for each waiter that is alive: ticket, "HEARTBEAT MODE INFO"}
--- with shared/clock.lua
--- with shared/constants.lua
--- with shared/keys.lua
--- with shared/fence.lua
--- with shared/locks.lua
--- with shared/check.lua
--- with shared/leave.lua
--- with shared/queue.lua
--- with shared/lock.lua
--- with shared/view.lua
+--@include shared/clock.lua
+--@include shared/constants.lua
+--@include shared/keys.lua
+--@include shared/fence.lua
+--@include shared/locks.lua
+--@include shared/check.lua
+--@include shared/leave.lua
+--@include shared/queue.lua
+--@include shared/lock.lua
+--@include shared/view.lua
 
 local lock = locks[1]
 local kind = redis.call('TYPE', lock.key)['ok']

@@ -17,7 +17,7 @@
 -- Returns one code without an array:
 --         REPLY_OK; REPLY_PASSED_ON: released, and the next waiter was woken to get the lock;
 --         REPLY_HELD: another owner holds one of the locks; REPLY_GONE: nobody holds one of them
--- with shared/constants.lua
+--@include shared/constants.lua
 
 local leaver, ending = ARGV[4] or '', ARGV[5] or ''
 local is_whole_token = #ARGV[1] == 33
@@ -41,24 +41,24 @@ if #KEYS == 8 and is_whole_token and ARGV[2] ~= '0' and ARGV[2] ~= '' and leaver
       redis.pcall('INCR', KEYS[2]) -- so that no late renewal puts the lock back: see raise_fence()
     end
     if ARGV[3] then
-      -- with shared/history.lua
-      -- with shared/history_end.lua
+      --@include shared/history.lua
+      --@include shared/history_end.lua
       note_end(KEYS[7], held)
     end
     return REPLY_OK
   end
 end
 
--- with shared/history.lua
--- with shared/history_end.lua
--- with shared/keys.lua
--- with shared/clock.lua
--- with shared/fence.lua
--- with shared/locks.lua
--- with shared/leave.lua
--- with shared/queue.lua
--- with shared/check.lua
--- with shared/lock.lua
+--@include shared/history.lua
+--@include shared/history_end.lua
+--@include shared/keys.lua
+--@include shared/clock.lua
+--@include shared/fence.lua
+--@include shared/locks.lua
+--@include shared/leave.lua
+--@include shared/queue.lua
+--@include shared/check.lua
+--@include shared/lock.lua
 
 local token = string.sub(ARGV[1], 1, 32)
 

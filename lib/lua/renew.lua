@@ -17,13 +17,13 @@
 --         {REPLY_RELEASED, now}: another process released all of the locks by their token, or one
 --         of them if FENCE is "0"
 --         {REPLY_BROKEN, now, "broken" and the info of who has broken one of the locks}
--- with shared/clock.lua
--- with shared/constants.lua
--- with shared/keys.lua
--- with shared/fence.lua
--- with shared/locks.lua
--- with shared/check.lua
--- with shared/lock.lua
+--@include shared/clock.lua
+--@include shared/constants.lua
+--@include shared/keys.lua
+--@include shared/fence.lua
+--@include shared/locks.lua
+--@include shared/check.lua
+--@include shared/lock.lua
 
 -- For a caller that knows only the token: TTL 0 renews for the TTL that the server has noted. If
 -- TTL is longer than that, the script notes the longer TTL, because other owners read from the note

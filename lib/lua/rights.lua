@@ -13,13 +13,13 @@
 -- The 11th text is an error that isn't about rights but keeps the server from writing, such as a
 -- full memory. The 12th says what is wrong with the history's key. If the user may not use one of
 -- the keys, the server doesn't run this script.
--- with shared/clock.lua
--- with shared/constants.lua
--- with shared/keys.lua
--- with shared/fence.lua
--- with shared/locks.lua
--- with shared/commands.lua
--- with shared/rights.lua
+--@include shared/clock.lua
+--@include shared/constants.lua
+--@include shared/keys.lua
+--@include shared/fence.lua
+--@include shared/locks.lua
+--@include shared/commands.lua
+--@include shared/rights.lua
 
 -- A key that the script may write: no other client uses it, as its name contains the token.
 local lock, scratch = locks[1], KEYS[8]

@@ -5,16 +5,16 @@
 -- ARGV: those of acquire.lua, but 7 is the UNIT of the time, "s" or "ms". This script ignores 3 and
 --       6, as such a lock has no queue.
 -- Returns what acquire.lua returns
--- with shared/clock.lua
--- with shared/constants.lua
--- with shared/keys.lua
--- with shared/fence.lua
--- with shared/locks.lua
--- with shared/check.lua
--- with shared/commands.lua
--- with shared/rights.lua
--- with shared/timestamp_lock.lua
--- with shared/history.lua
+--@include shared/clock.lua
+--@include shared/constants.lua
+--@include shared/keys.lua
+--@include shared/fence.lua
+--@include shared/locks.lua
+--@include shared/check.lua
+--@include shared/commands.lua
+--@include shared/rights.lua
+--@include shared/timestamp_lock.lua
+--@include shared/history.lua
 
 local token, attempt, words = string.match(ARGV[1], '^(%x+) v1 try=(%d+) ttl=%d+ (.*)')
 local ttl, history, not_after, unit = tonumber(ARGV[2]), ARGV[4], tonumber(ARGV[5]), ARGV[7]

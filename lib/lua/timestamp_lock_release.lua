@@ -4,14 +4,14 @@
 -- KEYS: those of one lock, see shared/keys.lua
 -- ARGV: those of release.lua. This script ignores 4, 8 and 9, as such a lock has no queue.
 -- Returns what release.lua returns
--- with shared/clock.lua
--- with shared/constants.lua
--- with shared/keys.lua
--- with shared/fence.lua
--- with shared/check.lua
--- with shared/timestamp_lock.lua
--- with shared/history.lua
--- with shared/history_end.lua
+--@include shared/clock.lua
+--@include shared/constants.lua
+--@include shared/keys.lua
+--@include shared/fence.lua
+--@include shared/check.lua
+--@include shared/timestamp_lock.lua
+--@include shared/history.lua
+--@include shared/history_end.lua
 
 local token = string.sub(ARGV[1], 1, 32)
 local held = redis.pcall('GET', LOCK)

@@ -5,12 +5,12 @@
 -- KEYS: those of one lock, see shared/keys.lua
 -- ARGV: those of renew.lua, but 3 is the UNIT of the time, "s" or "ms"
 -- Returns what renew.lua returns, without ms left
--- with shared/clock.lua
--- with shared/constants.lua
--- with shared/keys.lua
--- with shared/fence.lua
--- with shared/check.lua
--- with shared/timestamp_lock.lua
+--@include shared/clock.lua
+--@include shared/constants.lua
+--@include shared/keys.lua
+--@include shared/fence.lua
+--@include shared/check.lua
+--@include shared/timestamp_lock.lua
 
 local unit, token, ttl = ARGV[3], ARGV[5], tonumber(ARGV[6])
 

@@ -71,10 +71,10 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     done
 }
 
-@test "embed: it drops comments, empty lines and indentation; '-- with FILE' becomes FILE's text" {
+@test "embed: it drops comments, empty lines and indentation; --@include FILE becomes FILE's text" {
     mkdir "$DIR/shared"
     printf '%s\n' '-- what it is' '' 'local a = "?"' >"$DIR/shared/in_it.lua"
-    script x $'-- head\n-- with shared/in_it.lua\n  -- more\n\n  return a -- and why'
+    script x $'-- head\n--@include shared/in_it.lua\n  -- more\n\n  return a -- and why'
     run -0 embed lua "$DIR/x.lua"
     assert_eq "$(cat -A <<<"$output")" $'local a="?"$\nreturn a$'
     run -0 embed lines "$DIR/x.lua"
@@ -84,13 +84,16 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     assert_match "$output" 'local a=\\"\\\?\\"'
     assert_match "$output" "sha1_x\[\] = \"$(embed lua "$DIR/x.lua" | sha1sum | cut -c 1-40)\""
     assert_match "$output" 'lines_x\[\] = \{[[:space:]]*\{0, 3\}, \{1, 5\},'
-    script in_block $'if a then\n  -- with shared/in_it.lua\nend'
+    script in_block $'if a then\n  --@include shared/in_it.lua\nend'
     assert_eq "$(embed lua "$DIR/in_block.lua")" $'if a then\nlocal a="?"\nend'
     script flagged $'--!df flags=f\n-- head\nreturn 1\n--! no flag'
     assert_eq "$(embed lua "$DIR/flagged.lua")" $'--!df flags=f\nreturn 1'
-    script x '-- with shared/not_there.lua'
+    script x '--@include shared/not_there.lua'
     run -1 embed lua "$DIR/x.lua"
     assert_match "$output" 'x.lua:1: there is no .*not_there.lua'
+    script x $'return 1\n--@with shared/in_it.lua'
+    run -1 embed lua "$DIR/x.lua"
+    assert_match "$output" 'x.lua:2: the only directive is '
 }
 
 @test "embed: -- inside a string is no comment" {
