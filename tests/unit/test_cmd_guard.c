@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -638,6 +639,53 @@ static void test_bound(void)
     stop_bound();
 }
 
+/*
+ * The body of a descendant of the bound process, which ignores TERM. It starts the guard, and then
+ * exits or, if `replaces`, replaces the guard.
+ */
+static _Noreturn void be_program_below(pid_t bound, bool replaces)
+{
+    struct guard_request request = start_with(in_ms(LONG_MS, LONG_MS));
+
+    make_plan("");
+    plan.bound = bound;
+    guard = (struct guard_client){.fd = -1};
+    if (guard_client_bind(&guard, bound) != 0 || guard_client_start(&guard, &plan, &request) != 0 ||
+        guard_client_await(&guard, rlock_clock_ms() + PATIENCE_MS) != 0)
+        _exit(1);
+    guard_client_extend(&guard, in_ms(0, SOON_MS));
+    if (replaces)
+        guard_client_replace(&guard, no_survivor, NULL);
+    _exit(0);
+}
+
+/*
+ * `rlock acquire --bind-pid $$` has left the program and its guard behind, and the bound shell is a
+ * subreaper: so both descend from the shell. Neither must kill itself before it kills the shell.
+ */
+static void test_below_bound(bool replaces)
+{
+    int64_t end_ms = rlock_clock_ms() + PATIENCE_MS;
+    int status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        pid_t bound = getpid();
+
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+        signal(SIGTERM, SIG_IGN);
+        if (fork() == 0)
+            be_program_below(bound, replaces);
+        for (;;)
+            pause();
+    }
+    while (waitpid(pid, &status, WNOHANG) == 0 && rlock_clock_ms() < end_ms)
+        poll(NULL, 0, 10);
+    ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+       "the process from which rlock descends is killed");
+    kill(pid, SIGKILL);
+}
+
 /* ---- a guard that fails ---- */
 
 static void test_fate(void)
@@ -717,6 +765,8 @@ int main(void)
     RUN(test_guard_end());
     RUN(test_program_gone());
     RUN(test_bound());
+    RUN(test_below_bound(false));
+    RUN(test_below_bound(true));
     RUN(test_fate());
     environment_fini(&environment);
     return done_testing();

@@ -507,17 +507,24 @@ static void test_other_root(void)
 
 /*
  * While a walk may miss processes for lack of a descriptor, the root gets no TERM: its children
- * couldn't be found after its end. KILL doesn't wait. A process that was found before still counts.
+ * couldn't be found after its end. KILL doesn't wait. If the child was found before, it still
+ * counts; if not, the walk can't tell that no process is left.
  */
-static int bound_without_descriptors(void)
+static int be_short(bool was_found)
 {
     pid_t parent = start(with_child);
     struct rlimit usual;
+    struct rlimit none;
+    int lowest;
 
     if (!await_ready(2) || bind_to(parent) != 0 || getrlimit(RLIMIT_NOFILE, &usual) != 0)
         return 2;
-    proctree_look(&tree);
-    setrlimit(RLIMIT_NOFILE, &(struct rlimit){.rlim_cur = 0, .rlim_max = usual.rlim_max});
+    if (was_found)
+        proctree_look(&tree);
+    lowest = dup(0);
+    close(lowest);
+    none = (struct rlimit){.rlim_cur = (rlim_t)lowest, .rlim_max = usual.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
     proctree_term(&tree, rlock_clock_ms() + PATIENCE_MS);
     poll(NULL, 0, 50);
     if (waitpid(parent, NULL, WNOHANG) != 0)
@@ -527,7 +534,19 @@ static int bound_without_descriptors(void)
     if (signal_of(parent) != SIGKILL || !proctree_kill(&tree, NULL, NULL))
         return 5;
     setrlimit(RLIMIT_NOFILE, &usual);
-    return kill_all() ? 0 : 6;
+    if (!was_found)
+        kill(shm->pid[0] == parent ? shm->pid[1] : shm->pid[0], SIGKILL);
+    return kill_all() && (!was_found || waitpid(-1, NULL, 0) > 0) ? 0 : 6;
+}
+
+static int bound_without_descriptors(void)
+{
+    return be_short(true);
+}
+
+static int bound_without_descriptors_from_the_start(void)
+{
+    return be_short(false);
 }
 
 /* ---- failures of the kernel ---- */
@@ -781,6 +800,8 @@ int main(void)
     in_child(without_descriptors, "a walk without a descriptor tells so");
     in_child(bound_without_descriptors,
              "without a descriptor another process as the root gets KILL, and no TERM before");
+    in_child(bound_without_descriptors_from_the_start,
+             "without a descriptor the tree of another process never counts as empty");
     in_child(without_memory, "with less memory the array has half as many places");
     RUN(test_no_room());
     /* A stranger gets the pid after proctree has ... */
