@@ -190,6 +190,11 @@ void member_set_tls(struct member *member, struct tls_context *tls)
     member->tls = tls;
 }
 
+void member_set_client_name(struct member *member, const char *name)
+{
+    member->client_name = name;
+}
+
 void member_join(struct member *member, size_t n_members, size_t reply_bytes)
 {
     member->is_one_of_several = n_members > 1;
@@ -256,6 +261,15 @@ bool member_lacks_topology(const struct member *member)
     return !member->route.knows_topology && !has_sentinels(member);
 }
 
+/* Will the member send further requests? A short command sends neither its name nor questions. */
+static bool is_in_long_use(const struct member *member)
+{
+    enum member_learning learning = member->request.limits.learning;
+
+    return learning == LEARN_NOW ||
+           (learning == LEARN_LATER && rlock_clock_ms() >= member->route.first_ms + LEARN_AFTER_MS);
+}
+
 /*
  * Is it time to send CLUSTER NODES before the request? Each primary is asked once. A new connection
  * of one of several members sends INFO first, and CLUSTER NODES only with a later request.
@@ -267,8 +281,7 @@ static bool is_time_for_topology(const struct member *member)
 
     return limits->learning != LEARN_NEVER && member_lacks_topology(member) &&
            (!member->is_one_of_several || is_connected(route->primary)) &&
-           (cluster_is_known(&route->cluster) || limits->learning == LEARN_NOW ||
-            rlock_clock_ms() >= route->first_ms + LEARN_AFTER_MS);
+           (cluster_is_known(&route->cluster) || is_in_long_use(member));
 }
 
 static uint64_t connection_id(const struct member *member)
@@ -325,6 +338,8 @@ static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint
     if (request->task == MEMBER_TOPOLOGY ||
         (preamble == CONN_NO_PREAMBLE && is_time_for_topology(member)))
         preamble = CONN_CLUSTER_NODES;
+    if (member->client_name != NULL && (request->task == MEMBER_TOPOLOGY || is_in_long_use(member)))
+        conn_name(conn, member->client_name);
     st = conn_start_request(conn, preamble, request->bytes, request->n_bytes, deadline,
                             &member->err);
     if (st == RLOCK_PENDING)

@@ -121,7 +121,8 @@ struct member {
     struct password_source *password_source; /* borrowed; used if `password` is NULL, too */
     struct tls_context *tls;                 /* borrowed; for rediss:// */
     size_t reply_bytes;                      /* the longest reply that is accepted */
-    bool is_one_of_several; /* the quorum has more members: send INFO on each new connection, to
+    const char *client_name; /* borrowed; the name of connections in use for long; NULL: none */
+    bool is_one_of_several;  /* the quorum has more members: send INFO on each new connection, to
                                know which server it leads to, and since when the server runs */
     struct member_route route;
     struct member_server server;
@@ -193,6 +194,9 @@ void member_ask(struct member *member, const struct request *request, reply_pars
  */
 void member_ask_exchange(struct member *member, enum exchange_task task, const struct owner *owner,
                          struct member_limits limits);
+
+/* member_set_client_name: name connections by CLIENT SETNAME; `name` is borrowed. */
+void member_set_client_name(struct member *member, const char *name);
 
 /*
  * member_ask_topology: send CLUSTER NODES, so that the member can ask other nodes if this one dies.

@@ -97,6 +97,17 @@ static void hash_members(struct members *members)
         snprintf(members->hash, sizeof members->hash, "%08x", hash);
 }
 
+/* Redis allows in a client's name the characters from ! to ~. */
+static void name_clients(struct members *members, const char *key)
+{
+    char *at;
+
+    snprintf(members->client_name, sizeof members->client_name, "rlock:%s", key);
+    for (at = members->client_name; *at != '\0'; at++)
+        if (*at < '!' || *at > '~')
+            *at = '_';
+}
+
 enum rlock_status members_open(struct members *members, const struct rlock_config *config,
                                struct rlock_error *err)
 {
@@ -116,6 +127,8 @@ enum rlock_status members_open(struct members *members, const struct rlock_confi
     if (members->member == NULL || members->pollfds == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     members->need = config->n_urls / 2 + 1;
+    if (config->n_keys > 0)
+        name_clients(members, config->keys[0]);
     members->reply_bytes = config->n_keys > 0 ? REPLY_BYTES : REPLY_BYTES_LONG;
     for (; st == RLOCK_OK && members->n < config->n_urls; members->n++) {
         struct member *member = &members->member[members->n];
@@ -128,6 +141,8 @@ enum rlock_status members_open(struct members *members, const struct rlock_confi
         if (st == RLOCK_OK)
             st = prepare_tls(members, config, member, err);
         member_join(member, config->n_urls, members->reply_bytes);
+        if (config->n_keys > 0)
+            member_set_client_name(member, members->client_name);
     }
     hash_members(members);
     return st;

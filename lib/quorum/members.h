@@ -32,6 +32,7 @@ struct members {
     int64_t connect_ms;            /* how long a connection may take to be made */
     size_t reply_bytes;            /* the longest reply that is accepted */
     int64_t longest_lease_ms;      /* the longest TTL seen so far, ours or another owner's */
+    char client_name[100];         /* of connections: "rlock:KEY", made printable and short */
     char hash[MEMBERS_HASH_BYTES]; /* of all members' addresses; "": there is one member */
     struct wait_hooks hooks;
 };

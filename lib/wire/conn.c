@@ -90,6 +90,9 @@ static void conn_reset(struct conn *conn)
     clear_setup(conn);
     clear(&conn->request, &conn->request_bytes);
     conn->phase = CONN_CLOSED;
+    conn->closes_at_name = conn->closes_at_name || conn->expects_name_reply;
+    conn->name = NULL;
+    conn->is_named = conn->expects_name_reply = false;
 }
 
 void conn_fini(struct conn *conn)
@@ -188,12 +191,28 @@ static enum rlock_status encode_preamble(enum conn_preamble preamble, char **out
     return request_encode(&request, out, out_bytes, err);
 }
 
-/* Sets conn->request to the encoded preamble, followed by the encoded request. */
+static enum rlock_status encode_name(struct conn *conn, struct rlock_error *err)
+{
+    struct request request;
+
+    if (conn->name == NULL)
+        return RLOCK_OK;
+    request_begin(&request, "CLIENT");
+    request_add(&request, "SETNAME");
+    request_add(&request, conn->name);
+    conn->name = NULL;
+    conn->is_named = conn->expects_name_reply = true;
+    return request_encode(&request, &conn->request, &conn->request_bytes, err);
+}
+
+/* Sets conn->request to the encoded name and preamble, followed by the encoded request. */
 static enum rlock_status encode_request(struct conn *conn, enum conn_preamble preamble,
                                         const char *bytes, size_t n, struct rlock_error *err)
 {
-    enum rlock_status st = encode_preamble(preamble, &conn->request, &conn->request_bytes, err);
+    enum rlock_status st = encode_name(conn, err);
 
+    if (st == RLOCK_OK)
+        st = encode_preamble(preamble, &conn->request, &conn->request_bytes, err);
     conn->preamble = preamble;
     conn->expects_preamble_reply = preamble != CONN_NO_PREAMBLE;
     conn->has_request = n > 0;
@@ -245,6 +264,12 @@ enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size
 void conn_expect_replies(struct conn *conn, size_t n)
 {
     conn->n_replies = n;
+}
+
+void conn_name(struct conn *conn, const char *name)
+{
+    if (conn->phase == CONN_READY && !conn->is_named && !conn->closes_at_name)
+        conn->name = name;
 }
 
 bool conn_is_ready(const struct conn *conn)
@@ -486,6 +511,12 @@ static enum rlock_status step_request(struct conn *conn, const struct resp_value
     st = send_rest(conn, conn->request, conn->request_bytes, err);
     if (st == RLOCK_OK && !was_sent) /* just sent now: the reply can't be there yet */
         return RLOCK_PENDING;
+    if ((st == RLOCK_OK || st == RLOCK_PENDING) && conn->expects_name_reply) {
+        st = read_reply(conn, reply, err);
+        if (st != RLOCK_OK)
+            return st;
+        conn->expects_name_reply = false;
+    }
     if ((st == RLOCK_OK || st == RLOCK_PENDING) && !conn->expects_preamble_reply)
         st = read_replies(conn, reply, err);
     else if (st == RLOCK_OK || st == RLOCK_PENDING)

@@ -56,6 +56,12 @@ struct conn {
     size_t setup_bytes;
     int n_setup_replies; /* replies to `setup` that have not come yet */
 
+    /* the connection's name */
+    const char *name;        /* CLIENT SETNAME with this name precedes the next request; borrowed */
+    bool is_named;           /* CLIENT SETNAME was sent */
+    bool expects_name_reply; /* the next reply is that of CLIENT SETNAME */
+    bool closes_at_name; /* a connection ended before that reply: perhaps the server closed it */
+
     /* the request */
     enum conn_preamble preamble;
     bool expects_preamble_reply; /* the next reply is that of the preamble */
@@ -116,6 +122,15 @@ enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size
  * their replies as one array, when all have come. Without this call a request has one reply.
  */
 void conn_expect_replies(struct conn *conn, size_t n);
+
+/*
+ * conn_name: let CLIENT SETNAME precede the next request in the same packet, so that the server's
+ * list of clients tells what the connection is for. Its reply is ignored. Does nothing if there is
+ * no connection yet, if this one has its name, or if one was closed for it.
+ *
+ *   name  without blanks and control characters; borrowed until that request is started
+ */
+void conn_name(struct conn *conn, const char *name);
 
 /* conn_is_ready: is the phase CONN_READY, so that a request needs no new connection? */
 bool conn_is_ready(const struct conn *conn);

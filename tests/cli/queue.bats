@@ -190,3 +190,15 @@ line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
     echo "# in 4.5 s: $(xargs <"$DIR/counts")" >&3
     assert_between "$(sed -n 2p "$DIR/counts")" 1 4
 }
+
+@test "the server's list of clients tells for which key a holder and a waiter are there" {
+    local key="$KEY é 1" name
+    name="rlock:${KEY}_[^ ]*_1"
+    hold holder -k "$key"
+    start waiter "$RLOCK" -k "$key" -- true
+    eventually 10 eval '[[ $(redis_cli client list | grep -cE " name=$name ") == 2 ]]'
+    redis_cli client list | grep -E " name=$name .* cmd=blpop "
+    let_go holder
+    finish waiter
+    assert_status 0
+}

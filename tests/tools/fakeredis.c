@@ -25,8 +25,8 @@
  *
  * fakeredis prints one line for each thing that happens: ACCEPT, GOT with the command's words, and
  * CLOSED when the peer has closed the connection. If the peer closes while the script waits for a
- * command, fakeredis goes on at the next ACCEPT or LOOP. fakeredis replies to CLUSTER and HELLO by
- * itself, like a server that is not in a Cluster; these commands don't take part in the script.
+ * command, fakeredis goes on at the next ACCEPT or LOOP. fakeredis replies to CLIENT, CLUSTER and
+ * HELLO by itself, as a server that is not in a Cluster; these commands aren't part of the script.
  *
  * Exit status: 0 at the end of the script, 1 if a command didn't match EXPECT, 2 for a bad
  * script or an error of the system. fakeredis ends by SIGALRM after SECONDS (120).
@@ -215,15 +215,17 @@ static bool read_any_command(struct fake *f, struct command *c)
     return false;
 }
 
-/* Returns fakeredis's own reply to CLUSTER or HELLO; NULL: the script replies to this command. */
+/* Returns fakeredis's own reply to CLIENT, CLUSTER or HELLO; NULL: the script replies. */
 static const char *by_itself(const struct command *c)
 {
     if (c->n_words > 0 && strcasecmp(c->word[0].bytes, "CLUSTER") == 0)
         return no_cluster;
+    if (c->n_words > 0 && strcasecmp(c->word[0].bytes, "CLIENT") == 0)
+        return "+OK\r\n";
     return c->n_words > 0 && strcasecmp(c->word[0].bytes, "HELLO") == 0 ? hello : NULL;
 }
 
-/* Replies to each CLUSTER and HELLO, until another command comes: that one is for the script. */
+/* Replies to CLIENT, CLUSTER and HELLO, until another command comes: it is for the script. */
 static bool read_command(struct fake *f, struct command *c)
 {
     while (!f->has_gone && read_any_command(f, c)) {

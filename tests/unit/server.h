@@ -246,7 +246,9 @@ static inline void server_serve(struct server *server, int fd, size_t next[ASKED
     int n;
 
     while (from != NULL && strcmp(answer, CLOSE) != 0 && (n = server_read(from, word)) > 0) {
-        if (strcmp(word[0], "CLUSTER") == 0) /* CLUSTER, HELLO and INFO are not logged */
+        if (strcmp(word[0], "CLIENT") == 0) /* CLIENT, CLUSTER, HELLO and INFO are not logged */
+            answer = "+OK\r\n";
+        else if (strcmp(word[0], "CLUSTER") == 0)
             answer = server_cluster(server, n == 2 ? word[1] : "");
         else if (strcmp(word[0], "HELLO") == 0)
             answer = server->hello != NULL ? server->hello : HELLO;

@@ -488,6 +488,55 @@ static void test_learn_topology(void)
 }
 
 /*
+ * A connection that is used for long is named once, in the packet of another request. The server's
+ * reply doesn't matter, but a connection that ends without it is the last one that is named.
+ */
+static void test_name(void)
+{
+    static const char name[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nrlock:k\r\n";
+    struct member member;
+    int fd = open_and_ask(&member, peer_address, NULL);
+
+    member_set_client_name(&member, "rlock:k");
+    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "the first request has no name");
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    ask_with(&member, "ON", LEARN_LATER);
+    ok(is_sent(&member, fd, ON), "a request of a short command has no name");
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    ask_with(&member, "ON", LEARN_NOW);
+    step_until_sent(&member);
+    ok(peer_hears(fd, name) && peer_hears(fd, NODES ON), "a waiter's request begins with a name");
+    peer_say(fd, "-ERR unknown command 'CLIENT'\r\n-ERR no\r\n:1\r\n");
+    step(&member, PATIENCE_MS);
+    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "its refusal is ignored");
+    ask_with(&member, "ON", LEARN_NOW);
+    ok(is_sent(&member, fd, ON), "the connection is named once");
+    close(fd);
+    step(&member, PATIENCE_MS);
+
+    ask(&member, "ON");
+    fd = accept_from(&member);
+    ok(is_sent(&member, fd, ON), "the first request of the next connection has no name");
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    ask_with(&member, "ON", LEARN_NOW);
+    step_until_sent(&member);
+    ok(peer_hears(fd, name) && peer_hears(fd, ON), "its second one is named again");
+    close(fd);
+    step(&member, PATIENCE_MS);
+    ask(&member, "ON");
+    fd = accept_from(&member);
+    ok(is_sent(&member, fd, ON), "the member connects after the name was answered by a close");
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    ask_with(&member, "ON", LEARN_NOW);
+    ok(is_sent(&member, fd, ON), "and sends no name any more");
+    finish(&member, fd);
+}
+
+/*
  * A node of a Cluster that hasn't answered in time may be dead, so the next request goes to another
  * node. A request that is abandoned long before its deadline says nothing about the node.
  */
@@ -985,6 +1034,7 @@ int main(void)
     RUN(test_clock());
     RUN(test_moved());
     RUN(test_learn_topology());
+    RUN(test_name());
     RUN(test_abandoned_late());
     RUN(test_silent_sentinel());
     RUN(test_topology_behind_info());
