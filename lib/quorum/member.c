@@ -22,7 +22,7 @@
 
 #define CLOCK_MAX_MS (INT64_C(1) << 53) /* a server's time above this counts as not known */
 #define CLOCK_SLACK_MS 100  /* how far a server's clock may jump ahead between two replies */
-#define REDIRECT_LIMIT 8    /* redirects that are followed in a row, before a back-off */
+#define REDIRECT_LIMIT 8    /* followed in a row, before a back-off; there is no limit in all */
 #define BACK_OFF_LOW_MS 10  /* the shortest back-off; each back-off is a random time */
 #define BACK_OFF_HIGH_MS 50 /* the longest back-off */
 /* How long a server that the Sentinels named may take until the request can be sent to it. Doubled

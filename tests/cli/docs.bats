@@ -515,6 +515,16 @@ own_pages() {
 }
 named_pages() { sed -nE 's/^\.Xr (rlock[a-z.-]*) ([0-9]).*/\1 \2/p' "${PAGES[@]}"; }
 
+@test "manual: each test that BOUNDS names exists" {
+    local each named
+    named=$(sed -n '/^.Sh BOUNDS/,/^.Sh SIGNALS/p' "$ROOT/man/rlock-locks.7" |
+        grep -oE 'tests/[a-z_/]+\.[a-z]+')
+    assert_match "$named" 'tests/unit/test_lease_end.c'
+    for each in $named; do
+        [[ -e $ROOT/$each ]] || fail "BOUNDS names $each, which doesn't exist"
+    done
+}
+
 @test "manual: the pages refer to each page of rlock, and to no page that doesn't exist" {
     agree own_pages named_pages 'the .Xr of the manual pages'
 }

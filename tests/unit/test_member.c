@@ -387,8 +387,13 @@ static void test_moved(void)
 
     peer_say(fd, "+OK\r\n");
     step_until_sent(&member);
-    for (redirects = 0; redirects < 3; redirects++) {
+    for (redirects = 0; redirects < 9; redirects++) {
         redirect(fd, "MOVED");
+        if (redirects == 8) {
+            step_until_backing_off(&member);
+            ok(member.request.phase == MEMBER_BACKING_OFF,
+               "after eight redirects in a row the member pauses before it follows the next one");
+        }
         old = fd;
         fd = accept_from(&member);
         close(old);
