@@ -12,9 +12,11 @@
 #include "output/json.h"
 #include "output/outbuf.h"
 #include "session/session.h"
+#include "supervise/host.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FINDING_JSON (2000 * JSON_BYTES_EACH)
 
@@ -116,6 +118,15 @@ static void check_secret(struct checkup *checkup)
     show_finding(checkup, &finding);
 }
 
+static void check_host(const struct rlock_examiner *examiner, const struct options *options)
+{
+    const struct host_use use = {.is_root = geteuid() == 0, .n_servers = options->n_urls};
+    struct host host;
+
+    host_look(&host, "");
+    host_report(&host, &use, examiner);
+}
+
 static enum exit_reason examine(struct checkup *checkup)
 {
     const struct options *options = checkup->session.options;
@@ -130,6 +141,8 @@ static enum exit_reason examine(struct checkup *checkup)
         return reason;
     st = rlock_examine(checkup->session.lock, key, deadline_never, &examiner, &err);
     check_secret(checkup);
+    if (st == RLOCK_OK)
+        check_host(&examiner, options);
     /* Print the findings also if the examination failed after some of them. */
     reason = report_output(&checkup->session.report, &checkup->out);
     if (reason != REASON_GRANTED)

@@ -18,6 +18,7 @@
 #include "session/credentials.h"
 #include "session/environment.h"
 #include "session/session.h"
+#include "supervise/host.h"
 #include "supervise/supervise_state.h"
 #include "wire/url.h"
 
@@ -26,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TEXT_BYTES 2000
 #define ORIGIN_BYTES 300
@@ -463,6 +465,19 @@ static void show_finding(void *context, const struct rlock_finding *finding)
         finding->change != NULL ? finding->change : "");
 }
 
+/* Says what this machine lacks for these options. */
+static void examine_host(const struct explanation *e, const struct rlock_examiner *examiner)
+{
+    const struct host_use use = {.is_root = geteuid() == 0,
+                                 .uses_cgroup =
+                                     e->options->cgroup || e->options->on_lost == ON_LOST_PAUSE,
+                                 .n_servers = e->options->n_urls};
+    struct host host;
+
+    host_look(&host, "");
+    host_report(&host, &use, examiner);
+}
+
 static enum exit_reason examine(struct explanation *e, const struct credentials *credentials)
 {
     struct rlock_examiner examiner = {.on_finding = show_finding, .context = e};
@@ -476,6 +491,7 @@ static enum exit_reason examine(struct explanation *e, const struct credentials 
         say(e, "doctor", "The server could not be examined: %s", err.text);
         return exit_reason_of(err.status);
     }
+    examine_host(e, &examiner);
     if (e->n_warnings == 0)
         say(e, "doctor", "Nothing to warn of.");
     return e->is_unsafe ? REASON_MISCONFIGURED : REASON_GRANTED;

@@ -6,7 +6,7 @@ load ../helpers/fake
 
 TOKEN=0123456789abcdef0123456789abcdef
 CHECKS='connection server role eviction persistence replicas scripts user rights clock clock_rate
-    round_trip locks'
+    round_trip locks host'
 
 setup_file() { redis_start healthy --appendonly yes; }
 teardown_file() {
