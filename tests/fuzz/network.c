@@ -181,7 +181,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *at)
     if (!is_on || clock != CLOCK_BOOTTIME)
         return __real_clock_gettime(clock, at);
     at->tv_sec = now_ms / 1000;
-    at->tv_nsec = now_ms % 1000 * 1000000;
+    at->tv_nsec = (long)(now_ms % 1000 * 1000000);
     return 0;
 }
 
