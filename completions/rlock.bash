@@ -17,7 +17,7 @@ _rlock_options='-k --key                KEY
 -  --slots              N        2 4 8
 -  --protocol             token|timestamp token timestamp
 -  --timestamp-unit       s|ms     s ms
--  --scripts              yes|no   yes no
+-  --scripts              auto|yes|no auto yes no
 -  --min-hold           DURATION 1s 10s 1m
 -  --once               DURATION 1h 12h 1d
 -c --command            STRING

@@ -10,6 +10,7 @@
 #include "rlock_admin.h"
 #include "wire/tls.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,15 +129,82 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
     return st;
 }
 
+/* ---- going on by commands where the server refuses scripts ---- */
+
+/* What the handle's lock needs scripts for; NULL: for nothing, or the handle has no lock. */
+static const char *lock_needs_scripts(const struct rlock *lock)
+{
+    return lock->owner.n_locks > 0 ? owner_needs_scripts(&lock->owner) : NULL;
+}
+
+/*
+ * Called after each call that runs scripts about one lock; `what` needs them, NULL: nothing does.
+ * If the server has refused the script, switches the handle to commands, and returns true: the
+ * caller calls again. If `what` keeps the handle from that, says so in `fault`. The server has
+ * executed nothing, or what it has executed has our token, which the commands find.
+ */
+static bool goes_on(struct rlock *lock, const char *what, enum rlock_status *st,
+                    struct rlock_error *fault)
+{
+    bool is_refused = (*st == RLOCK_E_REFUSED || *st == RLOCK_E_UNSUPPORTED) &&
+                      fault->reason == RLOCK_REASON_NO_SCRIPTS;
+    char text[60];
+
+    if (!is_refused || !lock->quorum.may_use_commands)
+        return false;
+    if (what == NULL) {
+        quorum_use_commands(&lock->quorum);
+        if (lock->owner.n_locks > 0)
+            owner_use_commands(&lock->owner);
+        return true;
+    }
+    snprintf(text, sizeof text, "%s needs scripts", what);
+    err_prefix(fault, text);
+    *st = fault->status = RLOCK_E_UNSUPPORTED;
+    return false;
+}
+
+static void give(struct rlock_error *err, enum rlock_status st, const struct rlock_error *fault)
+{
+    if (err != NULL && st != RLOCK_OK)
+        *err = *fault;
+}
+
+/* Tells the caller of rlock_acquire() once that the lock is taken by commands. */
+static void warn_of_commands(const struct rlock *lock, const struct rlock_error *fault)
+{
+    char text[sizeof fault->text + 400];
+
+    if (lock->observer.on_warning == NULL)
+        return;
+    snprintf(text, sizeof text,
+             "%s refuses rlock's scripts (%s), so the lock was taken by commands, and waiters get "
+             "it in no order",
+             lock->quorum.members.member[0].url.shown,
+             fault->said > 0 ? fault->text + fault->said : fault->text);
+    lock->observer.on_warning(lock->observer.context, text);
+}
+
 enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadline,
                                 struct rlock_grant *grant, struct rlock_obstacle *obstacle,
                                 struct rlock_error *err)
 {
     struct rlock_obstacle seen = {.left_ms = -1};
+    struct rlock_error fault = {.status = RLOCK_OK};
+    struct rlock_error refusal;
     enum rlock_status st;
 
     st = acquire_loop_run(&lock->quorum, &lock->owner, deadline, &lock->grant, &seen,
-                          &lock->observer, &lock->hooks, err);
+                          &lock->observer, &lock->hooks, &fault);
+    if (goes_on(lock, lock_needs_scripts(lock), &st, &fault)) {
+        refusal = fault;
+        seen = (struct rlock_obstacle){.left_ms = -1};
+        st = acquire_loop_run(&lock->quorum, &lock->owner, deadline, &lock->grant, &seen,
+                              &lock->observer, &lock->hooks, &fault);
+        if (st == RLOCK_OK)
+            warn_of_commands(lock, &refusal);
+    }
+    give(err, st, &fault);
     if (st == RLOCK_OK)
         *grant = lock->grant;
     else if (obstacle != NULL)
@@ -158,13 +226,17 @@ void rlock_unkeep(struct rlock *lock)
 enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_deadline deadline,
                               int64_t *expires_ms, struct rlock_error *err)
 {
+    struct rlock_error fault = {.status = RLOCK_OK};
     int64_t sent_ms = rlock_clock_ms();
     enum rlock_status st;
 
     if (ttl_ms != 0 && (ttl_ms < RLOCK_TTL_MIN_MS || ttl_ms > RLOCK_TTL_MAX_MS))
         return err_set(err, RLOCK_E_USAGE, 0, "ttl must be from 1s to 30d");
     owner_set_renewal_ttl(&lock->owner, ttl_ms);
-    st = renew_loop_run(&lock->quorum, &lock->owner, deadline, expires_ms, err);
+    do {
+        st = renew_loop_run(&lock->quorum, &lock->owner, deadline, expires_ms, &fault);
+    } while (goes_on(lock, lock_needs_scripts(lock), &st, &fault));
+    give(err, st, &fault);
     if (st == RLOCK_OK) /* a later rlock_keep() renews this lease */
         lock->grant.sent_ms = sent_ms;
     return st;
@@ -173,12 +245,19 @@ enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_d
 enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadline,
                                 enum rlock_ending ending, int64_t stay_ms, struct rlock_error *err)
 {
+    struct rlock_error fault = {.status = RLOCK_OK};
+    enum rlock_status st;
+
     if (ending != RLOCK_ENDS_FREE && (stay_ms < 1 || stay_ms > RLOCK_TTL_MAX_MS))
         return err_set(err, RLOCK_E_USAGE, 0, "stay_ms must be from 1ms to 30d");
     if (!owner_has_own_lock(&lock->owner))
         return RLOCK_OK;
     owner_set_ending(&lock->owner, ending, stay_ms);
-    return release_loop_run(&lock->quorum, &lock->owner, deadline, err);
+    do {
+        st = release_loop_run(&lock->quorum, &lock->owner, deadline, &fault);
+    } while (goes_on(lock, lock_needs_scripts(lock), &st, &fault));
+    give(err, st, &fault);
+    return st;
 }
 
 void rlock_close(struct rlock *lock)
@@ -200,7 +279,14 @@ void rlock_close(struct rlock *lock)
 enum rlock_status rlock_inspect(struct rlock *lock, const char *key, struct rlock_deadline deadline,
                                 const struct rlock_visitor *visitor, struct rlock_error *err)
 {
-    return inspect_lock(&lock->quorum, key, deadline, visitor, err);
+    struct rlock_error fault = {.status = RLOCK_OK};
+    enum rlock_status st;
+
+    do {
+        st = inspect_lock(&lock->quorum, key, deadline, visitor, &fault);
+    } while (goes_on(lock, lock_needs_scripts(lock), &st, &fault));
+    give(err, st, &fault);
+    return st;
 }
 
 enum rlock_status rlock_list(struct rlock *lock, const char *pattern,
@@ -213,7 +299,14 @@ enum rlock_status rlock_list(struct rlock *lock, const char *pattern,
 enum rlock_status rlock_break(struct rlock *lock, const char *key, const char *name,
                               struct rlock_deadline deadline, struct rlock_error *err)
 {
-    return inspect_break(&lock->quorum, key, name, lock->caller_info, deadline, err);
+    struct rlock_error fault = {.status = RLOCK_OK};
+    enum rlock_status st;
+
+    do {
+        st = inspect_break(&lock->quorum, key, name, lock->caller_info, deadline, &fault);
+    } while (goes_on(lock, lock_needs_scripts(lock), &st, &fault));
+    give(err, st, &fault);
+    return st;
 }
 
 enum rlock_status rlock_examine(struct rlock *lock, const char *key, struct rlock_deadline deadline,
@@ -239,7 +332,12 @@ enum rlock_status rlock_history(struct rlock *lock, const char *key, int64_t win
                                 const struct rlock_history_visitor *visitor,
                                 struct rlock_error *err)
 {
-    return history_read(&lock->quorum, key, window_ms, deadline, visitor, err);
+    struct rlock_error fault = {.status = RLOCK_OK};
+    enum rlock_status st = history_read(&lock->quorum, key, window_ms, deadline, visitor, &fault);
+
+    (void)goes_on(lock, "a history", &st, &fault);
+    give(err, st, &fault);
+    return st;
 }
 
 enum rlock_status rlock_history_keys(struct rlock *lock, const char *pattern,

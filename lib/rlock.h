@@ -95,7 +95,7 @@ enum rlock_reason {
     RLOCK_REASON_MANY_CLIENTS,      /* the server has as many clients as its maxclients */
     RLOCK_REASON_CLUSTER_DOWN,      /* no node of the Cluster serves the key */
     RLOCK_REASON_OTHER_SLOTS,       /* the keys aren't in the same hash slot of the Cluster */
-    RLOCK_REASON_NO_SCRIPTS         /* the server or its ACL forbids scripts: see without_scripts */
+    RLOCK_REASON_NO_SCRIPTS         /* the server or its ACL refuses rlock's scripts */
 };
 
 struct rlock_error {
@@ -218,6 +218,18 @@ struct rlock_observer {
     int64_t every_ms; /* call on_blocked again after this time without a change; 0: don't */
 };
 
+/*
+ * Does the handle run scripts on the server (EVAL)? By commands it can only have one exclusive lock
+ * on one URL: one key, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TOKEN, no unless_done, no history. Waiters
+ * wait as with RLOCK_QUEUE_NONE. Locks that were acquired by scripts and by commands exclude each
+ * other.
+ */
+enum rlock_scripts {
+    RLOCK_SCRIPTS_AUTO, /* yes; if the server refuses them: by commands, after an on_warning() */
+    RLOCK_SCRIPTS_YES,
+    RLOCK_SCRIPTS_NO /* by commands */
+};
+
 struct rlock_password_source; /* see rlock_admin.h: looks a password up for each connection */
 
 /*
@@ -257,8 +269,8 @@ struct rlock_config {
     struct rlock_observer observer;
     int64_t history; /* most entries that the lock's history keeps, 0 .. RLOCK_HISTORY_MAX; 0: the
                         library writes none */
-    bool without_scripts; /* for a server that forbids EVAL: one key, one URL, RLOCK_EXCLUSIVE,
-                             RLOCK_PROTOCOL_TOKEN, no unless_done; waits as RLOCK_QUEUE_NONE */
+    enum rlock_scripts scripts;
+    bool needs_queue; /* by commands no lock is acquired, as waiters don't stand in a queue then */
 };
 
 /* A lease that was granted. */

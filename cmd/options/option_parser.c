@@ -794,8 +794,6 @@ static bool takes_lock(enum verb verb)
 /* Names the verb or the option that needs a script on the server; NULL: none needs one. */
 static const char *needs_scripts(const struct options *options)
 {
-    bool chooses_queue = options_origin(options, "queue")->from != FROM_DEFAULT;
-
     if (options->verb == VERB_HISTORY)
         return "this verb";
     if (options->n_keys > 1)
@@ -812,13 +810,13 @@ static const char *needs_scripts(const struct options *options)
         return "once";
     if (options->protocol != RLOCK_PROTOCOL_TOKEN)
         return "protocol timestamp";
-    return chooses_queue && options->queue != RLOCK_QUEUE_NONE ? "queue fifo, queue newest" : NULL;
+    return options->needs_queue ? "queue fifo, queue newest" : NULL;
 }
 
 static bool check_scripts(struct parser *parser)
 {
     const char *what =
-        parser->options->scripts == SCRIPTS_NO ? needs_scripts(parser->options) : NULL;
+        parser->options->scripts == RLOCK_SCRIPTS_NO ? needs_scripts(parser->options) : NULL;
 
     if (what != NULL)
         snprintf(parser->why, sizeof parser->why,
@@ -913,6 +911,8 @@ enum rlock_status option_parser_read(struct options *options, char **argv, struc
     if (options->nonblock &&
         is_later(options_origin(options, "nonblock"), options_origin(options, "wait")))
         options->wait_ms = 0;
+    options->needs_queue = options->queue != RLOCK_QUEUE_NONE &&
+                           options_origin(options, "queue")->from != FROM_DEFAULT;
     options->mode = mode_of(&parser);
     options->protocol = protocol_of(options);
     if (st == RLOCK_OK && !(check_mode(&parser) && check_scripts(&parser)))

@@ -15,13 +15,12 @@
 #define OPTIONS_BLANKS " \t\r\n" /* may stand around and between the URLs in a variable */
 
 /*
- * The choices of --protocol, --timestamp-unit, --scripts, --on-lost and --format. The constants
+ * The choices of --protocol, --timestamp-unit, --on-lost and --format. The constants
  * stand in the order of the words in option_table, because the parser stores the index of the word
  * that the user gave.
  */
 enum key_value { KEY_VALUE_TOKEN, KEY_VALUE_TIMESTAMP };
 enum timestamp_unit { TIMESTAMP_S, TIMESTAMP_MS };
-enum scripts { SCRIPTS_YES, SCRIPTS_NO };
 enum on_lost { ON_LOST_KILL, ON_LOST_PAUSE, ON_LOST_IGNORE };
 enum list_format { LIST_FORMAT_TEXT, LIST_FORMAT_JSON, LIST_FORMAT_PROMETHEUS };
 
@@ -58,9 +57,10 @@ struct options {
     int64_t conflict_status;      /* exit status when the lock is not granted; 75 by default */
     const char *command;          /* -c: a command for /bin/sh; NULL: argv is the command */
     int64_t queue;                /* --queue: enum rlock_queue */
+    bool needs_queue;             /* the user has chosen a queue: no lock without one */
     int64_t key_value;            /* --protocol: enum key_value */
     int64_t timestamp_unit;       /* --timestamp-unit: enum timestamp_unit */
-    int64_t scripts;              /* --scripts: enum scripts */
+    int64_t scripts;              /* --scripts: enum rlock_scripts */
     enum rlock_protocol protocol; /* the parser derives it from key_value and timestamp_unit */
     int64_t shared;
     int64_t exclusive;

@@ -238,7 +238,8 @@ static enum rlock_status open_lock(struct session *session, const char *program,
                      .on_warning = warn,
                      .context = session,
                      .every_ms = progress_every_ms(&session->progress)},
-        .without_scripts = options->scripts == SCRIPTS_NO,
+        .scripts = (enum rlock_scripts)options->scripts,
+        .needs_queue = options->needs_queue,
     };
 
     st = rlock_open(&session->lock, &config, err);

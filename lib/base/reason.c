@@ -63,7 +63,8 @@ static const struct {
          "give all keys the same text between braces, as in {job}:a and {job}:b", false},
     [RLOCK_REASON_NO_SCRIPTS] =
         {"the server, or its rules (ACL) for this user, forbid rlock's scripts",
-         "take the lock without scripts: --scripts no; or allow the user EVAL and EVALSHA", false},
+         "take one exclusive lock by commands: --scripts auto; or allow the user EVAL and EVALSHA",
+         false},
 };
 
 const char *reason_sentence(enum rlock_reason reason)

@@ -419,6 +419,41 @@ static void report_history(struct probe *probe, const struct rights *rights)
                      "the server can write the history of %.60s", probe_key(probe));
 }
 
+/* Checks the rights of a user whose locks are taken by commands. */
+static enum rlock_status check_plain_rights(struct probe *probe, const struct owner *owner)
+{
+    struct rights rights = {.needed = ""};
+    enum rlock_status st =
+        try_plain_commands(probe, owner->lock[0].keys.wake, rights.needed, sizeof rights.needed);
+
+    if (st == RLOCK_OK && *rights.needed == '\0')
+        st = try_plain_keys(probe, &owner->lock[0].keys, rights.keys, sizeof rights.keys);
+    if (st == RLOCK_OK)
+        report_rights(probe, &rights);
+    return st;
+}
+
+/*
+ * Reports that the server refuses rlock's scripts. If rlock may do without them (--scripts auto),
+ * checks the rights for that.
+ */
+static enum rlock_status report_no_scripts(struct probe *probe, const struct owner *owner)
+{
+    if (!probe->one.may_use_commands || probe->one.members.member->is_one_of_several) {
+        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE,
+                     "use --scripts auto (RLOCK_SCRIPTS=auto), or " GIVE_RIGHTS,
+                     "denied: scripts, which this lock needs: %s", probe->err.text);
+        return RLOCK_OK;
+    }
+    probe_report(probe, "lock", RLOCK_GRADE_WEAK,
+                 "if waiters must stand in a queue, or for -s, --slots, --once, --history and "
+                 "several keys, " GIVE_RIGHTS,
+                 "one exclusive lock can be taken, by commands, as the server refuses scripts: %s",
+                 probe->err.text);
+    quorum_use_commands(&probe->one);
+    return check_plain_rights(probe, owner);
+}
+
 static enum rlock_status check_rights(struct probe *probe)
 {
     const char *key = probe_key(probe);
@@ -433,12 +468,7 @@ static enum rlock_status check_rights(struct probe *probe)
     if (st != RLOCK_OK)
         goto out;
     if (probe->one.without_scripts) {
-        st =
-            try_plain_commands(probe, owner.lock[0].keys.wake, rights.needed, sizeof rights.needed);
-        if (st == RLOCK_OK && *rights.needed == '\0')
-            st = try_plain_keys(probe, &owner.lock[0].keys, rights.keys, sizeof rights.keys);
-        if (st == RLOCK_OK)
-            report_rights(probe, &rights);
+        st = check_plain_rights(probe, &owner);
         goto out;
     }
     script_request(&request, SCRIPT_RIGHTS, KEYS_PER_LOCK + 1);
@@ -453,11 +483,7 @@ static enum rlock_status check_rights(struct probe *probe)
     } else if (st == RLOCK_OK) {
         st = err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
     } else if (probe_is_denied(probe, st) && probe->err.reason == RLOCK_REASON_NO_SCRIPTS) {
-        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE,
-                     "use --scripts no (RLOCK_SCRIPTS=no), or " GIVE_RIGHTS,
-                     "denied: scripts, which locks need unless --scripts no is given: %s",
-                     probe->err.text);
-        st = RLOCK_OK;
+        st = report_no_scripts(probe, &owner);
         goto out;
     } else if (probe_is_denied(probe, st)) {
         add_refusal(rights.keys, sizeof rights.keys, key, probe->err.text);

@@ -149,8 +149,7 @@ static enum rlock_status end_held(struct exchange *exchange, struct reply *answe
     if (has_several_holders(exchange) && may_be_ours)
         return err_set(
             err, RLOCK_E_USAGE, 0,
-            "the lock is shared or has slots: without scripts (--scripts no) rlock can't "
-            "find out who holds it");
+            "the lock is shared or has slots: without scripts rlock can't find out who holds it");
     answer->code = REPLY_HELD;
     reply_set_obstacle(answer, exchange->seen, exchange->left_ms, exchange->server_ms);
     return RLOCK_OK;

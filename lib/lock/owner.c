@@ -92,23 +92,36 @@ static enum rlock_status set_timestamp_mode(struct owner *owner, const struct rl
     return RLOCK_OK;
 }
 
-/* Without scripts a lock has one key, one exclusive holder, no queue and no done mark. */
+const char *owner_needs_scripts(const struct owner *owner)
+{
+    if (owner->n_locks != 1)
+        return "a lock of several keys";
+    if (owner->is_timestamp)
+        return "a timestamp lock";
+    if (strcmp(owner->mode, "x") != 0)
+        return strcmp(owner->mode, "s") == 0 ? "a shared lock" : "a lock with slots";
+    if (owner->unless_done)
+        return "a done mark";
+    if (owner->history > 0)
+        return "a history";
+    return owner->needs_queue ? "a queue" : NULL;
+}
+
+void owner_use_commands(struct owner *owner)
+{
+    owner->without_scripts = true;
+    owner->queue = RLOCK_QUEUE_NONE;
+}
+
+/* For a handle that runs no scripts from the start. */
 static enum rlock_status set_without_scripts(struct owner *owner, const struct rlock_config *config,
                                              struct rlock_error *err)
 {
-    const char *what = config->n_keys != 1                        ? "several keys"
-                       : config->n_urls > 1                       ? "a quorum of servers"
-                       : config->mode == RLOCK_SHARED             ? "a shared lock"
-                       : config->mode == RLOCK_SLOTS              ? "a lock with slots"
-                       : config->unless_done                      ? "a done mark"
-                       : config->history > 0                      ? "a history"
-                       : config->protocol != RLOCK_PROTOCOL_TOKEN ? "a timestamp lock"
-                                                                  : NULL;
+    const char *what = config->n_urls > 1 ? "a quorum of servers" : owner_needs_scripts(owner);
 
     if (what != NULL)
         return err_set(err, RLOCK_E_USAGE, 0, "%s needs scripts on the server", what);
-    owner->without_scripts = true;
-    owner->queue = RLOCK_QUEUE_NONE;
+    owner_use_commands(owner);
     return RLOCK_OK;
 }
 
@@ -145,19 +158,20 @@ enum rlock_status owner_open(struct owner *owner, const struct rlock_config *con
                             .has_renewer = config->holder.has_renewer,
                             .only_parents = config->only_parents,
                             .unless_done = config->unless_done,
+                            .needs_queue = config->needs_queue,
                             .history = config->history};
     if (config->history < 0 || config->history > RLOCK_HISTORY_MAX)
         return err_set(err, RLOCK_E_USAGE, 0, "history: 0 to %d entries are possible",
                        RLOCK_HISTORY_MAX);
-    st = config->without_scripts ? set_without_scripts(owner, config, err) : RLOCK_OK;
-    if (st == RLOCK_OK)
-        st = set_mode(owner, config, err);
+    st = set_mode(owner, config, err);
     if (st == RLOCK_OK)
         st = set_token(owner, config, err);
     if (st == RLOCK_OK)
         st = copy_parents(owner, config, err);
     if (st == RLOCK_OK)
         st = open_locks(owner, config, err);
+    if (st == RLOCK_OK && config->scripts == RLOCK_SCRIPTS_NO)
+        st = set_without_scripts(owner, config, err);
     holder_info_write(owner->holder_info, &config->holder, config->history);
     return st;
 }

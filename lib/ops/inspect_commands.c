@@ -502,8 +502,7 @@ static enum rlock_status compare(struct quorum *quorum, const struct lock_keys *
         return RLOCK_BUSY;
     if (is_of_several(reading))
         return err_set(err, RLOCK_E_USAGE, 0,
-                       "the lock is shared or has slots: without scripts (--scripts no) it can't "
-                       "be broken");
+                       "the lock is shared or has slots: without scripts it can't be broken");
     if (reading->has_bad_fence)
         return keys_foreign_fence(keys, err);
     return RLOCK_PENDING;

@@ -82,9 +82,17 @@ enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *
                               struct rlock_error *err)
 {
     *quorum = (struct quorum){.timing = config->timing,
-                              .without_scripts = config->without_scripts,
+                              .without_scripts = config->scripts == RLOCK_SCRIPTS_NO,
+                              .may_use_commands =
+                                  config->scripts == RLOCK_SCRIPTS_AUTO && config->n_urls == 1,
                               .replicas = config->replicas};
     return members_open(&quorum->members, config, err);
+}
+
+void quorum_use_commands(struct quorum *quorum)
+{
+    quorum->without_scripts = true;
+    quorum->may_use_commands = false;
 }
 
 void quorum_close(struct quorum *quorum)

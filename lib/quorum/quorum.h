@@ -17,7 +17,8 @@
 struct quorum {
     struct members members;
     struct rlock_timing timing;
-    bool without_scripts;    /* the server or the user can't run scripts */
+    bool without_scripts;    /* locks are held, read and broken by commands */
+    bool may_use_commands;   /* quorum_use_commands() may be called if the server refuses scripts */
     int64_t replicas;        /* how many replicas of each member must have a grant; 0: none */
     unsigned in_doubt;       /* bit i is set: member i may have granted the lock, though
                                 quorum_acquire() failed */
@@ -38,6 +39,9 @@ struct quorum {
 enum rlock_status quorum_open(struct quorum *quorum, const struct rlock_config *config,
                               struct rlock_error *err);
 void quorum_close(struct quorum *quorum);
+
+/* quorum_use_commands: from now on hold, read and break locks by commands. */
+void quorum_use_commands(struct quorum *quorum);
 
 /*
  * quorum_alone: return a quorum whose only member is `member`, with the settings of `quorum`, so

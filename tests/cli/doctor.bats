@@ -206,8 +206,8 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     RLOCK_URL=redis://some:$at doctor
     found 78 unsafe rights 'denied: TIME: '
     redis_cli acl setuser some +time -eval -evalsha >/dev/null
-    RLOCK_URL=redis://some:$at doctor
-    found 78 unsafe rights 'denied: scripts, .*; use --scripts no'
+    RLOCK_URL=redis://some:$at RLOCK_SCRIPTS=yes doctor
+    found 78 unsafe rights 'denied: scripts, .*; use --scripts auto'
     assert_eq "$(redis_cli --scan)" ''
 }
 

@@ -260,6 +260,100 @@ END
     sort -cnu "$DIR/fences"
 }
 
+# ---- --scripts auto ----
+
+@test "auto: where scripts are refused, one exclusive lock is taken by commands, with a warning" {
+    local RLOCK_TOKEN
+    redis_rule noscripts noscripts
+    unset RLOCK_SCRIPTS
+    run -3 --separate-stderr rlock -k "$KEY" -- sh -c 'exit 3'
+    assert_line "warning: .* refuses rlock's scripts .* so the lock was taken by commands"
+    run -0 --separate-stderr rlock -q -k "$KEY" -- true
+    assert_eq "$stderr" ''
+    RLOCK_TOKEN=$(rlock -q acquire -k "$KEY" -t 60)
+    export RLOCK_TOKEN
+    run -75 --separate-stderr env -u RLOCK_TOKEN "$RLOCK" -n -k "$KEY" -- true
+    refute_match "$stderr" warning
+    with_scripts run -75 --separate-stderr env -u RLOCK_TOKEN "$RLOCK" -n -k "$KEY" -- true
+    run -0 --separate-stderr rlock renew -k "$KEY"
+    assert_eq "$stderr" ''
+    run -75 --separate-stderr rlock status -k "$KEY"
+    assert_match "$output" ': held'
+    run -0 --separate-stderr rlock release -k "$KEY"
+    assert_eq "$stderr" ''
+    gone "$KEY"
+    unset RLOCK_TOKEN
+    hold one -k "$KEY" -t 10
+    run -0 --separate-stderr rlock break -k "$KEY" --yes
+    finish one 20
+    assert_status 76
+    assert_match "$stderr" 'the lock was broken by '
+    run --separate-stderr rlock doctor -k "$KEY"
+    assert_match "$output" 'weak +lock: one exclusive lock can be taken, by commands'
+}
+
+@test "auto: what needs scripts says so with 78 where they are refused; yes insists" {
+    local what options
+    unset RLOCK_SCRIPTS
+    while IFS='|' read -r what options; do
+        # shellcheck disable=SC2086
+        run -78 --separate-stderr rlock $options
+        assert_line "$what needs scripts: 127.0.0.1:$REDIS_PORT: .*forbid rlock.s scripts"
+    done <<END
+a shared lock|-s -k $KEY -- true
+a lock with slots|--slots 2 -k $KEY -- true
+a done mark|--once 1h -k $KEY -- true
+a lock of several keys|-k $KEY -k job:other -- true
+a timestamp lock|--protocol timestamp -k $KEY -- true
+a queue|--queue fifo -k $KEY -- true
+a history|--history 9 -k $KEY -- true
+a history|history -k $KEY
+END
+    run -77 --separate-stderr rlock --scripts yes -k "$KEY" -- true
+    gone "$KEY"
+}
+
+# 6 loops run rlock, half of them as a user who may run no scripts. Meanwhile rlock processes are
+# killed: their commands end with them, and the lock is free when its TTL is over.
+# bats test_tags=long
+@test "auto: a crowd of which half may run scripts, with kills: no two hold the lock at once" {
+    local each turns=50 kills=12
+    ! is_sanitized || turns=10
+    unset RLOCK_SCRIPTS
+    export RLOCK_TTL=1
+    cat >"$DIR/critical" <<'END'
+exec 9>>"$DIR/alone"
+flock -n 9 || echo overlap >>"$DIR/overlaps"
+echo "$RLOCK_FENCE" >>"$DIR/fences"
+sleep 0.02
+END
+    for each in {1..6}; do
+        ((each % 2)) || export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+        ((each % 2 == 0)) || export RLOCK_URL=redis://noscripts:SECRET@127.0.0.1:$REDIS_PORT
+        # shellcheck disable=SC2016
+        start "w$each" sh -c 'n=0; while [ $n -lt "$2" ]; do
+            "$0" -q -k "$1" -- sh "$DIR/critical" && n=$((n + 1)); done' "$RLOCK" "$KEY" "$turns"
+    done
+    for ((each = 1; each <= kills; each++)); do
+        eventually 60 has_fences $((each * turns / 3))
+        eventually 60 kill_holder
+    done
+    for each in {1..6}; do
+        finish "w$each" 300
+        assert_status 0
+    done
+    [[ ! -e $DIR/overlaps ]]
+    sort -cnu "$DIR/fences"
+    assert_between "$(wc -l <"$DIR/fences")" $((6 * turns)) $((6 * turns + kills)) 'grants'
+}
+# kill_holder: kills the rlock process that holds the lock.
+kill_holder() {
+    local holder
+    holder=$(redis_cli get "$KEY" | sed -n 's/.* try=[1-9].* pid=\([0-9]*\) .*/\1/p')
+    [[ -n $holder ]] && kill -KILL "$holder" 2>/dev/null
+}
+has_fences() { (($(wc -l <"$DIR/fences" 2>/dev/null || echo 0) >= $1)); }
+
 # ---- replies that are lost ----
 
 # A grant takes three requests, 1 TIME, 2 SET, 3 the fence, and so does a release: 1 the value,
@@ -414,7 +508,7 @@ make_locks() {
     done
     for kind in shared slots; do
         run -64 --separate-stderr rlock break -k "$KEY:$kind" --yes
-        assert_line "without scripts .* it can't be broken"
+        assert_line "without scripts it can't be broken"
         exists "$KEY:$kind"
     done
     run -77 --separate-stderr rlock break -k "$KEY:list" --yes
@@ -468,13 +562,13 @@ END
     run -0 rlock --queue none -k "$KEY" -- true
 }
 
-@test "a user who may not run scripts: error and doctor advise --scripts no, doctor accepts it" {
+@test "a user who may not run scripts: error and doctor advise --scripts auto, doctor accepts it" {
     redis_cli flushall >/dev/null
     redis_rule 'noscripts on .*' noscripts
     RLOCK_SCRIPTS=yes run -77 --separate-stderr rlock -k "$KEY" -- true
-    assert_line 'forbid rlock.s scripts; take the lock without scripts: --scripts no'
+    assert_line 'forbid rlock.s scripts; take one exclusive lock by commands: --scripts auto'
     RLOCK_SCRIPTS=yes run -78 --separate-stderr rlock doctor -k "$KEY"
-    assert_match "$output" 'use --scripts no'
+    assert_match "$output" 'use --scripts auto'
     run --separate-stderr rlock doctor -k "$KEY"
     assert_match "$output" 'rights[^\n]*all that rlock needs for '
     assert_match "$output" 'unknown +locks: +the server denies this user the commands that list'

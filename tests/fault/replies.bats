@@ -66,7 +66,8 @@ assert_each() {
     [[ ! -e $DIR/ran ]] || fail 'a command was run'
 }
 
-once='-n -t 3 --connect-timeout 1'
+# The scripted replies are those to scripts: after a refusal rlock doesn't go on by commands.
+once='-n -t 3 --connect-timeout 1 --scripts yes'
 
 @test "acquire: a reply that is no grant, or none: the right status, in time and under 16 MB" {
     assert_each "$once" <<END

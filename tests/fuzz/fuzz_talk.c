@@ -441,7 +441,7 @@ static void open_owner(uint8_t settings)
                                   .parent_tokens = parents,
                                   .n_parents = settings & 8 ? 1 : 0,
                                   .only_parents = settings & 16,
-                                  .without_scripts = true};
+                                  .scripts = RLOCK_SCRIPTS_NO};
 
     must(owner_open(&owner, &config, NULL) == RLOCK_OK);
     owner_begin_attempt(&owner);

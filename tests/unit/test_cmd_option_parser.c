@@ -68,7 +68,8 @@ static const struct source_words queue_words = {
 
 static const struct source_words protocol_words = {"timestamp", "token", "timestamp", 1, 0, 1};
 static const struct source_words unit_words = {"ms", "s", "ms", 1, 0, 1};
-static const struct source_words scripts_words = {"no", "yes", "no", 1, 0, 1};
+static const struct source_words scripts_words = {
+    "no", "yes", "auto", RLOCK_SCRIPTS_NO, RLOCK_SCRIPTS_YES, RLOCK_SCRIPTS_AUTO};
 
 static const struct source_words *words_for(const struct option *option)
 {

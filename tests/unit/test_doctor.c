@@ -83,7 +83,7 @@ static const struct row rows[] = {
       NO_LOCKS},
      RLOCK_OK,
      "rights 3 ",
-     "use --scripts no (RLOCK_SCRIPTS=no), or give the user the rights"},
+     "use --scripts auto (RLOCK_SCRIPTS=auto), or give the user the rights"},
     {"wants a password", {"-NOAUTH Authentication required.\r\n"}, RLOCK_E_REFUSED, "", ""},
     {"is loading", {"-LOADING\r\n"}, RLOCK_E_SERVER, "", ""},
     {"replies to INFO with a number", {NOW, ":1\r\n"}, RLOCK_E_PROTOCOL, "connection 0 ", ""},
@@ -278,7 +278,8 @@ static void examine(const struct row *row, const char *key, bool without_scripts
     struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
     struct rlock_error err = {.text = ""};
     const struct rlock_config config = {.timing = {.ttl_ms = 30000, .reply_ms = 2000},
-                                        .without_scripts = without_scripts};
+                                        .scripts =
+                                            without_scripts ? RLOCK_SCRIPTS_NO : RLOCK_SCRIPTS_YES};
     enum rlock_status st = RLOCK_E_SYSTEM;
     struct rlock *lock = NULL;
     struct findings findings = {.seen = ""};

@@ -34,7 +34,7 @@ static bool open_owner(bool is_adopted)
                                   .token = is_adopted ? TOKEN : NULL,
                                   .parent_tokens = parents,
                                   .n_parents = 1,
-                                  .without_scripts = true};
+                                  .scripts = RLOCK_SCRIPTS_NO};
 
     return ok(owner_open(&owner, &config, NULL) == RLOCK_OK, "an owner without scripts is opened");
 }
@@ -533,10 +533,10 @@ static void test_refused(void)
         struct rlock_config config;
         const char *text;
     } rows[] = {
-        {{.keys = keys, .n_keys = 1, .without_scripts = true, .history = 1},
+        {{.keys = keys, .n_keys = 1, .scripts = RLOCK_SCRIPTS_NO, .history = 1},
          "a history needs scripts on the server"},
-        {{.keys = keys, .n_keys = 2, .without_scripts = true},
-         "several keys needs scripts on the server"},
+        {{.keys = keys, .n_keys = 2, .scripts = RLOCK_SCRIPTS_NO},
+         "a lock of several keys needs scripts on the server"},
         {{.keys = keys, .n_keys = 1, .mode = RLOCK_SLOTS, .n_slots = 0},
          "slots: 1 to 1000 are possible"},
         {{.keys = keys, .n_keys = 1, .mode = RLOCK_SLOTS, .n_slots = 1001},

@@ -344,7 +344,7 @@ static void see_key(void *context, const char *key)
     strcat(strcat(seen->hosts, key), " ");
 }
 
-static char list_asked[300]; /* the words of the first request of list_keys() */
+static char list_asked[700]; /* the words of the first request of list_keys() */
 
 /* Lists the locks of a server that gives these answers. */
 static enum rlock_status list_keys(const char *const *answers, const char *pattern,

@@ -106,7 +106,7 @@ static enum rlock_status run(enum call what, const char *const *answers, const c
     struct rlock_visitor visitor = {.on_lock = see_lock, .on_waiter = see_waiter, .context = seen};
     struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
     struct rlock_error err = {.text = ""};
-    const struct rlock_config config = {.without_scripts = true, .timing = {.reply_ms = 10000}};
+    const struct rlock_config config = {.scripts = RLOCK_SCRIPTS_NO, .timing = {.reply_ms = 10000}};
     enum rlock_status st = RLOCK_E_SYSTEM;
     struct rlock *lock = NULL;
 

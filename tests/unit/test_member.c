@@ -932,7 +932,7 @@ static void test_acquire_without_scripts(void)
 {
     const char *key = "k";
     struct rlock_config config = {
-        .keys = &key, .n_keys = 1, .timing = {.ttl_ms = 30000}, .without_scripts = true};
+        .keys = &key, .n_keys = 1, .timing = {.ttl_ms = 30000}, .scripts = RLOCK_SCRIPTS_NO};
     struct member member;
     struct owner owner;
     char heard[2000];
@@ -988,7 +988,7 @@ static void test_watch_lost(void)
                                   .n_keys = 1,
                                   .timing = {.ttl_ms = 30000},
                                   .token = token,
-                                  .without_scripts = true};
+                                  .scripts = RLOCK_SCRIPTS_NO};
     struct member member;
     struct owner owner;
     char heard[1000];
