@@ -219,6 +219,7 @@ attacks() {
 
 @test "the manual's ACL rule: no command of one application reaches a key of another one's locks" {
     local victims before told
+    redis_cli command list | grep -qx set || skip 'only Redis 7 or later lists its commands'
     make_victims
     before=$(dump_all)
     attacks "${victims[@]}" >"$DIR/attacks"
