@@ -190,7 +190,7 @@ sh is being ended: TERM"
     ends 78 'misconfigured: --url: bad URL: ' -u 127.0.0.1
     ends 78 "misconfigured: password file $DIR/none: No such file" --password-file "$DIR/none"
     redis_start old --rename-command EVAL eval-of-ours
-    ends 78 "misconfigured: .*unknown command" -u "unix://$REDIS_SOCKET"
+    ends 78 "misconfigured: .*unknown command" --scripts yes -u "unix://$REDIS_SOCKET"
 }
 
 @test "status 126 and 127: the command isn't executable or isn't found; the lock is free at once" {
