@@ -10,6 +10,8 @@
  */
 #include "supervise/deadlines.h"
 
+#include "base/clock.h"
+
 #include <rlock.h>
 
 #define FEW_PROCESSES 500 /* 500 processes can end in the 250 ms from KILL to the lease's end */
@@ -21,11 +23,6 @@
  * after a third of the TTL. So mostly a renewal has come by then, and the guard counts nothing.
  */
 #define COUNT_PART 3
-
-static int64_t later(int64_t a_ms, int64_t b_ms)
-{
-    return a_ms > b_ms ? a_ms : b_ms;
-}
 
 struct deadlines deadlines_of_lease(int64_t expires_ms, int64_t kill_margin_ms, int64_t grace_ms)
 {
@@ -44,7 +41,7 @@ struct deadlines deadlines_for_tree(struct deadlines lease, size_t n, int64_t no
     moved.term_ms -= more * (KILL_US + TERM_US) / 1000;
     if (moved.term_ms < not_before_ms)
         moved.term_ms = not_before_ms < lease.term_ms ? not_before_ms : lease.term_ms;
-    moved.kill_ms = later(moved.kill_ms - more * KILL_US / 1000, moved.term_ms);
+    moved.kill_ms = clock_later(moved.kill_ms - more * KILL_US / 1000, moved.term_ms);
     return moved;
 }
 

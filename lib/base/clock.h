@@ -13,6 +13,18 @@ int64_t clock_us(void);
 /* clock_wall_us: Unix time in microseconds, from the clock of this machine. */
 int64_t clock_wall_us(void);
 
+/* clock_earlier: the earlier of two times, or the shorter of two lengths. */
+static inline int64_t clock_earlier(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms < b_ms ? a_ms : b_ms;
+}
+
+/* clock_later: the later of two times. */
+static inline int64_t clock_later(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms > b_ms ? a_ms : b_ms;
+}
+
 /* deadline_never: a deadline that never passes, and that has no stop descriptor. */
 extern const struct rlock_deadline deadline_never;
 

@@ -180,7 +180,7 @@ static enum rlock_status read_time(struct exchange *exchange, const struct resp_
     exchange->server_ms = reply_time_us(replies) / 1000;
     exchange->step = STEP_SET;
     make_value(exchange);
-    return exchange->server_ms > 0 ? RLOCK_PENDING : reply_unexpected(err);
+    return exchange->server_ms > 0 ? RLOCK_PENDING : reply_unexpected_command(err);
 }
 
 /* ---- STEP_SET: write the value if the key doesn't exist ---- */
@@ -222,7 +222,7 @@ static enum rlock_status read_set(struct exchange *exchange, const struct resp_v
 
     (void)server;
     if (now_us == 0 || !resp_is_int(left) || !read_value(exchange, reply_at(replies, 2)))
-        return reply_unexpected(err);
+        return reply_unexpected_command(err);
     exchange->server_ms = now_us / 1000;
     exchange->fence = (uint64_t)now_us;
     answer->server_ms = exchange->server_ms;
@@ -233,7 +233,7 @@ static enum rlock_status read_set(struct exchange *exchange, const struct resp_v
         return RLOCK_PENDING;
     }
     if (!resp_is_nil(reply_at(replies, 0)))
-        return reply_unexpected(err);
+        return reply_unexpected_command(err);
     if (is_ours_or_parents(exchange)) {
         exchange->step = STEP_LOOK;
         return RLOCK_PENDING;
@@ -277,7 +277,7 @@ static enum rlock_status read_fence(struct exchange *exchange, const struct resp
 
     (void)server;
     if (!resp_is_int(reply_at(replies, 1)) || !read_value(exchange, reply_at(replies, 3)))
-        return reply_unexpected(err);
+        return reply_unexpected_command(err);
     if (fence < 1 || fence > FENCE_MAX)
         return keys_foreign_fence(&exchange->owner->lock[0].keys, err);
     if (strcmp(exchange->seen, exchange->value) != 0)
@@ -362,7 +362,8 @@ static enum rlock_status look_to_acquire(struct exchange *exchange, const struct
         exchange->fence = last != NULL ? strtoull(last, NULL, 10) : 0;
         exchange->ttl_ms = noted_ttl_ms(exchange->seen);
         make_renewed_value(exchange);
-        return exchange->ttl_ms > 0 ? start_change(exchange, server) : reply_unexpected(err);
+        return exchange->ttl_ms > 0 ? start_change(exchange, server)
+                                    : reply_unexpected_command(err);
     }
     if (owner->only_parents && has_several_holders(exchange))
         return end_held(exchange, answer, err);
@@ -397,7 +398,7 @@ static enum rlock_status look_to_renew(struct exchange *exchange, const struct r
     }
     exchange->ttl_ms = lock->ttl_ms > 0 ? lock->ttl_ms : noted_ms;
     if (exchange->ttl_ms == 0)
-        return reply_unexpected(err);
+        return reply_unexpected_command(err);
     /* Doesn't shorten a lease, as other processes may count on its end. But a lease that ends later
      * than its noted TTL allows was granted before the server's clock was set back. */
     if (exchange->left_ms > exchange->ttl_ms && exchange->left_ms <= noted_ms + 1000)
@@ -447,7 +448,7 @@ static enum rlock_status read_look(struct exchange *exchange, const struct resp_
 
     if (!resp_is_int(reply_at(replies, 0)) || !read_value(exchange, reply_at(replies, at)) ||
         now_us == 0)
-        return reply_unexpected(err);
+        return reply_unexpected_command(err);
     exchange->may_not_watch = reply_first_error(replies, LOOK_MULTI, at) != NULL;
     exchange->is_watched = watches && !exchange->may_not_watch;
     exchange->left_ms = resp_int(reply_at(replies, 0));
@@ -654,7 +655,7 @@ static enum rlock_status read_commit(struct exchange *exchange, const struct res
 
     (void)server;
     if (exec == NULL || (!resp_is_nil(exec) && resp_array_count(exec) == 0))
-        return reply_unexpected(err);
+        return reply_unexpected_command(err);
     if (resp_is_nil(exec) || !is_done(reply_at(exec, resp_array_count(exec) - 1)))
         return look_again(exchange);
     return finish_change(exchange, answer);

@@ -25,11 +25,6 @@
 #define BLOCK_MAX_MS 60000
 #define NEXT_PLACES 2 /* waiters up to this place in the queue may get the lock at any moment */
 
-static enum rlock_status unexpected(struct rlock_error *err)
-{
-    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
-}
-
 /* Parses decimal digits up to the character `stop`. Returns a pointer to `stop`, or NULL. */
 static const char *read_digits(const char *text, char stop, uint64_t *number)
 {
@@ -50,9 +45,9 @@ static enum rlock_status read_head(const struct resp_value *value, struct reply 
 
     *reply = (struct reply){.code = (enum reply_code)code};
     if (!resp_is_int(resp_array_at(value, 0)) || !resp_is_int(resp_array_at(value, 1)))
-        return unexpected(err);
+        return reply_unexpected_script(err);
     if ((int64_t)reply->code != code)
-        return unexpected(err);
+        return reply_unexpected_script(err);
     reply->server_ms = resp_int(resp_array_at(value, 1));
     return RLOCK_OK;
 }
@@ -82,7 +77,7 @@ static enum rlock_status read_obstacle(const struct resp_value *value, struct re
     const char *lock = resp_string(resp_array_at(value, 3), &n);
 
     if (lock == NULL || !resp_is_int(resp_array_at(value, 2)))
-        return unexpected(err);
+        return reply_unexpected_script(err);
     reply_set_obstacle(reply, lock, resp_int(resp_array_at(value, 2)), reply->server_ms);
     return RLOCK_OK;
 }
@@ -98,7 +93,7 @@ static enum rlock_status read_other(const struct resp_value *value, struct reply
     const char *info = resp_string(resp_array_at(value, 2), &n);
 
     if (info == NULL)
-        return unexpected(err);
+        return reply_unexpected_script(err);
     if (*info != '\0')
         holder_info_parse(info, &reply->obstacle.holder);
     return RLOCK_OK;
@@ -111,7 +106,7 @@ static enum rlock_status read_key(const struct resp_value *value, struct reply *
     int64_t key = resp_int(value);
 
     if (!resp_is_int(value) || key < 1 || key > RLOCK_KEYS_MAX)
-        return unexpected(err);
+        return reply_unexpected_script(err);
     reply->obstacle.key = (size_t)key - 1;
     return RLOCK_OK;
 }
@@ -126,13 +121,13 @@ static enum rlock_status read_wait(const struct resp_value *value, struct reply 
     ticket = resp_string(resp_array_at(value, 5), &n);
     if (ticket == NULL || !resp_is_int(resp_array_at(value, 4)) ||
         !resp_is_int(resp_array_at(value, 6)))
-        return unexpected(err);
+        return reply_unexpected_script(err);
     reply->block_ms = resp_int(resp_array_at(value, 4));
     reply->ticket = (int64_t)strtoll(ticket, NULL, 10);
     reply->obstacle.place = resp_int(resp_array_at(value, 6));
     reply->obstacle.is_next = reply->obstacle.place > 0 && reply->obstacle.place <= NEXT_PLACES;
     if (reply->block_ms < 0 || reply->block_ms > BLOCK_MAX_MS || reply->ticket < 0)
-        return unexpected(err);
+        return reply_unexpected_script(err);
     return read_key(resp_array_at(value, 7), reply, err);
 }
 
@@ -144,7 +139,7 @@ static enum rlock_status read_fence(const struct resp_value *value, uint64_t *fe
     const char *text = resp_string(value, &n);
     const char *end = read_digits(text, '\0', fence);
 
-    return end != NULL && end == text + n && *fence > 0 ? RLOCK_OK : unexpected(err);
+    return end != NULL && end == text + n && *fence > 0 ? RLOCK_OK : reply_unexpected_script(err);
 }
 
 /* Parses "PARENT:FENCE:TTL" of each lock, with a blank between two of them. */
@@ -164,19 +159,19 @@ static enum rlock_status read_locks(const struct resp_value *value, struct reply
             behind_parent == NULL ? NULL : read_digits(behind_parent + 1, ':', &lock->fence);
 
         if (behind_fence == NULL || parent > RLOCK_PARENTS_MAX)
-            return unexpected(err);
+            return reply_unexpected_script(err);
         at = read_digits(behind_fence + 1, ' ', &ttl);
         if (at == NULL && read_digits(behind_fence + 1, '\0', &ttl) != text + bytes)
-            return unexpected(err);
+            return reply_unexpected_script(err);
         if (ttl < RLOCK_TTL_MIN_MS || ttl > RLOCK_TTL_MAX_MS)
-            return unexpected(err);
+            return reply_unexpected_script(err);
         lock->parent = (size_t)parent;
         lock->ttl_ms = (int64_t)ttl;
         if (at == NULL)
             return RLOCK_OK;
         at++;
     }
-    return unexpected(err);
+    return reply_unexpected_script(err);
 }
 
 /*
@@ -192,7 +187,7 @@ static enum rlock_status read_grant(const struct resp_value *value, struct reply
         return st;
     reply->slot = resp_int(resp_array_at(value, 3));
     if (!resp_is_int(resp_array_at(value, 3)) || reply->slot < 0 || reply->slot >= RLOCK_SLOTS_MAX)
-        return unexpected(err);
+        return reply_unexpected_script(err);
     return read_locks(resp_array_at(value, 4), reply, err);
 }
 
@@ -202,7 +197,7 @@ static enum rlock_status read_usual_grant(const struct resp_value *value, struct
 {
     *reply = (struct reply){.code = REPLY_OK};
     if (read_fence(value, &reply->fence, err) != RLOCK_OK || reply->fence < US_OF_16_DIGITS)
-        return unexpected(err);
+        return reply_unexpected_script(err);
     reply->server_ms = (int64_t)(reply->fence / 1000);
     return RLOCK_OK;
 }
@@ -238,7 +233,7 @@ enum rlock_status reply_parse_acquire(const struct resp_value *value, struct rep
     case REPLY_BROKEN:
         break;
     }
-    return unexpected(err);
+    return reply_unexpected_script(err);
 }
 
 enum rlock_status reply_parse_confirm(const struct resp_value *value, struct reply *reply,
@@ -249,7 +244,7 @@ enum rlock_status reply_parse_confirm(const struct resp_value *value, struct rep
     if (st != RLOCK_OK || reply->code == REPLY_GONE)
         return st;
     if (reply->code != REPLY_OK && reply->code != REPLY_LATE)
-        return unexpected(err);
+        return reply_unexpected_script(err);
     return read_fence(resp_array_at(value, 2), &reply->fence, err);
 }
 
@@ -261,7 +256,7 @@ static enum rlock_status read_left(const struct resp_value *value, struct reply 
         return RLOCK_OK;
     reply->left_ms = resp_int(resp_array_at(value, 2));
     if (!resp_is_int(resp_array_at(value, 2)) || reply->left_ms < 1 || reply->left_ms > LEFT_MAX_MS)
-        return unexpected(err);
+        return reply_unexpected_script(err);
     return RLOCK_OK;
 }
 
@@ -289,7 +284,7 @@ enum rlock_status reply_parse_renew(const struct resp_value *value, struct reply
     case REPLY_SUPERSEDED:
         break;
     }
-    return unexpected(err);
+    return reply_unexpected_script(err);
 }
 
 enum rlock_status reply_parse_release(const struct resp_value *value, struct reply *reply,
@@ -300,7 +295,7 @@ enum rlock_status reply_parse_release(const struct resp_value *value, struct rep
     *reply = (struct reply){.code = REPLY_GONE};
     if (!resp_is_int(value) ||
         (code != REPLY_OK && code != REPLY_PASSED_ON && code != REPLY_HELD && code != REPLY_GONE))
-        return unexpected(err);
+        return reply_unexpected_script(err);
     reply->is_passed_on = code == REPLY_PASSED_ON;
     reply->code = reply->is_passed_on ? REPLY_OK : (enum reply_code)code;
     return RLOCK_OK;
@@ -312,7 +307,7 @@ enum rlock_status reply_parse_break(const struct resp_value *value, enum reply_c
     int64_t number = resp_int(value);
 
     if (!resp_is_int(value) || (number != REPLY_OK && number != REPLY_HELD && number != REPLY_GONE))
-        return unexpected(err);
+        return reply_unexpected_script(err);
     *code = (enum reply_code)number;
     return RLOCK_OK;
 }
@@ -328,7 +323,12 @@ int64_t reply_soon_ms(const struct resp_value *value)
 
 /* ---- parsing replies of commands ---- */
 
-enum rlock_status reply_unexpected(struct rlock_error *err)
+enum rlock_status reply_unexpected_script(struct rlock_error *err)
+{
+    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
+}
+
+enum rlock_status reply_unexpected_command(struct rlock_error *err)
 {
     return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what Redis' commands return");
 }

@@ -72,10 +72,13 @@ enum rlock_status reply_parse_break(const struct resp_value *value, enum reply_c
  */
 int64_t reply_soon_ms(const struct resp_value *value);
 
+/* reply_unexpected_script: sets and returns RLOCK_E_PROTOCOL, as no script of rlock replies so. */
+enum rlock_status reply_unexpected_script(struct rlock_error *err);
+
 /* ---- replies of commands, for `--scripts no` ---- */
 
-/* reply_unexpected: sets and returns RLOCK_E_PROTOCOL, as no Redis command replies so. */
-enum rlock_status reply_unexpected(struct rlock_error *err);
+/* reply_unexpected_command: sets and returns RLOCK_E_PROTOCOL, as no Redis command replies so. */
+enum rlock_status reply_unexpected_command(struct rlock_error *err);
 
 /* reply_first_error: the first error among the replies from `first` to before `end`, or NULL. */
 const char *reply_first_error(const struct resp_value *replies, size_t first, size_t end);

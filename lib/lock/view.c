@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "lock/holder_info.h"
+#include "lock/replies.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +21,6 @@ enum view_part {
     VIEW_PROBLEMS, /* text about what is wrong with the helper keys; "": nothing */
     VIEW_PARTS
 };
-
-static enum rlock_status unexpected(struct rlock_error *err)
-{
-    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
-}
 
 static int64_t bounded(int64_t left_ms)
 {
@@ -99,13 +95,13 @@ static enum rlock_status read_holders(struct rlock_view *view, struct rlock_part
         const char *info = resp_string(resp_array_at(shown, i + 1), &n);
 
         if (info == NULL || !resp_is_int(resp_array_at(shown, i)))
-            return unexpected(err);
+            return reply_unexpected_script(err);
         holder_info_parse(info, holder);
         holder->left_ms = resp_int(resp_array_at(shown, i));
         holder_info_set_times(holder, now_ms, holder->left_ms);
     }
     if ((int64_t)n_holders > n_all)
-        return unexpected(err);
+        return reply_unexpected_script(err);
     view_set_holders(view, holders, n_holders, (size_t)n_all);
     return RLOCK_OK;
 }
@@ -136,7 +132,7 @@ enum rlock_status view_parse(const struct resp_value *value, int64_t now_ms,
     int64_t n_all;
 
     if (!is_view(value))
-        return unexpected(err);
+        return reply_unexpected_script(err);
     lock = text_of(value, VIEW_VALUE);
     n_all = resp_int(resp_array_at(value, VIEW_N_ALL));
     view->fence = strtoull(text_of(value, VIEW_FENCE), NULL, 10);

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "lock/holder_info.h"
 #include "lock/keys.h"
+#include "lock/replies.h"
 #include "lock/scripts.h"
 #include "ops/inspect.h"
 #include "ops/inspect_commands.h"
@@ -51,11 +52,6 @@ struct lock_state {
     char *holders; /* on the heap: starts of the holders' tokens, with commas between; "*": the
                       newest grant holds the lock, whatever its token is */
 };
-
-static enum rlock_status unexpected(struct rlock_error *err)
-{
-    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
-}
 
 /* ---- joining the entries of one member into holds ---- */
 
@@ -225,7 +221,7 @@ static enum rlock_status add_entry(struct noted_list *list, const char *entry,
     const char *text = *field == ' ' ? strchr(field + 1, ' ') : NULL;
 
     if (text == NULL)
-        return unexpected(err);
+        return reply_unexpected_script(err);
     text++;
     read_words(text, &words);
     if (strncmp(field, " grant ", 7) == 0)
@@ -348,14 +344,14 @@ static enum rlock_status read_member(struct quorum *one, const struct lock_keys 
         request_add(&request, ENTRIES_PER_PAGE);
         st = quorum_ask(one, &request, deadline, &reply, err);
         if (st == RLOCK_OK && (!is_page(reply) || strlen(text_at(reply, 1)) >= sizeof start))
-            return unexpected(err);
+            return reply_unexpected_script(err);
         if (st == RLOCK_OK && *text_at(reply, 2) != '\0')
             return err_set(err, RLOCK_E_REFUSED, 0, "history: %.250s", text_at(reply, 2));
         if (st == RLOCK_OK)
             st = read_state(reply, state, err);
         for (i = FIRST_ENTRY; st == RLOCK_OK && i < resp_array_count(reply); i++)
             st = text_at(reply, i) != NULL ? add_entry(list, text_at(reply, i), err)
-                                           : unexpected(err);
+                                           : reply_unexpected_script(err);
         if (st == RLOCK_OK)
             snprintf(start, sizeof start, "%s", text_at(reply, 1));
     }

@@ -22,11 +22,6 @@
 
 #define WAITERS_PER_PAGE "28" /* a reply has up to 64 elements: 4 for the lock, 2 for each waiter */
 
-static enum rlock_status unexpected(struct rlock_error *err)
-{
-    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
-}
-
 /* ---- reading one lock ---- */
 
 static void begin_request(struct request *request, enum script script, const struct lock_keys *keys)
@@ -128,7 +123,7 @@ static enum rlock_status show_lock(const struct resp_value *reply, const char *k
 
     view.name = resp_string(resp_array_at(reply, 2), &n);
     if (view.name == NULL)
-        return unexpected(err);
+        return reply_unexpected_script(err);
     st =
         view_parse(resp_array_at(reply, 1), resp_int(resp_array_at(reply, 0)), &view, holders, err);
     if (st == RLOCK_OK && visitor->on_lock != NULL)
@@ -168,7 +163,7 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
         reply = quorum->members.member[chosen].reply;
         next = resp_string(resp_array_at(reply, 3), &n);
         if (next == NULL || n >= sizeof after)
-            st = unexpected(err);
+            st = reply_unexpected_script(err);
         if (st == RLOCK_OK && first)
             st = show_lock(reply, key, quorum->members.n, n_alike, visitor, err);
         if (st != RLOCK_OK)

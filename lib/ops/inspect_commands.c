@@ -48,7 +48,8 @@ static enum rlock_status fault_of(const struct resp_value *replies, struct rlock
     const char *error = reply_first_error(replies, 0, SIZE_MAX);
     enum error_reply kind;
 
-    return error != NULL ? error_reply_read(error, NULL, &kind, err) : reply_unexpected(err);
+    return error != NULL ? error_reply_read(error, NULL, &kind, err)
+                         : reply_unexpected_command(err);
 }
 
 static void add_command(struct request *request, const char *command, const char *key)
@@ -550,7 +551,7 @@ static enum rlock_status delete_watched(struct quorum *quorum, const struct lock
     if (resp_is_nil(exec))
         return RLOCK_PENDING;
     if (!resp_is_int(resp_array_at(exec, 0)))
-        return reply_unexpected(err);
+        return reply_unexpected_command(err);
     /* before Redis 6.0.9, EXEC doesn't notice that the watched key has expired */
     return resp_int(resp_array_at(exec, 0)) == 1 ? RLOCK_OK : RLOCK_GONE;
 }
@@ -867,7 +868,7 @@ static enum rlock_status copy_names(struct inspect_names *names, const struct re
         const char *name = resp_string(resp_array_at(keys, i), &n);
 
         if (name == NULL || names->n == INSPECT_NAMES_MAX)
-            return reply_unexpected(err);
+            return reply_unexpected_command(err);
         if (strlen(name) != n || n > RLOCK_KEY_MAX)
             continue;
         names->name[names->n] = strdup(name);
@@ -906,7 +907,7 @@ static enum rlock_status scan(struct quorum *one, const char *match, char cursor
         return st;
     next = resp_string(resp_array_at(reply, 0), &n);
     if (next == NULL || n == 0 || n >= 32 || resp_array_at(reply, 1) == NULL)
-        return reply_unexpected(err);
+        return reply_unexpected_command(err);
     memcpy(cursor, next, n + 1);
     return copy_names(found, resp_array_at(reply, 1), err);
 }

@@ -89,11 +89,6 @@ struct broadcast_call {
     bool calls_on_sent; /* the hook on_sent is still to be called */
 };
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t longer(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -635,7 +630,7 @@ static int64_t linger_ms(const struct broadcast *broadcast, int64_t took_ms)
         linger = took_ms;
     if (linger < LINGER_MIN_MS)
         return LINGER_MIN_MS;
-    return earlier(linger, LINGER_MAX_MS);
+    return clock_earlier(linger, LINGER_MAX_MS);
 }
 
 /* Was a request sent to a majority? */
@@ -682,10 +677,10 @@ static bool wait_for_replies(struct broadcast_call *call)
         else if (linger_until_ms == RLOCK_NEVER && split_until_ms == RLOCK_NEVER &&
                  is_split_so_far(call))
             split_until_ms = now + longer(call->broadcast->split_ms, now - began_ms);
-        if (now >= earlier(linger_until_ms, split_until_ms))
+        if (now >= clock_earlier(linger_until_ms, split_until_ms))
             break;
-        wake_ms = earlier(earlier(wake_ms, linger_until_ms), split_until_ms);
-        wake_ms = earlier(wake_ms, call_hooks(call));
+        wake_ms = clock_earlier(clock_earlier(wake_ms, linger_until_ms), split_until_ms);
+        wake_ms = clock_earlier(wake_ms, call_hooks(call));
         poll(fds, n_fds, deadline_poll_ms(deadline_at(call->deadline, wake_ms)));
         is_stopped = fds[0].revents != 0;
         is_over = is_stopped || deadline_has_passed(call->deadline);

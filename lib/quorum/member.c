@@ -53,11 +53,6 @@ struct server_kind {
 
 static const struct server_kind *kind_of(const struct member *member);
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static bool has_sentinels(const struct member *member)
 {
     return member->url.kind == URL_SENTINEL;
@@ -333,7 +328,8 @@ static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint
     member->reply = NULL;
     member->route.current = endpoint;
     request->phase = MEMBER_EXCHANGING;
-    request->try_deadline_ms = has_sentinels(member) ? earlier(try_deadline, deadline) : deadline;
+    request->try_deadline_ms =
+        has_sentinels(member) ? clock_earlier(try_deadline, deadline) : deadline;
     configure(member, conn);
     if (request->task == MEMBER_TOPOLOGY ||
         (preamble == CONN_NO_PREAMBLE && is_time_for_topology(member)))
@@ -730,8 +726,8 @@ static void start_at_sentinels(struct member *member)
         return;
     }
     if (has_primary)
-        deadline =
-            earlier(deadline, now + earlier(limits->reply_ms / SENTINELS_PART, SENTINELS_MAX_MS));
+        deadline = clock_earlier(
+            deadline, now + clock_earlier(limits->reply_ms / SENTINELS_PART, SENTINELS_MAX_MS));
     member->request.phase = MEMBER_LOCATING;
     member->state = RLOCK_PENDING;
     sentinel_set_tls(&route->sentinel, member->tls);
@@ -1045,15 +1041,15 @@ int64_t member_wake_ms(const struct member *member)
 
     switch (request->phase) {
     case MEMBER_LOCATING:
-        return earlier(deadline, sentinel_wake_ms(&member->route.sentinel));
+        return clock_earlier(deadline, sentinel_wake_ms(&member->route.sentinel));
     case MEMBER_BACKING_OFF:
-        return earlier(deadline, request->retry_at_ms);
+        return clock_earlier(deadline, request->retry_at_ms);
     case MEMBER_EXCHANGING:
         break;
     }
     if (request->sent_ms == 0)
-        deadline = earlier(deadline, request->try_deadline_ms);
-    return earlier(deadline, conn_wake_ms(&member->route.current->conn));
+        deadline = clock_earlier(deadline, request->try_deadline_ms);
+    return clock_earlier(deadline, conn_wake_ms(&member->route.current->conn));
 }
 
 int64_t member_deadline_ms(const struct member *member)

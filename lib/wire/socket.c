@@ -181,14 +181,9 @@ short connector_events(const struct connector *connector)
     return connector->epoll_fd >= 0 || connector->n_attempts == 0 ? POLLIN : POLLOUT;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 int64_t connector_wake_ms(const struct connector *connector)
 {
-    return earlier(connector->next_attempt_ms, connector->resolver_deadline_ms);
+    return clock_earlier(connector->next_attempt_ms, connector->resolver_deadline_ms);
 }
 
 bool connector_is_resolving(const struct connector *connector)
