@@ -92,7 +92,7 @@ void host_look(struct host *host, const char *root)
     if (host->cgroup_error == 0)
         cgroup_remove(&cgroup);
     getrlimit(RLIMIT_NOFILE, &limit);
-    host->n_descriptors = limit.rlim_cur;
+    host->n_descriptors = limit.rlim_cur < SIZE_MAX ? (size_t)limit.rlim_cur : SIZE_MAX;
     look_at_clock(host, root);
     look_at_tls(host);
     if (stat != NULL)
