@@ -669,7 +669,7 @@ said() { awk -F '\t' -v kind="$1" '$1 == kind { print $3 }' "$DIR/messages"; }
 }
 
 make_targets() {
-    sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT"/{Makefile,packaging/release.mk} | tr ' ' '\n'
+    sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT"/{Makefile,*/*.mk} | tr ' ' '\n'
 }
 readme_targets() { { grep -oE '`make [a-z-]+|^ +make [a-z-]+' "$ROOT/README.md" |
     sed 's/.*make //'; make_targets; }; }

@@ -5,7 +5,7 @@
 load ../helpers/common
 
 make_targets() {
-    sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT"/{Makefile,packaging/release.mk} | tr ' ' '\n'
+    sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT"/{Makefile,*/*.mk} | tr ' ' '\n'
 }
 
 # other_commands: prints the commands of workflows that can be no make target.

@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: MIT
+#
+# tests.mk: builds and runs the tests. The Makefile includes this file.
+
+UNIT     := $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c))
+REPLAYS  := $(patsubst tests/fuzz/%.c,$(B)/unit/%,$(wildcard tests/fuzz/fuzz_*.c))
+UNIT_CMD := $(filter $(B)/unit/test_cmd_%,$(UNIT))
+SHIMS    := $(patsubst tests/tools/%.c,$(B)/tools/%.so,$(wildcard tests/tools/*shim.c))
+SIM      := $(B)/sim/sim $(B)/sim/replay
+TOOLS    := $(SHIMS) $(patsubst tests/tools/%.c,$(B)/tools/%,\
+                       $(filter-out %shim.c,$(wildcard tests/tools/*.c)))
+
+# ---- unit tests, fuzz targets, the simulation ----------------------------------------------------
+
+# test_memory replaces these functions by its own, which make the n-th allocation fail.
+$(B)/unit/test_memory: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,\
+                                                malloc calloc realloc strdup free)
+
+# test_socket replaces getaddrinfo by one that doesn't return until the test allows it.
+$(B)/unit/test_socket: private ALL_LDFLAGS += -Wl,--wrap=getaddrinfo
+
+# test_lease_end replaces send by one that stops the sending thread just after a request was sent.
+$(B)/unit/test_lease_end: private ALL_LDFLAGS += -Wl,--wrap=send
+
+# test_api replaces send by one that forgets the passwords as soon as the first was sent.
+$(B)/unit/test_api: private ALL_LDFLAGS += -Wl,--wrap=send
+
+# test_conn replaces free by one that looks for secrets in each block of memory before it is freed.
+$(B)/unit/test_conn: private ALL_LDFLAGS += -Wl,--wrap=free
+
+# test_cmd_private_server replaces flock and execvpe by functions that fail when the test says so.
+$(B)/unit/test_cmd_private_server: private ALL_LDFLAGS += -Wl,--wrap=flock,--wrap=execvpe
+
+# test_cmd_event_hook moves the clock of the process that runs the command.
+$(B)/unit/test_cmd_event_hook: private ALL_LDFLAGS += -Wl,--wrap=rlock_clock_ms
+
+# test_quorum slows the clock down, so that members have more time to answer.
+$(B)/unit/test_quorum: private ALL_LDFLAGS += -Wl,--wrap=rlock_clock_ms
+
+# test_cmd_outfile fills a pipe after poll has reported room.
+$(B)/unit/test_cmd_outfile: private ALL_LDFLAGS += -Wl,--wrap=poll
+
+# test_cmd_user replaces the functions by which user_entry() finds the user.
+$(B)/unit/test_cmd_user: private ALL_LDFLAGS += -Wl,--wrap=fopen,--wrap=fopen64,--wrap=geteuid \
+                                                -Wl,--wrap=getpwuid
+
+# These replace user_entry by one that returns an entry of the test.
+$(patsubst %,$(B)/unit/test_cmd_%,holds private_dir private_server_dir): \
+    private ALL_LDFLAGS += -Wl,--wrap=user_entry
+
+# test_lua sets the clock of the server on which it runs the scripts.
+$(B)/unit/test_lua: | $(B)/tools/clockshim.so
+
+# test_tls talks to the TLS server of fuzz_tls.
+$(B)/unit/test_tls: $(B)/fuzz/tls_server.o
+
+$(B)/unit/%.o: tests/unit/%.c | build/gen/reply_codes.h $(B)/hiredis.found
+	$(call compile,-Itests/unit -Itests/fuzz -Icmd -Ilib -Ibuild/gen)
+
+$(UNIT): %: %.o $(B)/librlock.a
+	$(link)
+
+$(UNIT_CMD): $(filter-out %/main.o,$(CMD_OBJ))
+
+# unit/fuzz_NAME feeds the files of tests/fuzz/corpus/NAME to a fuzz target, and needs no clang.
+# `make fuzz` links the same target with libFuzzer.
+$(REPLAYS): $(B)/unit/%: $(B)/fuzz/%.o $(B)/fuzz/replay.o $(B)/librlock.a
+	$(link)
+
+$(REPLAYS): $(filter-out %/main.o,$(CMD_OBJ))
+
+# Functions of the C library that targets replace: those of the network and the clock
+# (tests/fuzz/network.c), and those that read a file (tests/fuzz/file.c).
+FUZZ_NETWORK := clock_gettime getrandom poll epoll_create1 epoll_ctl socket connect setsockopt \
+                getsockopt send recv close pipe2 read pthread_create pthread_detach getaddrinfo \
+                freeaddrinfo
+FUZZ_FILE    := open64 fstat64 stat64 read poll close
+wrapped       = $(patsubst %,-Wl$(comma)--wrap=%,$(1))
+
+$(B)/unit/fuzz_talk $(B)/unit/fuzz_tls: $(B)/fuzz/network.o
+$(B)/unit/fuzz_tls: $(B)/fuzz/tls_server.o
+$(B)/unit/fuzz_talk $(B)/unit/fuzz_tls: private ALL_LDFLAGS += $(call wrapped,$(FUZZ_NETWORK))
+$(B)/unit/fuzz_config $(B)/unit/fuzz_options: $(B)/fuzz/file.o
+$(B)/unit/fuzz_config $(B)/unit/fuzz_options: private ALL_LDFLAGS += $(call wrapped,$(FUZZ_FILE))
+
+$(B)/fuzz/%.o: tests/fuzz/%.c | build/gen/reply_codes.h $(B)/hiredis.found
+	$(call compile,-Itests/fuzz -Itests/unit -Icmd -Ilib -Ibuild/gen)
+
+# The simulation replaces the functions of the C library that have to do with time, chance, threads
+# or the network by those of tests/sim/kernel.c.
+SIMULATED := clock_gettime getrandom poll epoll_create1 socket connect setsockopt getsockopt send \
+             recv close pipe2 read write pthread_create pthread_join pthread_detach getaddrinfo \
+             freeaddrinfo
+SIM_OBJ   := $(patsubst tests/sim/%.c,$(B)/sim/%.o,$(wildcard tests/sim/*.c))
+LUA_FLAGS  = $(shell $(PKG_CONFIG) --cflags lua5.1 2>/dev/null || echo -I/usr/include/lua5.1)
+LUA_LIBS   = $(shell $(PKG_CONFIG) --libs lua5.1 2>/dev/null || echo -llua5.1)
+
+$(B)/sim/%.o: tests/sim/%.c | build/gen/scripts_embedded.h build/gen/reply_codes.h \
+                                                                $(B)/hiredis.found
+	$(call compile,$(LUA_FLAGS) -Itests/sim -Ilib -Ibuild/gen)
+
+$(B)/sim/sim: private HIREDIS_LIBS += $(LUA_LIBS) -lm
+$(B)/sim/sim: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,$(SIMULATED))
+$(B)/sim/sim: $(filter-out %/replay.o,$(SIM_OBJ)) $(B)/librlock.a
+	$(link)
+
+REPLAY_OBJ := replay buffer chance commands script sha1 store
+$(B)/sim/replay: private HIREDIS_LIBS += $(LUA_LIBS) -lm
+$(B)/sim/replay: $(patsubst %,$(B)/sim/%.o,$(REPLAY_OBJ))
+	$(link)
+
+# ---- test tools ----------------------------------------------------------------------------------
+
+# The test tools are compiled without sanitizers: only rlock is under test.
+tool = $(Q)$(if $(V),,echo "  TOOL  $@" &&) mkdir -p $(@D) && \
+       $(CC) -D_GNU_SOURCE $(ALL_CFLAGS) $(1) -MMD -MP -MF $@.d -o $@ $< $(LDFLAGS)
+
+$(B)/tools/%: tests/tools/%.c
+	$(call tool)
+
+$(B)/tools/%.so: tests/tools/%.c
+	$(call tool,-shared -fPIC)
+
+$(B)/soak/job: tests/soak/job.c
+	$(call tool)
+
+# ---- make test -----------------------------------------------------------------------------------
+
+.PHONY: test check check-quick check-all test-deps ci-deps
+test-deps ci-deps:
+	$(Q)tests/tools/deps.sh $(@:%-deps=%)
+
+# Each part of the tests is a call of make; tests/tools/suite.sh prints a line for each part, then
+# what failed, and keeps the output of each part in build/check.
+suite = $(Q)+MAKE="$(MAKE)" V="$(V)" tests/tools/suite.sh
+logs  = build/check$(if $(filter plain,$(FLAVOUR)),,/$(FLAVOUR))
+build = 'build: -j$(shell nproc) tests-built'
+parts = $(build) $(if $(SANITIZE),,'lint: lint &') 'unit: check-unit' 'bats: check-bats' \
+        $(if $(SANITIZE),,'servers: check-servers')
+
+test:  ## install what is missing, build, run all tests but the long ones
+	$(suite) $(logs) 'deps: test-deps' $(parts)
+
+check:  ## the same without installing
+	$(suite) $(logs) $(parts)
+
+check-quick:  ## run lint, unit and smoke tests: 30 s
+	$(suite) $(logs) $(build) 'lint: lint &' 'unit: check-unit &' 'smoke: check-smoke'
+
+check-all:  ## run all tests, with sanitizers, too, and search for faults: 2 hours
+	$(suite) $(logs) 'deps: ci-deps' $(parts) 'long: check-long' 'model: check-model MODEL=full' \
+	    'sim: sim SIM_SECONDS=600' 'inject: inject INJECT=300' 'fuzz: fuzz' \
+	    $(foreach flavour,asan tsan,'$(flavour)-build: FLAVOUR=$(flavour) tests-built' \
+	        '$(flavour)-unit: FLAVOUR=$(flavour) check-unit' \
+	        '$(flavour)-bats: FLAVOUR=$(flavour) check-bats')
+
+# ---- checks --------------------------------------------------------------------------------------
+
+# Sanitizers write their reports to files: tests compare what rlock prints on standard error.
+SANITIZER_LOG := log_path=$(abspath $(B))/report
+export ASAN_OPTIONS  := detect_leaks=1:$(SANITIZER_LOG)
+export LSAN_OPTIONS  := suppressions=$(abspath tests/tools/leaks.supp):print_suppressions=0
+export UBSAN_OPTIONS := print_stacktrace=1:halt_on_error=1:$(SANITIZER_LOG)
+export TSAN_OPTIONS  := halt_on_error=1:die_after_fork=0:$(SANITIZER_LOG)
+
+# The tests of the plain program with TLS also run the static program, in tests/cli/static.bats.
+STATIC_RLOCK := $(if $(filter plain-yes,$(FLAVOUR)-$(TLS)),build/static/rlock)
+# The tests of the plain program also use librlock.so and librlock.a, in tests/cli/library.bats.
+ALSO_TESTED := $(STATIC_RLOCK) $(if $(filter plain,$(FLAVOUR)),$(LIBRARY))
+ifneq ($(STATIC_RLOCK),)
+# The static program is built by a second make. The first make generates the headers before that:
+# otherwise both would write the same files in build/gen at the same time. If the program can't be
+# linked here, only its tests are skipped.
+.PHONY: $(STATIC_RLOCK)
+$(STATIC_RLOCK): | build/gen/scripts_embedded.h build/gen/reply_codes.h
+	$(Q)$(MAKE) FLAVOUR=static || test ! -e build/static/static.found
+endif
+
+tested := RLOCK=$(abspath $(B))/rlock RLOCK_TEST_TOOLS=$(abspath $(B))/tools \
+          RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=900
+bats    = $(Q)$(tested) BATSFLAGS="$(BATSFLAGS) $(2)" tests/tools/run_tests.sh $(1)
+
+.PHONY: tests-built
+tests-built: all $(UNIT) $(REPLAYS) $(TOOLS) $(ALSO_TESTED)  ## build all that the tests need
+
+.PHONY: check-smoke check-unit check-bats check-long check-cli check-fault check-interop
+.PHONY: check-model check-sanitized check-docs lint sizes asan tsan bench
+
+check-smoke: $(B)/rlock $(TOOLS)  ## run the few bats tests tagged smoke: a few seconds
+	$(call bats,$(SMOKE),--filter-tags smoke)
+
+# Unit tests wait most of the time, so more of them run at the same time than there are processors.
+check-unit: $(UNIT) $(REPLAYS)  ## run the C unit tests, and fuzz targets over their corpus
+	$(Q)JOBS=$${JOBS:-$$((4 * $$(nproc)))} $(tested) tests/tools/run_tests.sh $^
+
+# One call of run_tests.sh runs all folders. With one call for each folder, processors would be idle
+# while the last files of a folder run.
+ALL_BATS := tests/cli tests/fault $(if $(SANITIZE),,tests/interop)
+
+check-bats: $(B)/rlock $(TOOLS) $(ALSO_TESTED)  ## run all bats tests without the tag `long`
+	$(call bats,$(ALL_BATS),--filter-tags !long)
+
+check-long: $(B)/rlock $(TOOLS)  ## run the bats tests with the tag `long`: crowds, runaways
+	$(call bats,$(ALL_BATS),--filter-tags long)
+
+check-cli: $(B)/rlock $(TOOLS) $(ALSO_TESTED)  ## run rlock with real servers
+	$(call bats,tests/cli)
+
+check-fault: $(B)/rlock $(TOOLS)  ## run rlock with bad servers, cut connections, stopped processes
+	$(call bats,tests/fault)
+
+check-interop: $(B)/rlock $(TOOLS)  ## run rlock beside other Redis clients on the same keys
+	$(call bats,tests/interop)
+
+.PHONY: check-servers
+check-servers: $(B)/rlock $(B)/unit/test_lua $(TOOLS)  ## run rlock with Redis 6.0 to 8, Valkey 8, 9
+	$(Q)$(tested) STRICT=$(STRICT) tests/servers/run.sh $(B)
+
+# The bats files that have tests with the tag `smoke`: bats needn't read the others.
+SMOKE := tests/cli/main.bats tests/fault/processes.bats
+
+SIM_SECONDS ?= 60
+SIM_REPLAY  ?= 5000
+
+.PHONY: sim
+sim: $(SIM) $(B)/tools/clockshim.so  ## simulate faults for SIM_SECONDS (60), or one SIM_SEED=N
+	$(Q)$(if $(SIM_SEED),$(B)/sim/sim --seed $(SIM_SEED) $(SIM_FAMILY:%=--family %),\
+	$(B)/sim/replay $(abspath $(B))/tools/clockshim.so $(SIM_REPLAY) \
+	    $(or $(SIM_FROM),$$(date +%s)) && \
+	tests/sim/bugs.sh --apply && \
+	$(B)/sim/sim --seconds $(SIM_SECONDS) $(SIM_FROM:%=--from %) --seeds tests/sim/seeds \
+	    $(SIM_FAMILY:%=--family %))
+
+.PHONY: sim-bugs
+sim-bugs: $(SIM)  ## check that make sim finds the bugs of tests/sim/bugs.sh
+	$(Q)tests/sim/bugs.sh
+
+MODEL ?= quick
+
+check-model:  ## check models of the protocols by spin; MODEL=full takes 30 min
+	$(Q)tests/model/run.sh $(MODEL)
+
+# The bats files that .ci/run runs with sanitizers. With AddressSanitizer and UBSan: those that take
+# rlock through most of its memory: options, verbs, kinds of servers and locks, replies of bad
+# servers. With ThreadSanitizer: those in which rlock has several threads, because the renewer
+# renews a lease while main waits for the command, or because a thread resolves a host name.
+SANITIZED_asan := $(patsubst %,tests/cli/%.bats,main options several shared slots tls list history \
+                                                nested noscripts hold) \
+                  $(patsubst %,tests/fault/%.bats,replies processes)
+SANITIZED_tsan := $(patsubst %,tests/cli/%.bats,main nested queue shared signals) \
+                  $(patsubst %,tests/fault/%.bats,ghosts lease line pause processes)
+
+check-sanitized: $(B)/rlock $(TOOLS)  ## with FLAVOUR=asan or tsan: run the bats files chosen for it
+	$(call bats,$(SANITIZED_$(FLAVOUR)),--filter-tags !long)
+
+check-docs: $(B)/rlock $(TOOLS)  ## check that options, manual and completions agree
+	$(call bats,tests/cli/docs.bats)
+
+.PHONY: messages
+messages:  ## print every text that the program can say: its kind, its place, the text
+	$(Q)python3 tests/tools/messages.py .
+
+MUTANTS ?= 1000
+MUTANTS_SEED ?= 1
+
+.PHONY: mutants
+mutants: build/gen/scripts_embedded.h build/gen/reply_codes.h
+mutants:  ## as root: change rlock in MUTANTS (1000) places, list what no test notices
+	$(Q)tests/tools/deps.sh mutants
+	$(Q)tests/mutants/mutants.py --sample $(MUTANTS) --seed $(MUTANTS_SEED) --jobs 2 \
+	    $(MUTANTS_BATS:%=--bats %)
+
+INJECT_SEED ?= 1
+INJECT_JOBS ?= 8
+
+.PHONY: inject
+inject: $(B)/rlock  ## as root: let one system call of rlock fail in each run; INJECT=N runs
+	$(Q)tests/tools/deps.sh test
+	$(Q)RLOCK=$(B)/rlock tests/inject/inject.py --seed $(INJECT_SEED) --jobs $(INJECT_JOBS) \
+	    $(if $(INJECT_KILLS),--kills $(INJECT_KILLS),--sample $(or $(INJECT),0))
+
+SOAK_HOURS   ?= 3
+SOAK_CLIENTS ?= 50
+
+.PHONY: soak
+soak: $(B)/rlock $(B)/soak/job $(B)/tools/clockshim.so  ## run clients and faults for SOAK_HOURS (3)
+	$(Q)nice -n 10 tests/soak/soak.py --hours $(SOAK_HOURS) --clients $(SOAK_CLIENTS) \
+	    $(SOAK_SEED:%=--seed %) $(B)
+
+FUZZ_SECONDS ?= 60
+FUZZERS      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+
+$(FUZZERS): build/fuzz/%: build/fuzz/fuzz/%.o build/fuzz/librlock.a
+	$(Q)$(CC) $(SANITIZE) -fsanitize=fuzzer -pthread $(WRAPPED) -o $@ $(filter %.o,$^) \
+	    $(filter %.a,$^) $(HIREDIS_LIBS) -ldl
+
+build/fuzz/fuzz_talk build/fuzz/fuzz_tls: build/fuzz/fuzz/network.o
+build/fuzz/fuzz_tls: build/fuzz/fuzz/tls_server.o
+build/fuzz/fuzz_talk build/fuzz/fuzz_tls: private WRAPPED := $(call wrapped,$(FUZZ_NETWORK))
+build/fuzz/fuzz_config build/fuzz/fuzz_options: build/fuzz/fuzz/file.o
+build/fuzz/fuzz_config build/fuzz/fuzz_options: private WRAPPED := $(call wrapped,$(FUZZ_FILE))
+
+$(FUZZERS): $(filter-out %/main.o,$(patsubst build/$(FLAVOUR)/%,build/fuzz/%,$(CMD_OBJ)))
+
+.PHONY: fuzz fuzz-keep fuzz-coverage
+fuzz:  ## run each fuzz target for FUZZ_SECONDS (60), with clang
+	$(Q)$(MAKE) CC=clang FLAVOUR=fuzz $(FUZZERS)
+	$(Q)FUZZ_SEED=$(FUZZ_SEED) tests/tools/fuzz.sh run $(FUZZ_SECONDS) $(notdir $(FUZZERS))
+
+fuzz-keep:  ## add the inputs of `make fuzz` that reach new code to tests/fuzz/corpus
+	$(Q)tests/tools/fuzz.sh keep $(notdir $(FUZZERS))
+
+fuzz-coverage:  ## print which part of each parser the fuzz targets reach, with llvm-cov
+	$(Q)$(MAKE) CC=clang FLAVOUR=coverage $(patsubst build/fuzz/%,build/coverage/unit/%,$(FUZZERS))
+	$(Q)tests/tools/fuzz.sh coverage $(notdir $(FUZZERS))
+
+lint:  ## check layers, allowed calls, line widths, shellcheck, mandoc
+	$(Q)tests/lint/run.sh
+
+sizes:  ## list the 20 longest files and the 20 longest functions
+	$(Q)mkdir -p build && awk -f tests/lint/sizes.awk $(C_FILES) | sort -rn >build/sizes; \
+	grep -v function build/sizes | head -n 20; grep function build/sizes | head -n 20
+
+asan tsan:  ## run all tests in a build with sanitizers; asan includes UBSan
+	$(Q)$(MAKE) FLAVOUR=$@ check
+
+ubsan: asan  ## the same as asan
+
+.PHONY: test-distros
+test-distros:  ## as root: run demo and tests in clean Debian 12 and 13; DISTROS=--quick for CI
+	$(Q)tests/tools/deps.sh distros
+	$(Q)tests/tools/distros.sh $(DISTROS)
+
+.PHONY: test-arch
+test-arch:  ## build for arm64, armhf, i386, riscv64, s390x; run the tests in qemu-user
+	$(Q)tests/tools/deps.sh arch
+	$(Q)tests/tools/arch.sh $(ARCH)
+
+bench: all  ## compare with other programs: a table and a picture
+	$(Q)tests/tools/deps.sh bench || echo "bench: runs without the programs that are missing" >&2
+	$(Q)$(MAKE) static || echo "bench: runs without rlock-static" >&2
+	$(Q)RLOCK=$(abspath rlock) tests/bench/run.sh
+
+# The pictures of the documents. docs/measured has the numbers of a run of `make bench` on a quiet
+# machine; to replace these numbers, copy build/bench/*.tsv there, and build/bench/about as
+# about.txt.
+.PHONY: pictures bench-pictures
+pictures: bench-pictures rlock  ## draw the pictures of README.md and docs/
+	$(Q)RLOCK=$(abspath rlock) tests/tools/two_terminals.py docs/terminals.svg
+
+MEASURED = $(foreach kind,time memory requests cost line rest server grant,\
+             kind=$(kind) docs/measured/$(kind).tsv)
+
+bench-pictures:  ## draw docs/bench.svg from the numbers in docs/measured
+	$(Q)awk -v about="$$(cat docs/measured/about.txt)" -f tests/bench/chart.awk \
+	    kind=limit tests/bench/limits.tsv $(MEASURED) >docs/bench.svg
