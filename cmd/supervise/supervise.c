@@ -316,43 +316,6 @@ static void say_all(struct supervisor *s)
     s->unsaid = 0;
 }
 
-/* ---- starting a guard ---- */
-
-static void init_run(struct supervision *run, const struct supervise_plan *plan)
-{
-    supervise_state_init(run, plan->kind, plan->grant, plan->granted_ms,
-                         (enum on_lost)plan->session->options->on_lost, plan->max_hold_ms);
-}
-
-static struct guard_request start_request(const struct supervise_plan *plan,
-                                          const struct supervision *run)
-{
-    /* with --on-lost ignore, term_ms is RLOCK_NEVER, but the command must not start too late */
-    return (struct guard_request){.kind = GUARD_REQUEST_START,
-                                  .grace_ms = plan->grant->timing.grace_ms,
-                                  .lease = run->agreed,
-                                  .not_after_ms = run->agreed.term_ms < run->expires_ms
-                                                      ? run->agreed.term_ms
-                                                      : run->expires_ms,
-                                  .has_waited = plan->has_waited};
-}
-
-static int start_bound_guard(const struct supervise_plan *plan, const struct supervision *run)
-{
-    struct guard_request request = start_request(plan, run);
-    int failed = guard_client_start(plan->guard, plan->guard_plan, &request);
-
-    return failed ? failed : guard_client_await(plan->guard, request.not_after_ms);
-}
-
-int supervise_bind(const struct supervise_plan *plan)
-{
-    struct supervision run;
-
-    init_run(&run, plan);
-    return start_bound_guard(plan, &run);
-}
-
 /* ---- carrying out actions ---- */
 
 static void handle(struct supervisor *s, enum supervise_event event, struct supervise_input input);
@@ -370,24 +333,6 @@ static void start_renewer(struct supervisor *s)
     st = renewer_client_start(&s->renewer, &s->no_renewer);
     handle(s, st == RLOCK_OK ? SUPERVISE_EVENT_RENEWER_STARTED : SUPERVISE_EVENT_RENEWER_FAILED,
            (struct supervise_input){0});
-}
-
-/*
- * This process must not fork while the renewer's thread runs, so it stops the thread meanwhile. The
- * new guard begins with the deadlines that the old one has agreed to.
- */
-static void restart_guard(struct supervisor *s)
-{
-    bool is_renewing = s->renewer.events >= 0;
-
-    renewer_client_stop(&s->renewer);
-    guard_client_reap(s->guard);
-    if (start_bound_guard(s->plan, &s->run) != 0)
-        handle(s, SUPERVISE_EVENT_NO_GUARD, (struct supervise_input){0});
-    else
-        guard_client_extend(s->guard, supervise_state_deadlines(&s->run));
-    if (is_renewing)
-        start_renewer(s);
 }
 
 /*
@@ -421,8 +366,6 @@ static void act(struct supervisor *s, unsigned actions)
         guard_client_end(s->guard, s->run.kill_at_ms);
     if ((actions & SUPERVISE_ACTION_START_RENEWER) != 0)
         start_renewer(s);
-    if ((actions & SUPERVISE_ACTION_RESTART_GUARD) != 0)
-        restart_guard(s);
     s->unsaid |= actions & ~(SUPERVISE_ACTION_SAY_LOST - 1U);
     if (s->run.state != SUPERVISE_STATE_REPLACING)
         say_all(s);
@@ -646,6 +589,37 @@ static void replace_guard(struct supervisor *s)
 }
 
 /* ---- starting the command ---- */
+
+static void init_run(struct supervision *run, const struct supervise_plan *plan)
+{
+    supervise_state_init(run, plan->kind, plan->grant, plan->granted_ms,
+                         (enum on_lost)plan->session->options->on_lost, plan->max_hold_ms);
+}
+
+static struct guard_request start_request(const struct supervise_plan *plan,
+                                          const struct supervision *run)
+{
+    /* with --on-lost ignore, term_ms is RLOCK_NEVER, but the command must not start too late */
+    return (struct guard_request){.kind = GUARD_REQUEST_START,
+                                  .grace_ms = plan->grant->timing.grace_ms,
+                                  .lease = run->agreed,
+                                  .not_after_ms = run->agreed.term_ms < run->expires_ms
+                                                      ? run->agreed.term_ms
+                                                      : run->expires_ms,
+                                  .has_waited = plan->has_waited};
+}
+
+int supervise_bind(const struct supervise_plan *plan)
+{
+    struct supervision run;
+    struct guard_request request;
+    int failed;
+
+    init_run(&run, plan);
+    request = start_request(plan, &run);
+    failed = guard_client_start(plan->guard, plan->guard_plan, &request);
+    return failed ? failed : guard_client_await(plan->guard, request.not_after_ms);
+}
 
 static void start(struct supervisor *s)
 {

@@ -429,15 +429,6 @@ static enum supervise_state replace_dead_guard(struct supervision *run,
     return SUPERVISE_STATE_REPLACING;
 }
 
-/* A bound process lives on without a guard, and a command doesn't: the guard is its parent. */
-static enum supervise_state lose_guard(struct supervision *run, const struct supervise_input *input)
-{
-    if (run->kind != SUPERVISE_BOUND)
-        return replace_dead_guard(run, input);
-    run->actions |= SUPERVISE_ACTION_RESTART_GUARD;
-    return run->state;
-}
-
 /*
  * The guard is silent after a deadline. A command that isn't frozen may have run until now, longer
  * than the lease allows, so the lock counts as lost.
@@ -494,7 +485,6 @@ static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVEN
         [SUPERVISE_STATE_RUNNING] =
             {
                 [SUPERVISE_EVENT_SIGNAL] = pass_signal,
-                [SUPERVISE_EVENT_NO_GUARD] = replace_dead_guard,
                 [SUPERVISE_EVENT_NOT_STARTED] = not_started,
                 [SUPERVISE_EVENT_RENEWED] = renew,
                 [SUPERVISE_EVENT_LOCK_LOST] = lose_as_told,
@@ -505,7 +495,7 @@ static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVEN
                 [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused,
                 [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end,
                 [SUPERVISE_EVENT_COMMAND_ENDED] = finish,
-                [SUPERVISE_EVENT_GUARD_GONE] = lose_guard,
+                [SUPERVISE_EVENT_GUARD_GONE] = replace_dead_guard,
                 [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,
                 [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
                 [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,

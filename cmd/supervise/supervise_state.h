@@ -49,7 +49,7 @@ enum supervise_event {
     SUPERVISE_EVENT_SIGNAL,
     /* The main process has asked the guard to start the command. */
     SUPERVISE_EVENT_STARTED,
-    /* The main process could not fork the guard, or another one, or open its own timer. */
+    /* The main process could not fork the guard or open its own timer. */
     SUPERVISE_EVENT_NO_GUARD,
     /* The guard could not start the command; `reason` is why. */
     SUPERVISE_EVENT_NOT_STARTED,
@@ -111,24 +111,22 @@ enum supervise_action {
     SUPERVISE_ACTION_END_COMMAND = 1 << 3,
     /* Start the renewer's thread. */
     SUPERVISE_ACTION_START_RENEWER = 1 << 4,
-    /* Start another guard for a bound process: SUPERVISE_EVENT_NO_GUARD if that fails. */
-    SUPERVISE_ACTION_RESTART_GUARD = 1 << 5,
     /* Report that the lock was lost; `loss` is how. */
-    SUPERVISE_ACTION_SAY_LOST = 1 << 6,
+    SUPERVISE_ACTION_SAY_LOST = 1 << 5,
     /* Report that the guard has ended or doesn't answer. */
-    SUPERVISE_ACTION_SAY_GUARD_LOST = 1 << 7,
+    SUPERVISE_ACTION_SAY_GUARD_LOST = 1 << 6,
     /* Report that the command was frozen. */
-    SUPERVISE_ACTION_SAY_PAUSED = 1 << 8,
+    SUPERVISE_ACTION_SAY_PAUSED = 1 << 7,
     /* Report that the command runs again, after `last_pause_ms`. */
-    SUPERVISE_ACTION_SAY_RESUMED = 1 << 9,
+    SUPERVISE_ACTION_SAY_RESUMED = 1 << 8,
     /* Report that the kernel refuses to let us signal the process `refused_pid`. */
-    SUPERVISE_ACTION_SAY_REFUSED = 1 << 10,
+    SUPERVISE_ACTION_SAY_REFUSED = 1 << 9,
     /* Report that --max-hold, or the time of a hold, is over. */
-    SUPERVISE_ACTION_SAY_MAX_HOLD = 1 << 11,
+    SUPERVISE_ACTION_SAY_MAX_HOLD = 1 << 10,
     /* Report that the command could not be started. */
-    SUPERVISE_ACTION_SAY_NOT_STARTED = 1 << 12,
+    SUPERVISE_ACTION_SAY_NOT_STARTED = 1 << 11,
     /* Report that the renewer could not be started. */
-    SUPERVISE_ACTION_SAY_NO_RENEWER = 1 << 13
+    SUPERVISE_ACTION_SAY_NO_RENEWER = 1 << 12
 };
 
 /* Whether we hold the lock. The value only ever moves down this list. */

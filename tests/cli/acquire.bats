@@ -233,20 +233,19 @@ full_or_closed() {
     eventually 5 alone
 }
 
-@test "a guard of a bound process that is killed is replaced, and the lease is renewed" {
-    local first child
-    shell sh -t 3
+@test "when the guard of the bound process is killed, the renew daemon ends the bound process" {
+    local child
+    shell sh -t 300 --log "$DIR/log"
     tell sh '(trap "" TERM; exec setsid sleep 300) & echo $!'
     child=$output
-    first=$(renewd_guard)
-    kill -KILL "$first"
-    eventually 10 another_guard "$first"
-    never 4 gone "$KEY"
-    kill -KILL "$(renewd)"
+    kill -KILL "$(renewd_guard)"
     eventually 10 dead "$(<"$DIR/pids/sh")"
     eventually 10 dead "$child"
+    eventually 10 alone
+    gone "$KEY"
+    assert_match "$(<"$DIR/log")" "rlock: $KEY: guard-lost: the process that guards the command \
+was ended by signal 9 \(Killed\); the command "
 }
-another_guard() { [[ -n $(renewd_guard) && $(renewd_guard) != "$1" ]]; }
 
 @test "a signal to the renew daemon is passed on to the bound process" {
     start sh bash -c 'trap "echo >\"\$DIR/termed\"" TERM

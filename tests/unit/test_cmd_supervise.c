@@ -89,8 +89,6 @@ static const struct cell cells[SUPERVISE_STATES][CELLS_MAX] = {
     [SUPERVISE_STATE_RUNNING] =
         {{SUPERVISE_EVENT_SIGNAL, SUPERVISE_STATE_RUNNING, SUPERVISE_ACTION_PASS_SIGNAL,
           REASON_GRANTED},
-         {SUPERVISE_EVENT_NO_GUARD, SUPERVISE_STATE_REPLACING, SUPERVISE_ACTION_SAY_GUARD_LOST,
-          REASON_SYSTEM},
          {SUPERVISE_EVENT_NOT_STARTED, SUPERVISE_STATE_RELEASING,
           SUPERVISE_ACTION_SAY_NOT_STARTED | SUPERVISE_ACTION_DISMISS_GUARD, REASON_NOT_FOUND},
          {SUPERVISE_EVENT_RENEWED, SUPERVISE_STATE_RUNNING, SUPERVISE_ACTION_EXTEND_GUARD,
@@ -372,12 +370,6 @@ static void test_bound(void)
     is_int(tell(&run, SUPERVISE_EVENT_LOCK_MISSING), 0,
            "after the bound process no lock to release is no loss: its token may have released it");
     is_int(run.reason, REASON_GRANTED, "the lock counts as held to the end");
-    run = run_of(SUPERVISE_BOUND, ON_LOST_KILL);
-    is_int(tell(&run, SUPERVISE_EVENT_GUARD_GONE), SUPERVISE_ACTION_RESTART_GUARD,
-           "a bound process lives on without a guard, and gets another one");
-    is_int(run.state, SUPERVISE_STATE_RUNNING, "it isn't ended");
-    tell(&run, SUPERVISE_EVENT_NO_GUARD);
-    is_int(run.state, SUPERVISE_STATE_REPLACING, "unless there can be no other guard");
 }
 
 static void test_hold(void)
@@ -528,7 +520,6 @@ static void note_event(struct walk *w, enum supervise_event event,
         end_pause(w);
         break;
     case SUPERVISE_EVENT_GUARD_GONE:
-    case SUPERVISE_EVENT_NO_GUARD:
         end_pause(w);
         break;
     case SUPERVISE_EVENT_GIVEN_BACK:
@@ -660,9 +651,9 @@ static enum supervise_event draw_event(struct walk *w)
     while (!is_free(w, event) ||
            (is_live(w->run.state) &&
             (event == SUPERVISE_EVENT_COMMAND_ENDED || event == SUPERVISE_EVENT_GUARD_GONE ||
-             event == SUPERVISE_EVENT_NO_GUARD || event == SUPERVISE_EVENT_NOT_STARTED ||
-             event == SUPERVISE_EVENT_LOCK_LOST || event == SUPERVISE_EVENT_SERVER_GONE ||
-             event == SUPERVISE_EVENT_KILL_REFUSED || event == SUPERVISE_EVENT_GIVEN_BACK) &&
+             event == SUPERVISE_EVENT_NOT_STARTED || event == SUPERVISE_EVENT_LOCK_LOST ||
+             event == SUPERVISE_EVENT_SERVER_GONE || event == SUPERVISE_EVENT_KILL_REFUSED ||
+             event == SUPERVISE_EVENT_GIVEN_BACK) &&
             below(w, 12) > 0));
     return event;
 }
@@ -696,8 +687,6 @@ static void end_run(struct walk *w)
 {
     if (is_live(w->run.state))
         bring(w, below(w, 2) ? SUPERVISE_EVENT_COMMAND_ENDED : SUPERVISE_EVENT_GUARD_GONE);
-    if (is_live(w->run.state)) /* a bound process has got another guard */
-        bring(w, SUPERVISE_EVENT_COMMAND_ENDED);
     if (w->run.state == SUPERVISE_STATE_REPLACING)
         bring(w, SUPERVISE_EVENT_TREE_ENDED);
     if (w->run.state == SUPERVISE_STATE_RELEASING)
