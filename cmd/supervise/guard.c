@@ -336,9 +336,7 @@ static void pass_signal(struct guard *guard, const struct guard_request *request
 {
     if (command_has_it(guard, request))
         return;
-    if (is_bound(guard))
-        proctree_signal_root(guard->tree, request->signal);
-    else if (guard->command == 0)
+    if (guard->command == 0)
         proctree_signal(guard->tree, request->signal);
     else if (kill(guard->command, request->signal) != 0 && errno == EPERM)
         guard->tree->refused = guard->command;

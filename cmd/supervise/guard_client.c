@@ -118,7 +118,7 @@ static int receive(const struct guard_client *guard, struct guard_news *news)
 
 int guard_client_hear(struct guard_client *guard, struct guard_news *news)
 {
-    int heard = receive(guard, news);
+    int heard = guard->fd < 0 ? 0 : receive(guard, news);
 
     guard->is_gone = heard < 0;
     return heard;
@@ -200,6 +200,11 @@ void guard_client_stand_by(struct guard_client *guard)
 void guard_client_extend(const struct guard_client *guard, struct deadlines lease)
 {
     send_request(guard, (struct guard_request){.kind = GUARD_REQUEST_EXTEND, .lease = lease});
+}
+
+pid_t guard_client_signal_bound(struct guard_client *guard, int number)
+{
+    return proctree_signal_root(&guard->tree, number) ? 0 : guard->tree.root;
 }
 
 void guard_client_signal(const struct guard_client *guard, int number, bool from_terminal)

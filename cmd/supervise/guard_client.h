@@ -44,7 +44,7 @@ int guard_client_await(struct guard_client *guard, int64_t deadline_ms);
 
 /*
  * guard_client_hear: receive the guard's next message, without blocking. Returns 1: `news` is the
- * message; 0: there is none now; -1: the guard has ended or closed its socket.
+ * message; 0: there is none now, or no guard; -1: the guard has ended or closed its socket.
  */
 int guard_client_hear(struct guard_client *guard, struct guard_news *news);
 
@@ -66,6 +66,12 @@ void guard_client_stand_by(struct guard_client *guard);
  * GUARD_NEWS_PAUSED.
  */
 void guard_client_extend(const struct guard_client *guard, struct deadlines lease);
+
+/*
+ * guard_client_signal_bound: send a signal to the bound process, and not to its descendants.
+ * Returns its pid if the kernel refuses that, and 0 otherwise.
+ */
+pid_t guard_client_signal_bound(struct guard_client *guard, int number);
 
 /*
  * guard_client_signal: ask the guard to send a signal to the command. If the terminal sent the

@@ -641,10 +641,12 @@ static bool signal_one(struct proctree *tree, pid_t pid, int number)
     return failed != ESRCH;
 }
 
-void proctree_signal_root(struct proctree *tree, int number)
+bool proctree_signal_root(struct proctree *tree, int number)
 {
-    if (syscall(SYS_pidfd_send_signal, tree->root_fd, number, NULL, 0) != 0 && errno == EPERM)
-        tree->refused = tree->root;
+    if (syscall(SYS_pidfd_send_signal, tree->root_fd, number, NULL, 0) == 0 || errno != EPERM)
+        return true;
+    tree->refused = tree->root;
+    return false;
 }
 
 size_t proctree_signal(struct proctree *tree, int number)

@@ -66,10 +66,11 @@ int proctree_bind(struct proctree *tree, pid_t root);
 
 /*
  * For the tree of another process only. proctree_root_has_ended: never blocks.
- * proctree_signal_root: send a signal to the root, and not to its descendants; sets `refused`.
+ * proctree_signal_root: send a signal to the root, and not to its descendants. False: the kernel
+ * refuses that, and `refused` is the root.
  */
 bool proctree_root_has_ended(const struct proctree *tree);
-void proctree_signal_root(struct proctree *tree, int number);
+bool proctree_signal_root(struct proctree *tree, int number);
 
 /*
  * proctree_set_cgroup: tell that all processes of the tree are in this control group, which is

@@ -350,6 +350,19 @@ static void dismiss_guard(struct supervisor *s)
         guard_client_dismiss(s->guard);
 }
 
+static void pass_signal(struct supervisor *s)
+{
+    pid_t refused;
+
+    if (runs_command(s)) {
+        guard_client_signal(s->guard, s->signal.number, s->signal.from_terminal);
+        return;
+    }
+    refused = guard_client_signal_bound(s->guard, s->signal.number);
+    if (refused != 0)
+        handle(s, SUPERVISE_EVENT_TERM_REFUSED, (struct supervise_input){.pid = refused});
+}
+
 /*
  * Carry out the actions, in the order of enum supervise_action. If the guard has failed, the
  * messages wait until replace_guard() has begun to kill the command.
@@ -361,7 +374,7 @@ static void act(struct supervisor *s, unsigned actions)
     if ((actions & SUPERVISE_ACTION_EXTEND_GUARD) != 0)
         guard_client_extend(s->guard, supervise_state_deadlines(&s->run));
     if ((actions & SUPERVISE_ACTION_PASS_SIGNAL) != 0)
-        guard_client_signal(s->guard, s->signal.number, s->signal.from_terminal);
+        pass_signal(s);
     if ((actions & SUPERVISE_ACTION_END_COMMAND) != 0)
         guard_client_end(s->guard, s->run.kill_at_ms);
     if ((actions & SUPERVISE_ACTION_START_RENEWER) != 0)
@@ -470,6 +483,16 @@ static void take_news(struct supervisor *s)
 }
 
 /*
+ * The guard's messages come first: one that it sent before it ended the bound process may be in its
+ * socket only now.
+ */
+static void take_bound_end(struct supervisor *s)
+{
+    take_news(s);
+    handle(s, SUPERVISE_EVENT_BOUND_ENDED, (struct supervise_input){0});
+}
+
+/*
  * A signal of job control: let the guard stop the command, unless the terminal has sent the signal
  * to the command as well. Then stop rlock, because the shell waits until rlock has stopped.
  */
@@ -533,13 +556,20 @@ static void take_deadlines(struct supervisor *s)
         handle(s, event, (struct supervise_input){0});
 }
 
+/* A bound process that the guard ends has ended with its tree, of which the guard tells. */
+static bool may_end_by_itself(const struct supervisor *s)
+{
+    return s->plan->kind == SUPERVISE_BOUND && s->run.state == SUPERVISE_STATE_RUNNING;
+}
+
 static void watch_command(struct supervisor *s)
 {
-    enum { SIGNALS, RENEWER, GUARD, TIMER, SERVER, HOOK, WATCHED };
+    enum { SIGNALS, RENEWER, GUARD, BOUND, TIMER, SERVER, HOOK, WATCHED };
     struct pollfd watch[WATCHED] = {
         [SIGNALS] = {.fd = s->session->signals.fd, .events = POLLIN},
         [RENEWER] = {.fd = s->renewer.events, .events = POLLIN},
         [GUARD] = {.fd = s->guard->fd, .events = POLLIN},
+        [BOUND] = {.fd = may_end_by_itself(s) ? s->guard->tree.root_fd : -1, .events = POLLIN},
         [TIMER] = {.fd = s->timer, .events = POLLIN},
         [SERVER] = {.fd = s->session->private_server.alive_fd, .events = POLLIN},
         [HOOK] = {.fd = s->session->event_hook.fd, .events = POLLIN}};
@@ -552,6 +582,8 @@ static void watch_command(struct supervisor *s)
         handle(s, SUPERVISE_EVENT_SERVER_GONE, (struct supervise_input){0});
     if (watch[GUARD].revents != 0)
         take_news(s);
+    if (watch[BOUND].revents != 0)
+        take_bound_end(s);
     if (is_watching(s) && watch[SIGNALS].revents != 0)
         take_signals(s);
     take_deadlines(s);
@@ -616,6 +648,8 @@ int supervise_bind(const struct supervise_plan *plan)
     int failed;
 
     init_run(&run, plan);
+    if (run.on_lost == ON_LOST_IGNORE)
+        return 0;
     request = start_request(plan, &run);
     failed = guard_client_start(plan->guard, plan->guard_plan, &request);
     return failed ? failed : guard_client_await(plan->guard, request.not_after_ms);
@@ -801,7 +835,7 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
     result->status = s.last.status;
     result->paused_ms = s.run.paused_ms;
     if (plan->kind == SUPERVISE_BOUND)
-        guard_client_reap(s.guard); /* it must not end a process that may run on */
+        guard_client_reap(s.guard); /* after a release by the token the process runs on */
     if (plan->kind == SUPERVISE_BOUND && s.run.state == SUPERVISE_STATE_RELEASING &&
         s.run.reason == REASON_GRANTED)
         say_bound_ended(&s);

@@ -16,8 +16,8 @@ struct supervise_plan {
     int64_t granted_ms;              /* when the grant arrived, on rlock_clock_ms() */
     bool has_waited; /* the lock was not free at once, so other processes may wait behind us */
     /*
-     * For a command forked already, or not yet; for a bound process started by supervise_bind();
-     * for a hold not used.
+     * For a command forked already, or not yet; for a bound process started by supervise_bind(), if
+     * it needs one; for a hold not used.
      */
     struct guard_client *guard;
     const struct guard_plan *guard_plan; /* for a hold not used */
@@ -34,7 +34,8 @@ struct supervise_result {
 
 /*
  * supervise_bind: start the guard of a bound process, which ends the process before the lease ends,
- * also if this process dies. Blocks until the guard acts by the lease. Returns 0, or an errno.
+ * also if this process dies. Blocks until the guard acts by the lease. Starts no guard with
+ * --on-lost ignore, as nothing is to be ended. Returns 0, or an errno.
  */
 int supervise_bind(const struct supervise_plan *plan);
 

@@ -419,6 +419,23 @@ static enum supervise_state finish(struct supervision *run, const struct supervi
     return SUPERVISE_STATE_RELEASING;
 }
 
+/*
+ * Nobody ends a bound process before the time of TERM: it has ended by itself, and leaves its
+ * descendants behind, as a command that exits. Later the guard's TERM may have ended it, so the
+ * guard tells when the whole tree has ended. A guard that sets an earlier time of TERM, for a large
+ * tree, tells that before it sends TERM.
+ */
+static enum supervise_state leave_bound(struct supervision *run,
+                                        const struct supervise_input *input)
+{
+    if (input->now_ms >= run->agreed.term_ms)
+        return run->state;
+    run->has_run = true;
+    if (input->now_ms >= run->expires_ms)
+        note_loss(run, loss_by_time(run));
+    return SUPERVISE_STATE_RELEASING;
+}
+
 static enum supervise_state replace_dead_guard(struct supervision *run,
                                                const struct supervise_input *input)
 {
@@ -495,6 +512,7 @@ static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVEN
                 [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused,
                 [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end,
                 [SUPERVISE_EVENT_COMMAND_ENDED] = finish,
+                [SUPERVISE_EVENT_BOUND_ENDED] = leave_bound,
                 [SUPERVISE_EVENT_GUARD_GONE] = replace_dead_guard,
                 [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,
                 [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,

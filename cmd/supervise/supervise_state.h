@@ -15,8 +15,10 @@
 /* What runs under the lock. */
 enum supervise_kind {
     SUPERVISE_COMMAND, /* a command that the guard starts */
-    SUPERVISE_BOUND,   /* acquire --bind-pid: a process that runs already, which the guard ends */
-    SUPERVISE_HOLD     /* hold --renew: nothing, so there is no guard either */
+    /* acquire --bind-pid: a process that runs already, which the guard ends; with --on-lost ignore
+     * there is no guard */
+    SUPERVISE_BOUND,
+    SUPERVISE_HOLD /* hold --renew: nothing, so there is no guard either */
 };
 
 /* What the main process of rlock is doing. */
@@ -71,6 +73,8 @@ enum supervise_event {
     SUPERVISE_EVENT_KILL_REFUSED,
     /* The command has ended; `news` is the last message that the guard sends. */
     SUPERVISE_EVENT_COMMAND_ENDED,
+    /* The bound process has ended. */
+    SUPERVISE_EVENT_BOUND_ENDED,
     /* The guard process has ended without having sent GUARD_NEWS_DONE or GUARD_NEWS_FAILED. */
     SUPERVISE_EVENT_GUARD_GONE,
     /* After a failure of the guard, the main process has killed the whole tree of the command. */
@@ -105,7 +109,7 @@ enum supervise_action {
     SUPERVISE_ACTION_DISMISS_GUARD = 1 << 0,
     /* Send supervise_state_deadlines() to the guard. */
     SUPERVISE_ACTION_EXTEND_GUARD = 1 << 1,
-    /* Send the signal that was received to the guard, which sends it to the command. */
+    /* Send the signal that was received to the command (by the guard), or to the bound process. */
     SUPERVISE_ACTION_PASS_SIGNAL = 1 << 2,
     /* Ask the guard to send TERM to the command now, and KILL at `kill_at_ms`. */
     SUPERVISE_ACTION_END_COMMAND = 1 << 3,

@@ -210,11 +210,20 @@ full_or_closed() {
 
 @test "--on-lost ignore: after a loss the bound process runs on, and the renew daemon ends" {
     shell sh -t 1 --on-lost ignore
+    assert_eq "$(renewd_guard)" ""
     redis_cli set "$KEY" other PX 60000
     eventually 5 alone
     tell sh 'echo went on'
     assert_eq "$output" 'went on'
     assert_eq "$(value "$KEY")" other
+}
+
+@test "--on-lost ignore: a lock is freed when its bound process ends, also without a guard" {
+    shell sh -t 300 --on-lost ignore
+    assert_eq "$(renewd_guard)" ""
+    kill -KILL "$(<"$DIR/pids/sh")"
+    eventually 10 gone "$KEY"
+    eventually 5 alone
 }
 
 @test "when the renew daemon is killed, the bound process is ended" {
@@ -245,6 +254,18 @@ full_or_closed() {
     gone "$KEY"
     assert_match "$(<"$DIR/log")" "rlock: $KEY: guard-lost: the process that guards the command \
 was ended by signal 9 \(Killed\); the command "
+}
+
+@test "when the guard is stopped, the end of the bound process still frees the lock at once" {
+    local guard
+    shell sh -t 300 --log "$DIR/log"
+    guard=$(renewd_guard)
+    kill -STOP "$guard"
+    kill -KILL "$(<"$DIR/pids/sh")"
+    eventually 10 gone "$KEY"
+    eventually 5 alone
+    dead "$guard"
+    assert_eq "$(<"$DIR/log")" ''
 }
 
 @test "a signal to the renew daemon is passed on to the bound process" {

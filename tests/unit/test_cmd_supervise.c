@@ -107,6 +107,7 @@ static const struct cell cells[SUPERVISE_STATES][CELLS_MAX] = {
           REASON_LOST},
          {SUPERVISE_EVENT_COMMAND_ENDED, SUPERVISE_STATE_RELEASING, SUPERVISE_ACTION_DISMISS_GUARD,
           REASON_GRANTED},
+         {SUPERVISE_EVENT_BOUND_ENDED, SUPERVISE_STATE_RELEASING, 0, REASON_GRANTED},
          {SUPERVISE_EVENT_GUARD_GONE, SUPERVISE_STATE_REPLACING, SUPERVISE_ACTION_SAY_GUARD_LOST,
           REASON_SYSTEM},
          {SUPERVISE_EVENT_RENEWER_STARTED, SUPERVISE_STATE_RUNNING, 0, REASON_GRANTED},
@@ -357,6 +358,7 @@ static struct supervision run_of(enum supervise_kind kind, enum on_lost on_lost)
 static void test_bound(void)
 {
     struct supervision run = run_of(SUPERVISE_BOUND, ON_LOST_IGNORE);
+    const struct supervise_input none = {.expires_ms = 0};
 
     is_int(tell(&run, SUPERVISE_EVENT_LEASE_DUE), SUPERVISE_ACTION_SAY_LOST,
            "--on-lost ignore: the end of the lease is reported");
@@ -370,6 +372,17 @@ static void test_bound(void)
     is_int(tell(&run, SUPERVISE_EVENT_LOCK_MISSING), 0,
            "after the bound process no lock to release is no loss: its token may have released it");
     is_int(run.reason, REASON_GRANTED, "the lock counts as held to the end");
+    run = run_of(SUPERVISE_BOUND, ON_LOST_KILL);
+    supervise_state_handle(&run, SUPERVISE_EVENT_BOUND_ENDED, run.agreed.term_ms, none);
+    is_int(run.state, SUPERVISE_STATE_RUNNING,
+           "a bound process that ends at the time of TERM may have got TERM");
+    supervise_state_handle(&run, SUPERVISE_EVENT_BOUND_ENDED, run.agreed.term_ms - 1, none);
+    ok(run.state == SUPERVISE_STATE_RELEASING && run.reason == REASON_GRANTED,
+       "one that ends earlier has ended by itself, whatever the guard does");
+    run = run_of(SUPERVISE_BOUND, ON_LOST_IGNORE);
+    supervise_state_handle(&run, SUPERVISE_EVENT_BOUND_ENDED, EXPIRES_MS, none);
+    ok(run.state == SUPERVISE_STATE_RELEASING && run.reason == REASON_LOST,
+       "with --on-lost ignore it may end after the lease, and the lock was lost before");
 }
 
 static void test_hold(void)
@@ -636,7 +649,7 @@ static bool is_free(const struct walk *w, enum supervise_event event)
         return false;
     if (event == SUPERVISE_EVENT_GUARD_PAUSED)
         return w->run.on_lost == ON_LOST_PAUSE;
-    if (event == SUPERVISE_EVENT_GIVEN_BACK)
+    if (event == SUPERVISE_EVENT_GIVEN_BACK || event == SUPERVISE_EVENT_BOUND_ENDED)
         return w->run.kind == SUPERVISE_BOUND;
     return event != SUPERVISE_EVENT_RENEWER_STARTED && event != SUPERVISE_EVENT_RENEWER_FAILED;
 }
@@ -653,7 +666,7 @@ static enum supervise_event draw_event(struct walk *w)
             (event == SUPERVISE_EVENT_COMMAND_ENDED || event == SUPERVISE_EVENT_GUARD_GONE ||
              event == SUPERVISE_EVENT_NOT_STARTED || event == SUPERVISE_EVENT_LOCK_LOST ||
              event == SUPERVISE_EVENT_SERVER_GONE || event == SUPERVISE_EVENT_KILL_REFUSED ||
-             event == SUPERVISE_EVENT_GIVEN_BACK) &&
+             event == SUPERVISE_EVENT_GIVEN_BACK || event == SUPERVISE_EVENT_BOUND_ENDED) &&
             below(w, 12) > 0));
     return event;
 }
