@@ -232,8 +232,8 @@ wakes_nobody() { [[ -z $(redis_cli keys '*:rlock:wake:*') ]]; }
 # bats test_tags=long
 @test "break: each holder of a lock with slots learns who broke it, as does a holder of acquire" {
     local token
-    hold one --json -k "$KEY" -t 1 --slots 2
-    hold two -k "$KEY" -t 1 --slots 2
+    hold one --json -k "$KEY" -t 4 --slots 2
+    hold two -k "$KEY" -t 4 --slots 2
     run -0 rlock break -q -k "$KEY" --yes --label x
     finish two
     assert_match "$stderr" 'lost: the lock was broken by [^;]*: x; '
@@ -248,7 +248,7 @@ wakes_nobody() { [[ -z $(redis_cli keys '*:rlock:wake:*') ]]; }
     RLOCK_TOKEN=$token run -76 --separate-stderr rlock renew -k "$KEY:2"
     assert_line 'not-yours: the lock was broken by .*: x$'
     # Another owner gets the lock after the break: the former holder still says that it was broken.
-    hold three -k "$KEY" -t 1
+    hold three -k "$KEY" -t 4
     start next "$RLOCK" -k "$KEY" -t 20 -- sleep 20
     eventually 5 in_line 1
     run -0 rlock break -q -k "$KEY" --yes --label y
@@ -257,14 +257,14 @@ wakes_nobody() { [[ -z $(redis_cli keys '*:rlock:wake:*') ]]; }
 }
 
 @test "a lost lock: the messages have the time, the command, TERM, KILL and the end" {
-    hold stubborn -k "$KEY" -t 1
+    hold stubborn -k "$KEY" -t 4
     redis_cli set "$KEY" other XX PX 20000
     finish stubborn
     assert_match "${stderr%%$'\n'*}" "lost: the lock is held by another program .*; \
 sh is being ended: TERM at $WHEN, KILL at [0-9:]{8} unless it ends before$"
     assert_match "${stderr##*$'\n'}" "ended: sh: TERM at $WHEN, ended at [0-9:]{8}$"
     KEY+=:2
-    start stubborn "$RLOCK" --json -k "$KEY" -t 1 --kill-after 0.1 -- \
+    start stubborn "$RLOCK" --json -k "$KEY" -t 4 --kill-after 0.1 -- \
         sh -c 'trap "" TERM; echo >"$DIR/trapped"; while :; do sleep 1; done'
     eventually 5 test -e "$DIR/trapped"
     redis_cli set "$KEY" other XX PX 20000
@@ -275,7 +275,7 @@ sh is being ended: TERM at $WHEN, KILL at [0-9:]{8} unless it ends before$"
         "('lost', 'error', 'held', True, True)
 ('ended', 'notice', None, True, True)"
     KEY+=:3
-    hold ignorant -k "$KEY" -t 1 --on-lost ignore
+    hold ignorant -k "$KEY" -t 4 --on-lost ignore
     redis_cli set "$KEY" other XX PX 20000
     eventually 5 file_has "$DIR/ignorant.err" 'lost: the lock is held'
     let_go ignorant
@@ -283,7 +283,7 @@ sh is being ended: TERM at $WHEN, KILL at [0-9:]{8} unless it ends before$"
 }
 
 @test "if rlock is killed, its guard says when the command was ended" {
-    hold job --json -k "$KEY" -t 1
+    hold job --json -k "$KEY" -t 10
     kill -KILL "$(<"$DIR/pids/job")"
     finish job
     eventually 5 test -s "$DIR/job.err"
@@ -293,7 +293,7 @@ sh is being ended: TERM at $WHEN, KILL at [0-9:]{8} unless it ends before$"
 }
 
 @test "-q keeps the message of a lost lock, but not the message of the command's end" {
-    hold job -q -k "$KEY" -t 1
+    hold job -q -k "$KEY" -t 4
     redis_cli set "$KEY" other XX PX 20000
     finish job
     assert_line "^rlock: $KEY: lost: "

@@ -155,7 +155,7 @@ END
 }
 
 @test "status 76: another owner's value in the lock's key ends the command, and stays as it is" {
-    hold job -k "$KEY" -t 1
+    hold job -k "$KEY" -t 4
     redis_cli set "$KEY" other XX PX 20000
     finish job
     assert_status 76

@@ -132,7 +132,7 @@ holds_server() { find "/proc/$1/fd" -lname "$place/users" | grep -q .; }
     local victim
     for victim in servers 'first keepers'; do
         rm -f "$DIR/one.runs"
-        hold one -t 1
+        hold one -t 4
         eventually 5 runs one
         kill -KILL "$($victim)"
         finish one

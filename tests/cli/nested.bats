@@ -25,14 +25,14 @@ $seen
 case \$1 in
     1) exec "$RLOCK" -u "$RLOCK_URL" -k "$KEY" -t 1m -n -- sh "$DIR/inner" 2 ;;
     2) exec env -i RLOCK_TOKEN="\$RLOCK_TOKEN" \\
-        "$RLOCK" -u "$RLOCK_URL" -k "$KEY" -t 1 -n -- sh "$DIR/inner" 3 ;;
+        "$RLOCK" -u "$RLOCK_URL" -k "$KEY" -t 10 -n -- sh "$DIR/inner" 3 ;;
     3) exit 8 ;;
 esac
 END
-    run -8 rlock -k "$KEY" -t 3 -- sh "$DIR/inner" 1
-    assert_match "${lines[0]}" ' 3000$'
+    run -8 rlock -k "$KEY" -t 30 -- sh "$DIR/inner" 1
+    assert_match "${lines[0]}" ' 30000$'
     assert_eq "${#lines[@]}, ${lines[1]}" "3, ${lines[0]}"
-    assert_eq "${lines[2]}" "${lines[0]% *} 1000" # the third rlock asked for a shorter TTL
+    assert_eq "${lines[2]}" "${lines[0]% *} 10000" # the third rlock asked for a shorter TTL
     assert_only_fences
 }
 
@@ -40,8 +40,8 @@ END
 outer() {
     rm -f "$DIR"/*.end
     mkfifo "$DIR/inner.end" "$DIR/outer.end"
-    start outer "$RLOCK" -k "$KEY" -t 1 "$@" -- sh -c '
-        "$RLOCK" -k "$KEY" -t 1 -- sh -c "echo running; read -r _ <\"$DIR/inner.end\""
+    start outer "$RLOCK" -k "$KEY" -t 4 "$@" -- sh -c '
+        "$RLOCK" -k "$KEY" -t 4 -- sh -c "echo running; read -r _ <\"$DIR/inner.end\""
         echo "inner $?"; read -r _ <"$DIR/outer.end"'
     eventually 5 file_has "$DIR/outer.out" running
 }

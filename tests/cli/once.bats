@@ -161,12 +161,12 @@ measure_rest() {
     assert_match "$(value "$KEY")" '^0{32} v1 mode=rest .*command=sh '
     assert_between "$(ttl_ms "$KEY")" 50000 60000
     redis_cli set "$KEY" other px 60000 >/dev/null
-    hold job -k "$KEY:2" --min-hold 1m -t 1
+    hold job -k "$KEY:2" --min-hold 1m -t 4
     redis_cli set "$KEY:2" other px 60000 >/dev/null
     finish job
     assert_status 76
     assert_eq "$(value "$KEY:2")" other
-    hold job -k "$KEY:3" --min-hold 1m -t 1
+    hold job -k "$KEY:3" --min-hold 1m -t 3
     kill -KILL "$(<"$DIR/pids/job")"
     eventually 5 gone "$KEY:3"
     run -127 rlock -q -k "$KEY:4" --min-hold 1m -- "$DIR/none"

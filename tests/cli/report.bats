@@ -52,7 +52,7 @@ said() {
     said 78 misconfigured -u bad -- true
     said 69 unreachable --connect-timeout 0.1 -u "unix://$DIR/none" -- true
     said 0 no-report --report "$DIR/none/report" -- true
-    said 76 "lost ended" -t 1 -c "$(asking) set '$KEY' other; sleep 20"
+    said 76 "lost ended" -t 4 -c "$(asking) set '$KEY' other; sleep 20"
     said 75 busy -n -- true
     said 75 timeout -w 0.1 -- true
     redis_cli del "$KEY"

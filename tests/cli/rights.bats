@@ -49,7 +49,7 @@ use_all() {
     token=$(rlock acquire -k "$1verb")
     RLOCK_TOKEN=$token run -0 rlock renew -k "$1verb"
     RLOCK_TOKEN=$token run -0 rlock release -k "$1verb"
-    hold "${1%:}-held" -t 1 -k "$1held" # so short that it is renewed during this function
+    hold "${1%:}-held" -t 3 -k "$1held" # so short that it is renewed during this function
     start "${1%:}-waits" "$RLOCK" -s -k "$1held" -- true
     start "${1%:}-newest" "$RLOCK" --queue newest -k "$1held" -- true
     eventually 10 waits_for "$1held" 2

@@ -274,7 +274,7 @@ END
     times() { [[ $(grep -c "^$KEY: $1" "$DIR/watch.out") == "$2" ]]; }
     start watch "$RLOCK" status -k "$KEY" --watch
     eventually 5 times free 1
-    hold first -k "$KEY" -t 1
+    hold first -k "$KEY" -t 10
     eventually 5 times held 1
     waiter second
     eventually 5 file_has "$DIR/watch.out" 'waiting  1'
