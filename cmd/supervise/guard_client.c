@@ -215,6 +215,16 @@ void guard_client_signal(const struct guard_client *guard, int number, bool from
                                         .terminal_read_ms = from_terminal ? rlock_clock_ms() : 0});
 }
 
+void guard_client_look(struct guard_client *guard)
+{
+    proctree_look(&guard->tree);
+}
+
+void guard_client_forget(struct guard_client *guard)
+{
+    proctree_forget(&guard->tree);
+}
+
 void guard_client_end(const struct guard_client *guard, int64_t kill_ms)
 {
     send_request(guard,

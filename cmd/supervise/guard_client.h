@@ -79,6 +79,14 @@ pid_t guard_client_signal_bound(struct guard_client *guard, int number);
  */
 void guard_client_signal(const struct guard_client *guard, int number, bool from_terminal);
 
+/*
+ * guard_client_look: remember the descendants that the bound process has now, so that
+ * guard_client_replace() kills them also if their parents have ended. guard_client_forget: remember
+ * none.
+ */
+void guard_client_look(struct guard_client *guard);
+void guard_client_forget(struct guard_client *guard);
+
 /* guard_client_end: ask the guard to send TERM to the command's tree now, and KILL at `kill_ms`. */
 void guard_client_end(const struct guard_client *guard, int64_t kill_ms);
 

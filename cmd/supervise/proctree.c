@@ -549,6 +549,11 @@ size_t proctree_look(struct proctree *tree)
     return count(tree);
 }
 
+void proctree_forget(struct proctree *tree)
+{
+    tree->n = 0;
+}
+
 /* ---- listing our own children ---- */
 
 typedef void act_on_child(struct proctree *tree, pid_t pid, void *context);

@@ -115,6 +115,12 @@ size_t proctree_signal(struct proctree *tree, int number);
 size_t proctree_look(struct proctree *tree);
 
 /*
+ * proctree_forget: forget which processes were found. If the root is another process, a later walk
+ * doesn't find those that are no longer its descendants.
+ */
+void proctree_forget(struct proctree *tree);
+
+/*
  * proctree_kill: send KILL to each process of the tree, again and again, until no process is left
  * or 20 ms are over. If the root is this process, proctree_kill() also reaps the children of this
  * process, and calls `reaped` for each (NULL: no call). True: a process is left; `refused` is set

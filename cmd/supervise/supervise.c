@@ -375,6 +375,10 @@ static void act(struct supervisor *s, unsigned actions)
         guard_client_extend(s->guard, supervise_state_deadlines(&s->run));
     if ((actions & SUPERVISE_ACTION_PASS_SIGNAL) != 0)
         pass_signal(s);
+    if ((actions & SUPERVISE_ACTION_LOOK) != 0)
+        guard_client_look(s->guard);
+    if ((actions & SUPERVISE_ACTION_FORGET) != 0)
+        guard_client_forget(s->guard);
     if ((actions & SUPERVISE_ACTION_END_COMMAND) != 0)
         guard_client_end(s->guard, s->run.kill_at_ms);
     if ((actions & SUPERVISE_ACTION_START_RENEWER) != 0)

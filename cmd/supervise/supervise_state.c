@@ -30,6 +30,7 @@
  * and has to know them before the first node fails.
  */
 #define RENEWER_AFTER_MS 100
+#define LOOK_MS 20 /* how often to look at the tree of a bound process when TERM is near or sent */
 
 static int64_t earlier(int64_t a, int64_t b)
 {
@@ -94,6 +95,19 @@ static int64_t lease_due_ms(const struct supervision *run)
     return earlier(run->agreed.term_ms, run->expires_ms);
 }
 
+/*
+ * From when on to look at the tree of a bound process; RLOCK_NEVER: it isn't to be ended. The guard
+ * sends TERM at the same time at which this process sees that the lease is due, so this process
+ * looks some time before.
+ */
+static int64_t look_from_ms(const struct supervision *run)
+{
+    if (run->kind != SUPERVISE_BOUND || run->on_lost == ON_LOST_IGNORE)
+        return RLOCK_NEVER;
+    return run->state == SUPERVISE_STATE_RUNNING ? run->agreed.term_ms - run->timing.kill_margin_ms
+                                                 : 0;
+}
+
 static int64_t due_ms(const struct supervision *run, enum supervise_event event)
 {
     if (!supervise_state_can_happen(run->state, event))
@@ -102,6 +116,8 @@ static int64_t due_ms(const struct supervision *run, enum supervise_event event)
         return run->renewer_at_ms;
     if (event == SUPERVISE_EVENT_LEASE_DUE)
         return lease_due_ms(run);
+    if (event == SUPERVISE_EVENT_LOOK_DUE)
+        return later(look_from_ms(run), run->look_again_ms);
     if (event == SUPERVISE_EVENT_MAX_HOLD_DUE)
         return run->max_hold_at_ms;
     return guard_late_ms(run);
@@ -160,6 +176,8 @@ static enum supervise_state end_command(struct supervision *run, int64_t kill_at
 {
     run->kill_at_ms = kill_at_ms;
     run->actions |= SUPERVISE_ACTION_END_COMMAND;
+    if (run->kind == SUPERVISE_BOUND)
+        run->actions |= SUPERVISE_ACTION_LOOK;
     expect_answer(run, now_ms);
     return run->state == SUPERVISE_STATE_UNKILLABLE ? SUPERVISE_STATE_UNKILLABLE
                                                     : SUPERVISE_STATE_ENDING;
@@ -286,6 +304,13 @@ static enum supervise_state lose_by_time(struct supervision *run,
     return lose(run, loss_by_time(run), input->now_ms);
 }
 
+static enum supervise_state look(struct supervision *run, const struct supervise_input *input)
+{
+    run->look_again_ms = input->now_ms + LOOK_MS;
+    run->actions |= SUPERVISE_ACTION_LOOK;
+    return run->state;
+}
+
 static enum supervise_state end_by_max_hold(struct supervision *run,
                                             const struct supervise_input *input)
 {
@@ -344,6 +369,8 @@ static enum supervise_state agree(struct supervision *run, const struct supervis
     run->agreed = input->news->lease;
     if (run->frozen_since_ms != 0)
         run->actions |= SUPERVISE_ACTION_SAY_RESUMED;
+    if (run->kind == SUPERVISE_BOUND && input->now_ms < look_from_ms(run))
+        run->actions |= SUPERVISE_ACTION_FORGET;
     end_pause(run, input->now_ms);
     return run->state == SUPERVISE_STATE_PAUSED ? SUPERVISE_STATE_RUNNING : run->state;
 }
@@ -518,6 +545,7 @@ static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVEN
                 [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
                 [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
                 [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
+                [SUPERVISE_EVENT_LOOK_DUE] = look,
                 [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold,
                 [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
             },
@@ -556,6 +584,7 @@ static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVEN
                 [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
                 [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
                 [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
+                [SUPERVISE_EVENT_LOOK_DUE] = look,
                 [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold,
                 [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
             },

@@ -43,7 +43,7 @@ enum supervise_state {
 #define SUPERVISE_STATES (SUPERVISE_STATE_DONE + 1)
 
 /*
- * What can happen during a run. The last four events come from deadlines: supervise_state_due()
+ * What can happen during a run. The last five events come from deadlines: supervise_state_due()
  * returns them. Names in backquotes are the fields of struct supervise_input that the event uses.
  */
 enum supervise_event {
@@ -92,6 +92,8 @@ enum supervise_event {
     SUPERVISE_EVENT_RENEWER_DUE,
     /* The time to end the command has come, and no renewal was confirmed. */
     SUPERVISE_EVENT_LEASE_DUE,
+    /* Note who belongs to the tree of the bound process, as TERM is near or was sent. */
+    SUPERVISE_EVENT_LOOK_DUE,
     /* The command has run for as long as --max-hold allows, or the time of a hold is over. */
     SUPERVISE_EVENT_MAX_HOLD_DUE,
     /* The guard should have killed the command, or answered a request, but is silent. */
@@ -111,26 +113,33 @@ enum supervise_action {
     SUPERVISE_ACTION_EXTEND_GUARD = 1 << 1,
     /* Send the signal that was received to the command (by the guard), or to the bound process. */
     SUPERVISE_ACTION_PASS_SIGNAL = 1 << 2,
+    /*
+     * Find the descendants of the bound process, and remember them. When TERM has ended some, the
+     * others are no longer its descendants, and have to be killed nevertheless if the guard fails.
+     */
+    SUPERVISE_ACTION_LOOK = 1 << 3,
+    /* Forget them: TERM is far, and one that is orphaned meanwhile was left behind on purpose. */
+    SUPERVISE_ACTION_FORGET = 1 << 4,
     /* Ask the guard to send TERM to the command now, and KILL at `kill_at_ms`. */
-    SUPERVISE_ACTION_END_COMMAND = 1 << 3,
+    SUPERVISE_ACTION_END_COMMAND = 1 << 5,
     /* Start the renewer's thread. */
-    SUPERVISE_ACTION_START_RENEWER = 1 << 4,
+    SUPERVISE_ACTION_START_RENEWER = 1 << 6,
     /* Report that the lock was lost; `loss` is how. */
-    SUPERVISE_ACTION_SAY_LOST = 1 << 5,
+    SUPERVISE_ACTION_SAY_LOST = 1 << 7,
     /* Report that the guard has ended or doesn't answer. */
-    SUPERVISE_ACTION_SAY_GUARD_LOST = 1 << 6,
+    SUPERVISE_ACTION_SAY_GUARD_LOST = 1 << 8,
     /* Report that the command was frozen. */
-    SUPERVISE_ACTION_SAY_PAUSED = 1 << 7,
+    SUPERVISE_ACTION_SAY_PAUSED = 1 << 9,
     /* Report that the command runs again, after `last_pause_ms`. */
-    SUPERVISE_ACTION_SAY_RESUMED = 1 << 8,
+    SUPERVISE_ACTION_SAY_RESUMED = 1 << 10,
     /* Report that the kernel refuses to let us signal the process `refused_pid`. */
-    SUPERVISE_ACTION_SAY_REFUSED = 1 << 9,
+    SUPERVISE_ACTION_SAY_REFUSED = 1 << 11,
     /* Report that --max-hold, or the time of a hold, is over. */
-    SUPERVISE_ACTION_SAY_MAX_HOLD = 1 << 10,
+    SUPERVISE_ACTION_SAY_MAX_HOLD = 1 << 12,
     /* Report that the command could not be started. */
-    SUPERVISE_ACTION_SAY_NOT_STARTED = 1 << 11,
+    SUPERVISE_ACTION_SAY_NOT_STARTED = 1 << 13,
     /* Report that the renewer could not be started. */
-    SUPERVISE_ACTION_SAY_NO_RENEWER = 1 << 12
+    SUPERVISE_ACTION_SAY_NO_RENEWER = 1 << 14
 };
 
 /* Whether we hold the lock. The value only ever moves down this list. */
@@ -169,6 +178,7 @@ struct supervision {
     /* if the renewer can't be started earlier: when to try again and to report a second failure */
     int64_t renewer_needed_ms;
     int64_t max_hold_at_ms;  /* when --max-hold ends the command, or a hold ends; or RLOCK_NEVER */
+    int64_t look_again_ms;   /* when to look again at the tree of a bound process; 0: not yet */
     int64_t kill_at_ms;      /* when SUPERVISE_ACTION_END_COMMAND asks for KILL */
     int64_t frozen_since_ms; /* when the guard froze the command; 0: it isn't frozen */
     int64_t answer_by_ms;    /* when the guard of a frozen command must answer, or RLOCK_NEVER */

@@ -256,6 +256,22 @@ full_or_closed() {
 was ended by signal 9 \(Killed\); the command "
 }
 
+@test "a child that ignores TERM is ended also if the guard is killed meanwhile" {
+    local child
+    shell sh -t 10
+    echo "kill -STOP $(renewd); kill -KILL $(renewd_guard)" >"$DIR/no-guard"
+    tell sh '(trap "" TERM; exec setsid sleep 300) & echo $!'
+    child=$output
+    tell sh 'trap ". \"\$DIR/no-guard\"; exit 7" TERM'
+    redis_cli set "$KEY" other PX 60000
+    finish sh
+    assert_status 7
+    alive "$child"
+    kill -CONT "$(renewd)"
+    eventually 10 dead "$child"
+    eventually 10 alone
+}
+
 @test "when the guard is stopped, the end of the bound process still frees the lock at once" {
     local guard
     shell sh -t 300 --log "$DIR/log"

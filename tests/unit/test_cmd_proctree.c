@@ -503,6 +503,19 @@ static void test_other_root(void)
     is_int(bind_to(parent), ESRCH, "a process that has ended can't be the root");
     signal_of(parent);
     reset();
+
+    parent = start(with_child);
+    ok(await_ready(2), "a child and its child have started");
+    is_int(bind_to(parent), 0, "the child becomes the root of another tree");
+    is_int((int64_t)proctree_look(&tree), 2, "the root and its child are found");
+    proctree_signal_root(&tree, SIGKILL);
+    signal_of(parent);
+    is_int((int64_t)proctree_look(&tree), 1, "an orphan that was found before is in the tree");
+    proctree_forget(&tree);
+    is_int((int64_t)proctree_look(&tree), 0, "unless it was forgotten");
+    unbind();
+    ok(kill_all(), "KILL ends the orphan");
+    reset();
 }
 
 /*

@@ -117,6 +117,7 @@ static const struct cell cells[SUPERVISE_STATES][CELLS_MAX] = {
           REASON_GRANTED},
          {SUPERVISE_EVENT_LEASE_DUE, SUPERVISE_STATE_ENDING,
           SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_LOOK_DUE, SUPERVISE_STATE_RUNNING, SUPERVISE_ACTION_LOOK, REASON_GRANTED},
          {SUPERVISE_EVENT_MAX_HOLD_DUE, SUPERVISE_STATE_ENDING,
           SUPERVISE_ACTION_SAY_MAX_HOLD | SUPERVISE_ACTION_END_COMMAND, REASON_MAX_HOLD},
          {SUPERVISE_EVENT_GUARD_LATE, SUPERVISE_STATE_REPLACING,
@@ -179,6 +180,7 @@ static const struct cell cells[SUPERVISE_STATES][CELLS_MAX] = {
           REASON_MAX_HOLD},
          {SUPERVISE_EVENT_LEASE_DUE, SUPERVISE_STATE_ENDING,
           SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_LOOK_DUE, SUPERVISE_STATE_ENDING, SUPERVISE_ACTION_LOOK, REASON_MAX_HOLD},
          {SUPERVISE_EVENT_MAX_HOLD_DUE, SUPERVISE_STATE_ENDING,
           SUPERVISE_ACTION_SAY_MAX_HOLD | SUPERVISE_ACTION_END_COMMAND, REASON_MAX_HOLD},
          {SUPERVISE_EVENT_GUARD_LATE, SUPERVISE_STATE_REPLACING,
@@ -383,6 +385,37 @@ static void test_bound(void)
     supervise_state_handle(&run, SUPERVISE_EVENT_BOUND_ENDED, EXPIRES_MS, none);
     ok(run.state == SUPERVISE_STATE_RELEASING && run.reason == REASON_LOST,
        "with --on-lost ignore it may end after the lease, and the lock was lost before");
+}
+
+/* What the main process must know if it has to kill the tree for a guard that is dead. */
+static void test_look(void)
+{
+    struct supervision run = run_of(SUPERVISE_BOUND, ON_LOST_KILL);
+    struct supervise_input input = {.news = &usual_news};
+    enum supervise_event event;
+    int64_t near_ms;
+
+    tell(&run, SUPERVISE_EVENT_RENEWER_STARTED);
+    run.max_hold_at_ms = RLOCK_NEVER;
+    is_int(tell(&run, SUPERVISE_EVENT_GUARD_AGREED), SUPERVISE_ACTION_FORGET,
+           "while the lease is far from its end, an orphan is no part of the tree");
+    near_ms = run.agreed.term_ms - run.timing.kill_margin_ms;
+    is_int(supervise_state_next_ms(&run), near_ms, "shortly before TERM rlock looks at the tree");
+    is_int(supervise_state_handle(&run, SUPERVISE_EVENT_LOOK_DUE, near_ms, input),
+           SUPERVISE_ACTION_LOOK, "that is all it does");
+    is_int(supervise_state_next_ms(&run), near_ms + 20, "and it looks again and again");
+    is_int(supervise_state_handle(&run, SUPERVISE_EVENT_GUARD_AGREED, near_ms + 20, input), 0,
+           "it remembers who was there if the guard tells an early time of TERM");
+    ok(supervise_state_due(&run, run.agreed.term_ms, &event) && event == SUPERVISE_EVENT_LEASE_DUE,
+       "at the time of TERM it no longer waits for a renewal");
+    is_int(tell(&run, SUPERVISE_EVENT_LOCK_LOST),
+           SUPERVISE_ACTION_LOOK | SUPERVISE_ACTION_END_COMMAND | SUPERVISE_ACTION_SAY_LOST,
+           "when the lock is lost it looks before it asks for TERM");
+    is_int(supervise_state_next_ms(&run), near_ms + 20, "and goes on looking until all have ended");
+    run = run_of(SUPERVISE_COMMAND, ON_LOST_KILL);
+    is_int(tell(&run, SUPERVISE_EVENT_LOCK_LOST),
+           SUPERVISE_ACTION_END_COMMAND | SUPERVISE_ACTION_SAY_LOST,
+           "orphans of a command become children of rlock");
 }
 
 static void test_hold(void)
@@ -690,7 +723,7 @@ static void bring(struct walk *w, enum supervise_event event)
 static void be_silent(struct walk *w)
 {
     while (is_live(w->run.state) && supervise_state_next_ms(&w->run) != RLOCK_NEVER &&
-           w->n_run_steps < STEPS_OF_A_RUN_MAX)
+           w->n_run_steps < 10 * STEPS_OF_A_RUN_MAX)
         pass_time(w, max(0, supervise_state_next_ms(&w->run) - w->now_ms));
     if (w->run.on_lost == ON_LOST_KILL && w->run.state != SUPERVISE_STATE_UNKILLABLE)
         check(w, GUARD_REPLACED_IN_TIME, !is_live(w->run.state), SUPERVISE_EVENT_GUARD_LATE);
@@ -780,6 +813,7 @@ int main(int argc, char **argv)
     RUN(test_renewal_after_the_end());
     RUN(test_renewer_times());
     RUN(test_bound());
+    RUN(test_look());
     RUN(test_hold());
     RUN_AS("test_walk", test_walk(argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL)));
     return done_testing();
