@@ -263,10 +263,14 @@ static enum supervise_state not_started(struct supervision *run,
  * 1. This process is stopped until after the lease's end.
  * 2. This process continues, and the renewer puts the key back on the server, before this thread
  *    looks at the clock and finds that the lease has ended.
+ *
+ * To a hold that is no loss: nothing ran, and the renewer puts the key back only if nobody else had
+ * the lock meanwhile.
  */
 static enum supervise_state renew(struct supervision *run, const struct supervise_input *input)
 {
-    if (run->on_lost == ON_LOST_IGNORE && input->sent_ms >= run->expires_ms)
+    if (run->on_lost == ON_LOST_IGNORE && run->kind != SUPERVISE_HOLD &&
+        input->sent_ms >= run->expires_ms)
         note_loss(run, loss_by_time(run));
     run->expires_ms = input->expires_ms;
     run->actions |= SUPERVISE_ACTION_EXTEND_GUARD;

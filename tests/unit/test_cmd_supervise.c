@@ -421,6 +421,7 @@ static void test_look(void)
 static void test_hold(void)
 {
     struct supervision run = run_of(SUPERVISE_HOLD, ON_LOST_KILL);
+    struct supervise_input late;
 
     is_int(tell(&run, SUPERVISE_EVENT_SIGNAL), 0, "a hold has no process for a signal");
     is_int(run.state, SUPERVISE_STATE_RELEASING, "so a signal ends the hold");
@@ -437,6 +438,11 @@ static void test_hold(void)
     tell(&run, SUPERVISE_EVENT_RENEWER_STARTED);
     is_int(supervise_state_next_ms(&run), GRANTED_MS + 60000,
            "the lease's end doesn't end a hold, which may get its lock back");
+    late = (struct supervise_input){.sent_ms = run.expires_ms, .expires_ms = run.expires_ms + 9000};
+    is_int(supervise_state_handle(&run, SUPERVISE_EVENT_RENEWED, late.sent_ms + 1, late),
+           SUPERVISE_ACTION_EXTEND_GUARD, "a lock that it got back is no loss");
+    ok(run.lease == SUPERVISE_LEASE_HELD && run.expires_ms == late.expires_ms,
+       "the hold goes on until the end of that lease");
 }
 
 /* ---- a random walk over states and events ---- */
