@@ -15,9 +15,8 @@ struct guard_client {
 
 /*
  * guard_client_bind: the command will be a process that runs already, and not a child of the guard
- * (see guard_plan.bound). Call it once, before guard_client_prepare(). 0, or an errno: ESRCH if the
- * process has ended, EPERM if the caller may not signal it. Keeps a descriptor and memory until the
- * program exits.
+ * (see guard_plan.bound). Call it once, before guard_client_prepare(). Returns 0, or an errno as
+ * proctree_bind() does. Keeps a descriptor and memory until the program exits.
  */
 int guard_client_bind(struct guard_client *guard, pid_t pid);
 

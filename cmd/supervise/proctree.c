@@ -931,15 +931,16 @@ bool proctree_root_has_ended(const struct proctree *tree)
 static int note_root(struct proctree *tree)
 {
     struct process process;
+    int failed = 0;
 
     if (syscall(SYS_pidfd_send_signal, tree->root_fd, 0, NULL, 0) != 0)
         return errno;
     if (process_read(&process, tree->root))
         tree->root_started = process.started;
-    else if (is_shortage())
-        return errno;
+    else
+        failed = is_shortage() ? errno : EACCES;
     /* if the root has ended, the start time may be that of another process with its pid */
-    return proctree_root_has_ended(tree) ? ESRCH : 0;
+    return proctree_root_has_ended(tree) ? ESRCH : failed;
 }
 
 int proctree_bind(struct proctree *tree, pid_t root)

@@ -60,7 +60,7 @@ void proctree_set_root(struct proctree *tree);
 /*
  * proctree_bind: reserve memory as proctree_reserve() does, and make another process the root. 0,
  * or an errno, and then nothing is reserved: ESRCH if the process has ended, EPERM if the caller
- * may not signal it.
+ * may not signal it, EACCES if /proc doesn't show it, so that no child of it could be found.
  */
 int proctree_bind(struct proctree *tree, pid_t root);
 

@@ -115,7 +115,7 @@ static enum exit_reason bind_pid(struct acquire *a)
         return fault(a, REASON_USAGE, why, 0);
     a->bound = pid;
     failed = guard_client_bind(&a->guard, pid);
-    if (failed == ESRCH || failed == EPERM || failed == EINVAL || failed == ENOENT)
+    if (failed == ESRCH || failed == EPERM || failed == EINVAL || failed == EACCES)
         return fault(a, REASON_USAGE, why, failed);
     return failed ? fault(a, REASON_SYSTEM, why, failed)
                   : renew_daemon_open_log(&a->log, &a->session);

@@ -44,6 +44,9 @@ static struct proctree tree;
 /* open() behaves as on a kernel without /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN). */
 static bool hides_children_files;
 
+/* open() behaves as if /proc didn't show this process (mount option hidepid); 0: it shows all. */
+static pid_t hidden_pid;
+
 /*
  * When proctree opens reuse_file for the reuse_opens_left-th time, open() ends the process
  * reuse_pid and gives that pid to a process outside of the tree. open() gives away only one pid,
@@ -56,12 +59,18 @@ static void give_pid_away(pid_t pid);
 
 int open(const char *path, int flags, ...)
 {
+    char hidden[32];
     va_list args;
     int mode;
 
     va_start(args, flags);
     mode = (flags & O_CREAT) != 0 ? va_arg(args, int) : 0;
     va_end(args);
+    snprintf(hidden, sizeof hidden, "/proc/%d/", (int)hidden_pid);
+    if (hidden_pid != 0 && strncmp(path, hidden, strlen(hidden)) == 0) {
+        errno = ENOENT;
+        return -1;
+    }
     if (hides_children_files && strstr(path, "/children") != NULL) {
         errno = ENOENT;
         return -1;
@@ -493,6 +502,9 @@ static void test_other_root(void)
 
     parent = start(NULL);
     ok(await_ready(1), "a child has started");
+    hidden_pid = parent;
+    is_int(bind_to(parent), EACCES, "a process whose children can't be found can't be the root");
+    hidden_pid = 0;
     is_int(bind_to(parent), 0, "the child becomes the root of another tree");
     proctree_term(&tree, rlock_clock_ms() + PATIENCE_MS);
     is_int(signal_of(parent), SIGTERM, "the root gets TERM");
