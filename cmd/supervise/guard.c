@@ -153,6 +153,18 @@ static void note_count(struct guard *guard, size_t n_processes)
     perform(guard, guard_state_handle(&guard->machine, GUARD_EVENT_TREE_COUNTED, in));
 }
 
+/*
+ * A process of a bound tree that is orphaned after this count, and before TERM, was left behind on
+ * purpose, and is not ended. So the guard forgets whom it has counted.
+ */
+static void count_tree(struct guard *guard)
+{
+    size_t n_processes = proctree_look(guard->tree);
+
+    proctree_forget(guard->tree);
+    note_count(guard, n_processes);
+}
+
 /* Without /proc no process of the tree can be found, but the guard knows the command's pid. */
 static void send_term(struct guard *guard)
 {
@@ -231,7 +243,7 @@ static void perform(struct guard *guard, unsigned actions)
     if (actions & GUARD_ACTION_TELL_PAUSED)
         tell_paused(guard);
     if (actions & GUARD_ACTION_COUNT)
-        note_count(guard, proctree_look(guard->tree));
+        count_tree(guard);
     if (actions & GUARD_ACTION_TERM)
         send_term(guard);
     if (actions & GUARD_ACTION_FREEZE)
@@ -275,8 +287,8 @@ static void reap(struct guard *guard)
 }
 
 /*
- * A bound process that has ended by itself leaves its descendants behind, as a command that exits.
- * How it ended is only told to its parent.
+ * As after the exit of a command, the descendants of a bound process that ended by itself run on.
+ * Only its parent gets its exit status, so the guard takes each end for an exit.
  */
 static void look_at_bound(struct guard *guard)
 {
@@ -411,9 +423,10 @@ static void wait_for_something(const struct guard *guard)
 {
     struct pollfd watch[] = {
         {.fd = guard->link == PROGRAM_IS_HEARD ? guard->fd : -1, .events = POLLIN},
-        {.fd = guard->children, .events = POLLIN},
+        /* for a bound process the guard has no child, and reads no SIGCHLD */
+        {.fd = is_bound(guard) ? -1 : guard->children, .events = POLLIN},
         {.fd = guard->timer, .events = POLLIN},
-        /* when the guard ends the tree, its descendants may outlive it */
+        /* once the guard ends the tree, it looks for the whole tree again and again */
         {.fd = guard->machine.state == GUARD_STATE_RUNNING ? guard->tree->root_fd : -1,
          .events = POLLIN}};
     int64_t at_ms = next_ms(guard);

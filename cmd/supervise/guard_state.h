@@ -52,7 +52,7 @@ enum guard_action {
 
 /* The options that the guard's decisions depend on; they don't change during a run. */
 struct guard_rules {
-    bool is_bound;    /* acquire --bind-pid: the command runs already, and is not our child */
+    bool is_bound;    /* acquire --bind-pid: the root of the tree is not a child of the guard */
     bool pauses;      /* --on-lost pause: at the lease's TERM freeze the tree, send no TERM */
     bool wait_all;    /* --wait-all: stay until the last process of the tree has ended */
     int64_t grace_ms; /* time from TERM to KILL, if a signal has ended the command */

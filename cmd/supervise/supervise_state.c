@@ -184,8 +184,9 @@ static enum supervise_state end_command(struct supervision *run, int64_t kill_at
 }
 
 /*
- * With --on-lost ignore a command runs on, and rlock waits for its end. There is nothing to wait
- * for if rlock has not started what runs on.
+ * With --on-lost ignore a command runs on after a loss, and rlock waits to exit with its status.
+ * The status of a bound process goes to its parent, and a hold has no process: then rlock waits for
+ * nothing.
  */
 static enum supervise_state leave(const struct supervision *run, enum supervise_state next)
 {

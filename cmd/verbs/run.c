@@ -350,7 +350,7 @@ static enum exit_reason run_all(struct run *run)
 
 int cmd_run(const struct options *options)
 {
-    struct run run = {.options = options, .cgroup = CGROUP_NONE};
+    struct run run = {.options = options, .guard = {.fd = -1}, .cgroup = CGROUP_NONE};
     enum exit_reason reason;
 
     session_init(&run.session, options);
