@@ -6,7 +6,6 @@
 #include "base/utf8.h"
 
 #include <locale.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +35,11 @@ void printable_read_locale(void)
     name = name == NULL ? NULL : strchr(name, '.');
     is_utf8_locale =
         name != NULL && (strncasecmp(name, ".utf-8", 6) == 0 || strncasecmp(name, ".utf8", 5) == 0);
+}
+
+bool printable_is_utf8(void)
+{
+    return is_utf8_locale;
 }
 
 /* The length of the first character if it may be written as it is, else 0. */

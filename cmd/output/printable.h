@@ -9,6 +9,7 @@
 #ifndef PRINTABLE_H
 #define PRINTABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -16,6 +17,9 @@
  * encoding UTF-8. Until the program has called this function, printable_text() writes ASCII only.
  */
 void printable_read_locale(void);
+
+/* printable_is_utf8: has the user's locale the encoding UTF-8, so that the terminal shows "█"? */
+bool printable_is_utf8(void);
 
 /*
  * printable_text: copy a text, which may have \xNN from err_escape(). If `out` (of `room` bytes) is

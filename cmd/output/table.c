@@ -2,19 +2,23 @@
 /* table: rows of text in columns that fit the terminal. */
 #include "output/table.h"
 
+#include "output/bar.h"
 #include "output/printable.h"
 
-#include <stdint.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BETWEEN 2 /* blanks between two columns */
+#define BETWEEN 2   /* blanks between two columns */
+#define BARS_PART 7 /* the part of a terminal that bars take */
 
 struct layout {
     size_t width[TABLE_COLUMNS_MAX];
     bool is_shown[TABLE_COLUMNS_MAX];
-    int n;    /* number of columns */
-    int last; /* the last column that is shown */
+    int n;          /* number of columns */
+    int last;       /* the last column that is shown */
+    double most_ms; /* the length of the longest bar */
 };
 
 void table_add(struct table *table, const char *cells)
@@ -31,6 +35,24 @@ static void widen(struct layout *layout, int column, size_t columns)
 {
     if (columns > layout->width[column])
         layout->width[column] = columns;
+}
+
+/* Reads a bar from a cell; false: the column has no bars, or the cell is a heading. */
+static bool read_bar(struct bar *bar, const struct table *table, int column, const char *cell)
+{
+    return table->bars > 0 && column == table->bars &&
+           sscanf(cell, "%" SCNd64 " %" SCNd64, &bar->waited_ms, &bar->held_ms) == 2;
+}
+
+/* Makes the column of a cell wide enough. Bars have the same width in all rows. */
+static void measure(struct layout *layout, const struct table *table, int column, const char *cell)
+{
+    struct bar bar;
+
+    if (!read_bar(&bar, table, column, cell))
+        widen(layout, column, printable_columns(cell));
+    else if (bar_ms(&bar) > layout->most_ms)
+        layout->most_ms = bar_ms(&bar);
 }
 
 /* The width to which a column may be cut. Only the first and the last column are ever cut. */
@@ -81,14 +103,21 @@ static void fit(struct layout *layout, const struct table *table, size_t room)
 }
 
 /* Append one row, and cut its cells to the widths of their columns. `cells` is changed. */
-static void put_row(struct outbuf *out, const struct layout *layout, char *cells)
+static void put_row(struct outbuf *out, const struct table *table, const struct layout *layout,
+                    char *cells, const struct terminal *terminal)
 {
+    struct bar bar;
     char *cell;
     int i;
 
     for (i = 0; i < layout->n && (cell = strsep(&cells, "\t")) != NULL; i++) {
         if (!layout->is_shown[i])
             continue;
+        if (read_bar(&bar, table, i, cell)) {
+            bar_add(out, &bar, layout->most_ms, layout->width[i], terminal);
+            outbuf_add(out, "%*s", BETWEEN, "");
+            continue;
+        }
         printable_fit(cell, layout->width[i]);
         if (i == layout->last)
             outbuf_add(out, "%s\n", cell);
@@ -113,7 +142,7 @@ static void put_headings(struct outbuf *out, const struct table *table, const st
         return;
     }
     outbuf_add(out, "%s", terminal_colour(terminal, COLOUR_STRONG));
-    put_row(out, layout, row);
+    put_row(out, table, layout, row, terminal);
     outbuf_add(out, "%s", terminal_colour(terminal, COLOUR_NONE));
     outbuf_fini(&cells);
 }
@@ -142,7 +171,11 @@ void table_print(const struct table *table, const struct terminal *terminal, str
         char *cell;
 
         for (i = 0; i < layout.n && (cell = strsep(&row, "\t")) != NULL; i++)
-            widen(&layout, i, printable_columns(cell));
+            measure(&layout, table, i, cell);
+    }
+    if (table->bars > 0) {
+        layout.is_shown[table->bars] = terminal->is_terminal;
+        widen(&layout, table->bars, (size_t)terminal->columns / BARS_PART);
     }
     if (terminal->is_terminal)
         fit(&layout, table, (size_t)terminal->columns);
@@ -150,7 +183,7 @@ void table_print(const struct table *table, const struct terminal *terminal, str
     strcpy(copy, outbuf_text(&table->rows)); /* a new copy: strsep() has cut the first one */
     rest = copy;
     while ((row = strsep(&rest, "\n")) != NULL && *row != '\0')
-        put_row(out, &layout, row);
+        put_row(out, table, &layout, row, terminal);
     free(copy);
 }
 

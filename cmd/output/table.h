@@ -17,6 +17,12 @@ struct table {
     size_t first_min; /* a narrow terminal cuts the first column down to this width; 0: never */
     /* indexes of columns that a narrow terminal doesn't show, in this order; -1 behind the last */
     int to_drop[TABLE_COLUMNS_MAX];
+    /*
+     * The index of a column of bars, which is a seventh as wide as the terminal, and never the last
+     * one; 0: none. Elsewhere than on a terminal it isn't shown. Its cells are the waited_ms and
+     * held_ms of a struct bar, with a blank between them.
+     */
+    int bars;
     struct outbuf rows; /* the cells of a row with tabs between them, and a newline behind them */
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "options/units.h"
+#include "output/bar.h"
 #include "output/json.h"
 #include "output/outbuf.h"
 #include "output/printable.h"
@@ -20,7 +21,15 @@
 #define END_BYTES 500
 
 /* The columns of the table. */
-enum column { COLUMN_KEY, COLUMN_GRANTED, COLUMN_WAITED, COLUMN_HELD, COLUMN_END, COLUMN_HOLDER };
+enum column {
+    COLUMN_KEY,
+    COLUMN_GRANTED,
+    COLUMN_WAITED,
+    COLUMN_HELD,
+    COLUMN_BAR,
+    COLUMN_END,
+    COLUMN_HOLDER
+};
 
 struct history {
     const struct options *options;
@@ -124,8 +133,8 @@ static void add_row(struct history *history, const struct rlock_hold *hold)
     put_length(held, hold->held_ms);
     put_end(end, hold);
     printable_text(shown_end, sizeof shown_end, end);
-    outbuf_add(&row, "%s\t%s\t%s\t%s\t%s\t%s", key == NULL ? "" : key, granted, waited, held,
-               shown_end, holder);
+    outbuf_add(&row, "%s\t%s\t%s\t%s\t%" PRId64 " %" PRId64 "\t%s\t%s", key == NULL ? "" : key,
+               granted, waited, held, hold->waited_ms, hold->held_ms, shown_end, holder);
     table_add(&history->table, outbuf_text(&row));
     if (key == NULL || row.has_failed)
         outbuf_fail(&history->table.rows);
@@ -267,9 +276,11 @@ int cmd_history(const struct options *options)
                               [COLUMN_GRANTED] = "GRANTED",
                               [COLUMN_WAITED] = "WAITED",
                               [COLUMN_HELD] = "HELD",
+                              [COLUMN_BAR] = bar_heading(),
                               [COLUMN_END] = "END",
                               [COLUMN_HOLDER] = "HOLDER"},
-                  .to_drop = {COLUMN_WAITED, COLUMN_HOLDER, COLUMN_HELD, -1}}};
+                  .bars = COLUMN_BAR,
+                  .to_drop = {COLUMN_WAITED, COLUMN_BAR, COLUMN_HOLDER, COLUMN_HELD, -1}}};
     struct session session;
     enum exit_reason reason;
 

@@ -3,6 +3,7 @@
 
 load ../helpers/common
 load ../helpers/lua
+load ../helpers/pty
 load ../helpers/quorum
 
 setup_file() { redis_start; }
@@ -288,6 +289,36 @@ time_of() {
 }
 keys_of() { sed 's/^{"key":"\([^"]*\)".*/\1/'; }
 has_ended_before() { [[ -z $(rlock history --since 0.005 "$1") ]]; }
+
+@test "history: on a terminal that is wide enough a bar shows each wait and hold" {
+    local e=$'\e' plain
+    note 1 30000 120000
+    note 2 60000
+    note 3 0 60000
+    plain=$(rlock history -k "$KEY")
+    refute_match "$plain" '#|█|WAIT '
+    pty_start
+    pty_resize 150
+    pty_type 'LC_ALL=C "$RLOCK" history -k "$KEY"'
+    pty_expect 10 "  HELD   [.]WAIT #HOLD            END  "
+    pty_expect 10 "  30[.]0s   2m00s  $e\\[33m[.]{4}$e\\[32m#{17}$e\\[0m  status 0  "
+    pty_expect 10 "  1m00s   [?]      $e\\[33m[.]{8}$e\\[32m[?]$e\\[0m {14}crashed "
+    pty_expect 10 "  0[.]0s    1m00s  $e\\[33m$e\\[32m#{8}$e\\[0m {15}status 0  "
+    pty_prompt
+    pty_type 'LC_ALL=C.UTF-8 NO_COLOR=1 "$RLOCK" history -k "$KEY"'
+    pty_expect 10 '  30[.]0s   2m00s  (░){4}(█){17}  status 0  '
+    pty_prompt
+    pty_resize 80
+    pty_type '"$RLOCK" history -k "$KEY"'
+    pty_expect 10 "GRANTED {20}END"
+    pty_end
+}
+# note N WAITED [HELD]: notes a grant, the Nth, and its end if HELD is given. Times are in ms.
+note() {
+    local words="token=00000000000$1 fence=$1"
+    redis_cli rpush "$HISTORY" "grant v1 $words ttl=30000 waited=$2 since=${1}00000 host=h" \
+        ${3:+"end v1 $words status=0 reason=exited held=$3"} >/dev/null
+}
 
 # bats test_tags=long
 @test "history: more entries than one reply may have are shown all, in their order" {

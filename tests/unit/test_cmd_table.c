@@ -91,6 +91,20 @@ static void test_first_column(void)
              "with less room a column is dropped, and the first one gets its room");
 }
 
+static void test_bars(void)
+{
+    const struct table table = {.heading = {"KEY", "BARS", "END"}, .bars = 1, .to_drop = {1, -1}};
+
+    is_table(table, ROWS("a\t5000 15000\tx", "b\t0 10000\ty"), 70,
+             "KEY  BARS        END\n"
+             "a    ...#######  x\n"
+             "b    #####       y\n",
+             "bars take a seventh of the terminal, the longest one all of it");
+    is_table(table, ROWS("a\t0 0\tx"), 0, "KEY  END\na    x\n",
+             "elsewhere than on a terminal there are no bars");
+    is_table(table, ROWS("a\t0 0\tx"), 9, "KEY  END\na    x\n", "bars can be dropped");
+}
+
 static void test_failure(void)
 {
     struct table table = {.heading = {"KEY"}, .to_drop = {-1}};
@@ -124,6 +138,7 @@ int main(void)
     RUN(test_widths());
     RUN(test_narrow_terminal());
     RUN(test_first_column());
+    RUN(test_bars());
     RUN(test_failure());
     RUN(test_colours());
     return done_testing();
