@@ -233,7 +233,7 @@ column() { rlock history -k "$KEY" | sed -n 1p | awk -v name="$1" '{ print index
     after=$(time_of after)
     before=$(time_of before)
     # Both times are rounded to ms.
-    assert_between "$((before - after))" 2999 3001 'ms from the last renewal to the end of the lease'
+    assert_between "$((before - after))" 2999 3001 'ms from the last renewal to the end'
     (($(time_of granted) < after)) || fail 'the last renewal is not after the grant'
     run -0 rlock -k "$KEY" --history 9 -- true
     assert_eq "$(shown | xargs)" 'vanished ended'
