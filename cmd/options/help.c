@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* help: the tables of options, verbs and exit statuses, as text. */
 #include "options/help.h"
+#include "options/combination.h"
 
 #include "options/event.h"
 #include "options/options.h"
@@ -327,11 +328,9 @@ char *help_dump(const char *table)
     static const struct {
         const char *name;
         void (*dump)(FILE *out);
-    } tables[] = {{"options", dump_options},
-                  {"flock", dump_flock},
-                  {"exits", dump_exits},
-                  {"events", dump_events},
-                  {"verbs", dump_verbs}};
+    } tables[] = {{"options", dump_options}, {"flock", dump_flock},
+                  {"exits", dump_exits},     {"events", dump_events},
+                  {"verbs", dump_verbs},     {"combinations", combination_dump}};
     char *text = NULL;
     size_t bytes;
     FILE *out;

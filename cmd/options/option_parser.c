@@ -3,6 +3,7 @@
 #include "options/option_parser.h"
 
 #include "base/err.h"
+#include "options/combination.h"
 #include "options/config.h"
 #include "options/mistake.h"
 #include "options/suggest.h"
@@ -786,93 +787,19 @@ static void choose_password(const struct parser *parser)
     options->password_from = options->password_command != NULL ? command->from : file->from;
 }
 
-static bool takes_lock(enum verb verb)
-{
-    return verb == VERB_RUN || verb == VERB_ACQUIRE || verb == VERB_HOLD;
-}
-
-/* Names the verb or the option that needs a script on the server; NULL: none needs one. */
-static const char *needs_scripts(const struct options *options)
-{
-    if (options->verb == VERB_HISTORY)
-        return "this verb";
-    if (options->n_keys > 1)
-        return "several keys";
-    if (options->n_urls > 1)
-        return "a quorum (several --url)";
-    if (options->history > 0 && options->verb != VERB_DOCTOR)
-        return "history";
-    if (!takes_lock(options->verb))
-        return NULL;
-    if (options->mode != RLOCK_EXCLUSIVE)
-        return options->mode == RLOCK_SHARED ? "shared" : "slots";
-    if (options->once_ms > 0)
-        return "once";
-    if (options->protocol != RLOCK_PROTOCOL_TOKEN)
-        return "protocol timestamp";
-    return options->needs_queue ? "queue fifo, queue newest" : NULL;
-}
-
-static bool check_scripts(struct parser *parser)
-{
-    const char *what =
-        parser->options->scripts == RLOCK_SCRIPTS_NO ? needs_scripts(parser->options) : NULL;
-
-    if (what != NULL)
-        snprintf(parser->why, sizeof parser->why,
-                 "%s: not possible with --scripts no, as it needs a script on the server", what);
-    return what == NULL;
-}
-
-/* Returns why `rlock hold` can't use these options; NULL: it can. */
-static const char *mistake_of_hold(const struct options *options)
-{
-    if (options->hold_ms == 0)
-        return "for: say for how long to hold the lock, as with --for 2h";
-    if (options->hold_ms < RLOCK_TTL_MIN_MS || options->hold_ms > RLOCK_TTL_MAX_MS)
-        return "for: must be from 1s to 30d";
-    if (!options->renews && options_origin(options, "ttl")->from == FROM_COMMAND_LINE)
-        return "ttl: possible only with --renew: otherwise the lease lasts as long as --for says";
-    if (!options->renews && options_origin(options, "log")->from == FROM_COMMAND_LINE)
-        return "log: possible only with --renew: otherwise no process stays that could report";
-    if (options->mode == RLOCK_SLOTS && options->n_keys > 1)
-        return "slots: possible with one key only";
-    if (options->protocol != RLOCK_PROTOCOL_TOKEN)
-        return "protocol timestamp: not possible with hold, as such a lock has no token";
-    return NULL;
-}
-
-/* Refuse options that exclude each other, whichever sources they come from. */
-static bool check_mode(struct parser *parser)
+/* The time that --for says, without which `rlock hold` can't be carried out. */
+static bool check_hold(struct parser *parser)
 {
     const struct options *options = parser->options;
-    const char *why = NULL;
 
-    if (!takes_lock(options->verb))
+    if (options->verb != VERB_HOLD)
         return true;
-    if (options->verb == VERB_HOLD)
-        why = mistake_of_hold(options);
-    else if (options->mode == RLOCK_SLOTS && options->n_keys > 1)
-        why = "slots: possible with one key only";
-    else if (options->once_ms > 0 && (options->n_keys > 1 || options->mode != RLOCK_EXCLUSIVE))
-        why = "once: possible with one key only, and without --shared and --slots";
-    else if (options->protocol != RLOCK_PROTOCOL_TOKEN &&
-             (options->mode != RLOCK_EXCLUSIVE || options->n_keys > 1 || options->once_ms > 0 ||
-              options->queue == RLOCK_QUEUE_NEWEST))
-        why =
-            "protocol timestamp: possible with one key only, and without --shared, --slots, --once "
-            "and --queue newest";
-    else if (options->protocol != RLOCK_PROTOCOL_TOKEN && options->nested)
-        why = "nested: not possible with --protocol timestamp, whose locks have no token";
-    else if (options->protocol != RLOCK_PROTOCOL_TOKEN && options->verb == VERB_ACQUIRE)
-        why = "protocol timestamp: not possible with acquire, as such a lock has no token";
-    else if (options->on_lost == ON_LOST_PAUSE && options->bind_pid > 0)
-        why =
-            "on-lost pause: possible only for a command that rlock runs; with --bind-pid use kill "
-            "or ignore";
-    if (why != NULL)
-        snprintf(parser->why, sizeof parser->why, "%s", why);
-    return why == NULL;
+    if (options->hold_ms == 0)
+        return refuse(
+            parser,
+            (struct mistake){.why = "for: say for how long to hold the lock, as with --for 2h"});
+    return (options->hold_ms >= RLOCK_TTL_MIN_MS && options->hold_ms <= RLOCK_TTL_MAX_MS) ||
+           refuse(parser, (struct mistake){.why = "for: must be from 1s to 30d"});
 }
 
 /*
@@ -915,7 +842,8 @@ enum rlock_status option_parser_read(struct options *options, char **argv, struc
                            options_origin(options, "queue")->from != FROM_DEFAULT;
     options->mode = mode_of(&parser);
     options->protocol = protocol_of(options);
-    if (st == RLOCK_OK && !(check_mode(&parser) && check_scripts(&parser)))
+    if (st == RLOCK_OK &&
+        !(check_hold(&parser) && combination_check(options, parser.why, sizeof parser.why)))
         st = RLOCK_E_USAGE;
     if (st != RLOCK_OK && asks_for_json(argv))
         options->json = 1;

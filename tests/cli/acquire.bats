@@ -82,7 +82,7 @@ full_or_closed() {
 
 @test "acquire refuses --protocol timestamp with 64, because such a lock has no token" {
     RLOCK_PROTOCOL=timestamp run -64 --separate-stderr rlock acquire -k "$KEY"
-    assert_line 'usage: protocol timestamp: not possible with acquire, as such a lock has no token'
+    assert_line 'usage: acquire: not possible with --protocol timestamp, as such a lock has no'
     gone "$KEY"
 }
 

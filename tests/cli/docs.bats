@@ -273,6 +273,27 @@ promised_variables() { section rlock.conf.5 "THE COMMAND'S ENVIRONMENT" | sed -n
     done <"$DIR/example"
 }
 
+# ---- combinations ----
+
+# Both print "a feature: those it excludes. The reason", without the marks of mdoc.
+program_combinations() {
+    dump combinations | awk -F '\t' '{
+        print $1 ": " $2 ". " toupper(substr($3, 1, 1)) substr($3, 2) "." }'
+}
+manual_combinations() {
+    section rlock-locks.7 COMBINATIONS | awk '
+        /^\.It/ {
+            gsub(/^\.It |No /, ""); gsub(/Fl -/, "--"); gsub(/Cm /, "")
+            gsub(/ ,/, ","); gsub(/ :/, ":")
+            row = $0
+        }
+        row != "" && !/^\./ && !/^-/ && $0 != row { print row ". " $0; row = "" }'
+}
+
+@test "combinations: the manual has each row of the table, with its reason, and no others" {
+    agree program_combinations manual_combinations 'man/rlock-locks.7, COMBINATIONS'
+}
+
 # ---- exit statuses and verdicts ----
 
 program_statuses() { dump_column exits 1 | grep -v '^-'; }

@@ -291,11 +291,11 @@ refused() {
     refused 64 'usage: for: say for how long to hold the lock' -k "$KEY"
     refused 64 'usage: for: must be from 1s to 30d' -k "$KEY" --for 0.5
     refused 64 'usage: for: must be from 1s to 30d' -k "$KEY" --for 31d
-    refused 64 'usage: ttl: possible only with --renew' -k "$KEY" --for 1h -t 10
-    refused 64 'usage: log: possible only with --renew' -k "$KEY" --for 1h --log x
-    refused 64 'usage: slots: possible with one key only' -k "$KEY" -k x --for 1h --slots 2
+    refused 64 'usage: --ttl: not possible with hold without --renew' -k "$KEY" --for 1h -t 10
+    refused 64 'usage: --log: not possible with hold without --renew' -k "$KEY" --for 1h --log x
+    refused 64 'usage: several keys: not possible with --slots' -k "$KEY" -k x --for 1h --slots 2
     refused 64 'usage: no key' --for 1h
-    RLOCK_PROTOCOL=timestamp refused 64 'protocol timestamp: not possible with hold' -k "$KEY" \
+    RLOCK_PROTOCOL=timestamp refused 64 'hold: not possible with --protocol timestamp' -k "$KEY" \
         --for 1h
     refused 64 'local: the private server ends with the last rlock.*: give --renew' -k "$KEY" \
         --for 1h -u local:

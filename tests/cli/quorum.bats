@@ -74,9 +74,9 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
 
 @test "--slots and --protocol timestamp are refused for a quorum, and the message says why" {
     run -64 --separate-stderr rlock -k "$KEY" --slots 2 -- true
-    assert_match "$stderr" "slots: a quorum can't count them"
+    assert_match "$stderr" 'several servers: not possible with --slots'
     run -64 --separate-stderr rlock -k "$KEY" --protocol timestamp -- true
-    assert_match "$stderr" 'protocol timestamp: possible on one server only'
+    assert_match "$stderr" 'several servers: not possible with --protocol timestamp'
 }
 
 @test "quorum: a member that refuses INFO counts as one that has failed" {

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* combination: features that exclude each other, and why: one table for messages and manual. */
+#include "options/combination.h"
+
+enum feature {
+    SEVERAL_KEYS = 1 << 0,
+    SEVERAL_SERVERS = 1 << 1,
+    SHARED = 1 << 2,
+    SLOTS = 1 << 3,
+    ONCE = 1 << 4,
+    TIMESTAMP = 1 << 5,
+    NESTED = 1 << 6,
+    NEWEST = 1 << 7,
+    QUEUE = 1 << 8, /* a queue that was asked for, not the one by default */
+    HISTORY = 1 << 9,
+    PAUSE = 1 << 10,
+    BIND_PID = 1 << 11,
+    ACQUIRE = 1 << 12,
+    HOLD = 1 << 13,
+    HOLD_WITHOUT_RENEWALS = 1 << 14,
+    TTL_GIVEN = 1 << 15,
+    LOG_GIVEN = 1 << 16,
+    VERB_OF_HISTORY = 1 << 17,
+    NO_SCRIPTS = 1 << 18,
+};
+
+/* The name of each feature, in the order of the bits. */
+static const char *const names[] = {
+    "several keys",
+    "several servers",
+    "--shared",
+    "--slots",
+    "--once",
+    "--protocol timestamp",
+    "--nested",
+    "--queue newest",
+    "--queue",
+    "--history",
+    "--on-lost pause",
+    "--bind-pid",
+    "acquire",
+    "hold",
+    "hold without --renew",
+    "--ttl",
+    "--log",
+    "the verb history",
+    "--scripts no",
+};
+
+#define FEATURES (sizeof names / sizeof names[0])
+
+static const struct {
+    enum feature feature;
+    unsigned excluded;
+    const char *why;
+} rows[] = {
+    {SLOTS, SEVERAL_KEYS | SEVERAL_SERVERS, "one server counts the places at one key"},
+    {ONCE, SEVERAL_KEYS | SHARED | SLOTS, "one exclusive lock is marked as done"},
+    {TIMESTAMP, SEVERAL_KEYS | SEVERAL_SERVERS | SHARED | SLOTS | ONCE | NEWEST,
+     "the key's value is only a time"},
+    {TIMESTAMP, NESTED | ACQUIRE | HOLD, "such a lock has no token"},
+    {BIND_PID, PAUSE, "only a command that rlock starts has a control group to be frozen in"},
+    {HOLD_WITHOUT_RENEWALS, TTL_GIVEN | LOG_GIVEN,
+     "the lease lasts as long as --for says, and no process stays"},
+    {NO_SCRIPTS,
+     SEVERAL_KEYS | SEVERAL_SERVERS | SHARED | SLOTS | ONCE | TIMESTAMP | QUEUE | HISTORY |
+         VERB_OF_HISTORY,
+     "this needs a script on the server"},
+};
+
+#define ROWS (sizeof rows / sizeof rows[0])
+
+static unsigned when(bool is_asked_for, enum feature feature)
+{
+    return is_asked_for ? feature : 0;
+}
+
+static bool is_given(const struct options *options, const char *name)
+{
+    return options_origin(options, name)->from == FROM_COMMAND_LINE;
+}
+
+static unsigned features_of_lock(const struct options *options)
+{
+    return when(options->mode == RLOCK_SHARED, SHARED) | when(options->mode == RLOCK_SLOTS, SLOTS) |
+           when(options->once_ms > 0, ONCE) |
+           when(options->protocol != RLOCK_PROTOCOL_TOKEN, TIMESTAMP) |
+           when(options->nested, NESTED) | when(options->queue == RLOCK_QUEUE_NEWEST, NEWEST) |
+           when(options->needs_queue, QUEUE) | when(options->on_lost == ON_LOST_PAUSE, PAUSE) |
+           when(options->bind_pid > 0, BIND_PID);
+}
+
+static unsigned features_of_hold(const struct options *options)
+{
+    return HOLD | when(!options->renews, HOLD_WITHOUT_RENEWALS) |
+           when(is_given(options, "ttl"), TTL_GIVEN) | when(is_given(options, "log"), LOG_GIVEN);
+}
+
+static unsigned features_of(const struct options *options)
+{
+    enum verb verb = options->verb;
+    unsigned features = when(options->n_keys > 1, SEVERAL_KEYS) |
+                        when(options->n_urls > 1, SEVERAL_SERVERS) |
+                        when(options->history > 0 && verb != VERB_DOCTOR, HISTORY) |
+                        when(verb == VERB_HISTORY, VERB_OF_HISTORY) |
+                        when(options->scripts == RLOCK_SCRIPTS_NO, NO_SCRIPTS);
+
+    if (verb == VERB_RUN || verb == VERB_ACQUIRE || verb == VERB_HOLD)
+        features |= features_of_lock(options) | when(verb == VERB_ACQUIRE, ACQUIRE);
+    return verb == VERB_HOLD ? features | features_of_hold(options) : features;
+}
+
+static const char *name_of(unsigned features)
+{
+    size_t i = 0;
+
+    while ((features >> i & 1) == 0)
+        i++;
+    return names[i];
+}
+
+bool combination_check(const struct options *options, char *why, size_t why_bytes)
+{
+    unsigned features = features_of(options);
+    size_t i;
+
+    for (i = 0; i < ROWS; i++)
+        if ((features & rows[i].feature) != 0 && (features & rows[i].excluded) != 0) {
+            snprintf(why, why_bytes, "%s: not possible with %s, as %s",
+                     name_of(features & rows[i].excluded), name_of(rows[i].feature), rows[i].why);
+            return false;
+        }
+    return true;
+}
+
+void combination_dump(FILE *out)
+{
+    size_t row;
+    size_t i;
+
+    for (row = 0; row < ROWS; row++) {
+        const char *between = "";
+
+        fprintf(out, "%s\t", name_of(rows[row].feature));
+        for (i = 0; i < FEATURES; i++)
+            if ((rows[row].excluded >> i & 1) != 0) {
+                fprintf(out, "%s%s", between, names[i]);
+                between = ", ";
+            }
+        fprintf(out, "\t%s\n", rows[row].why);
+    }
+}

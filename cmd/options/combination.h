@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* combination: features that exclude each other, and why: one table for messages and manual. */
+#ifndef COMBINATION_H
+#define COMBINATION_H
+
+#include "options/options.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/*
+ * combination_check: may the features that `options` ask for be used together? False: writes to
+ * `why` which two may not, and the reason.
+ */
+bool combination_check(const struct options *options, char *why, size_t why_bytes);
+
+/* combination_dump: write the table, a row a line: a feature, those it excludes, the reason. */
+void combination_dump(FILE *out);
+
+#endif
