@@ -6,12 +6,14 @@
  * as the process PID, the bound process, runs:
  *
  * 1. The server grants the lease to `rlock acquire`, which forks the daemon.
- * 2. The daemon leaves the session and the terminal, starts the guard, which ends the bound process
- *    before the lease ends, and reports that it is ready.
+ * 2. The daemon leaves the session and the terminal, forks the guard, and reports that it is ready.
  * 3. `rlock acquire` prints the token.
- * 4. `rlock acquire` sends RENEW_DAEMON_BEGIN. From now on the daemon is to the bound process what
- *    the main process of a run is to its command (supervise.c). If `rlock acquire` ends without
- *    having sent that, the daemon releases the lease, as the token may not have been printed.
+ * 4. `rlock acquire` sends RENEW_DAEMON_BEGIN. If `rlock acquire` ends without having sent that,
+ *    the daemon releases the lease, as the token may not have been printed.
+ * 5. The daemon lets the guard begin: from now on the guard ends the bound process before the lease
+ *    ends. Not earlier, as nobody must be ended for a lock that `rlock acquire` doesn't hand out.
+ * 6. The daemon reports that it has begun, and `rlock acquire` exits. From now on the daemon is to
+ *    the bound process what the main process of a run is to its command (supervise.c).
  *
  * `rlock hold --renew` forks the same daemon without a process or guard.
  */
@@ -36,8 +38,8 @@
 #define RELEASE_MS 10000         /* how long the daemon tries to release a lease that nobody has */
 
 /*
- * What `rlock acquire` sends to the daemon. The daemon sends one int to `rlock acquire`: 0 when it
- * is ready, or the errno for which it could not start.
+ * What `rlock acquire` sends to the daemon. The daemon sends an int when it is ready, and one when
+ * it has begun: 0, or the errno for which it has failed.
  */
 enum renew_daemon_order { RENEW_DAEMON_BEGIN, RENEW_DAEMON_CANCEL };
 
@@ -77,10 +79,21 @@ static void give_back(const struct supervise_plan *plan)
     (void)!rlock_release(plan->session->lock, deadline, RLOCK_ENDS_FREE, 0, NULL);
 }
 
-static void be_supervisor(const struct supervise_plan *plan)
+static void tell(int program_fd, int failed)
+{
+    (void)!send(program_fd, &failed, sizeof failed, MSG_NOSIGNAL);
+}
+
+/* `rlock acquire` has handed out the lock. If the daemon fails, `rlock acquire` gives it back. */
+static void begin(const struct supervise_plan *plan, int program_fd)
 {
     struct supervise_result result;
+    int failed = supervise_bind(plan);
 
+    tell(program_fd, failed);
+    close(program_fd);
+    if (failed)
+        return;
     session_quiet_helpers(plan->session);
     supervise(plan, &result);
     holds_remove(&plan->session->holds, plan->grant->token);
@@ -96,16 +109,13 @@ static _Noreturn void be_daemon(struct supervise_plan *plan, const struct renew_
     plan->timer = timer_open();
     if (failed == 0 && plan->timer < 0)
         failed = errno;
-    if (failed == 0 && plan->kind == SUPERVISE_BOUND)
-        failed = supervise_bind(plan);
-    (void)!send(program_fd, &failed, sizeof failed, MSG_NOSIGNAL);
+    if (failed == 0)
+        failed = supervise_prepare(plan);
+    tell(program_fd, failed);
     if (failed == 0)
         n = recv(program_fd, &order, sizeof order, 0);
-    close(program_fd);
-    if (n > 0 && order == RENEW_DAEMON_BEGIN) {
-        be_supervisor(plan);
-        _exit(0);
-    }
+    if (n > 0 && order == RENEW_DAEMON_BEGIN)
+        begin(plan, program_fd);
     guard_client_reap(plan->guard);
     if (failed == 0 && n <= 0)
         give_back(plan);
@@ -140,6 +150,14 @@ enum exit_reason renew_daemon_open_log(struct renew_daemon_log *log, const struc
     return report_fault(report, REASON_MISCONFIGURED, why, 0);
 }
 
+/* What the daemon tells: 0, or an errno; ECHILD: the daemon has ended. */
+static int hear(const struct renew_daemon *daemon)
+{
+    int failed;
+
+    return recv(daemon->fd, &failed, sizeof failed, 0) > 0 ? failed : ECHILD;
+}
+
 int renew_daemon_start(struct renew_daemon *daemon, const struct supervise_plan *plan, pid_t bound,
                        const struct renew_daemon_log *log)
 {
@@ -156,7 +174,7 @@ int renew_daemon_start(struct renew_daemon *daemon, const struct supervise_plan 
                                     .report = &session->report};
     struct supervise_plan own = *plan;
     int fd;
-    int failed = 0;
+    int failed;
 
     proctree_name(bound, program);
     snprintf(name, sizeof name, "process %d (%s)", (int)bound, program);
@@ -170,21 +188,22 @@ int renew_daemon_start(struct renew_daemon *daemon, const struct supervise_plan 
     if (daemon->pid < 0)
         return errno;
     daemon->fd = fd;
-    if (recv(daemon->fd, &failed, sizeof failed, 0) <= 0)
-        failed = ECHILD;
+    failed = hear(daemon);
     if (failed != 0)
         renew_daemon_cancel(daemon);
     return failed;
 }
 
-bool renew_daemon_begin(const struct renew_daemon *daemon)
+int renew_daemon_begin(const struct renew_daemon *daemon)
 {
     enum renew_daemon_order order = RENEW_DAEMON_BEGIN;
-    bool is_sent = send(daemon->fd, &order, sizeof order, MSG_NOSIGNAL) == sizeof order;
+    int failed;
 
-    if (is_sent)
+    (void)!send(daemon->fd, &order, sizeof order, MSG_NOSIGNAL);
+    failed = hear(daemon);
+    if (failed == 0)
         close(daemon->fd);
-    return is_sent;
+    return failed;
 }
 
 void renew_daemon_cancel(const struct renew_daemon *daemon)

@@ -26,8 +26,8 @@ enum exit_reason renew_daemon_open_log(struct renew_daemon_log *log, const struc
 
 /*
  * renew_daemon_start: fork the daemon, which leaves the terminal and closes all descriptors that
- * rlock was started with. Blocks until the daemon is ready. Returns 0, or an errno if there is no
- * daemon.
+ * rlock was started with. It ends no process until renew_daemon_begin(). Blocks until the daemon is
+ * ready. Returns 0, or an errno if there is no daemon.
  *
  *   plan   what to supervise; the fields `kind`, `guard_plan` and `timer` are not used
  *   bound  the process until whose end the daemon renews the lease, and for which the caller has
@@ -37,10 +37,11 @@ int renew_daemon_start(struct renew_daemon *daemon, const struct supervise_plan 
                        const struct renew_daemon_log *log);
 
 /*
- * renew_daemon_begin: let the daemon begin to renew. From now on the daemon releases the lease, not
- * the caller. False: the daemon has ended.
+ * renew_daemon_begin: let the daemon begin to renew, and to end the bound process before the lease
+ * ends. Blocks until it has begun. From then on the daemon releases the lease, not the caller.
+ * Returns 0, or an errno: ECHILD if the daemon has ended, ETIMEDOUT if the lease has.
  */
-bool renew_daemon_begin(const struct renew_daemon *daemon);
+int renew_daemon_begin(const struct renew_daemon *daemon);
 
 /* renew_daemon_cancel: let the daemon exit, and wait for its end. The caller keeps the lease. */
 void renew_daemon_cancel(const struct renew_daemon *daemon);

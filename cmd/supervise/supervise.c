@@ -645,16 +645,29 @@ static struct guard_request start_request(const struct supervise_plan *plan,
                                   .has_waited = plan->has_waited};
 }
 
+/* With --on-lost ignore there is nothing for a guard to end. */
+static bool needs_guard(const struct supervise_plan *plan)
+{
+    return plan->kind == SUPERVISE_BOUND && plan->session->options->on_lost != ON_LOST_IGNORE;
+}
+
+int supervise_prepare(const struct supervise_plan *plan)
+{
+    return needs_guard(plan) ? guard_client_prepare(plan->guard, plan->guard_plan) : 0;
+}
+
 int supervise_bind(const struct supervise_plan *plan)
 {
     struct supervision run;
     struct guard_request request;
     int failed;
 
-    init_run(&run, plan);
-    if (run.on_lost == ON_LOST_IGNORE)
+    if (!needs_guard(plan))
         return 0;
+    init_run(&run, plan);
     request = start_request(plan, &run);
+    if (rlock_clock_ms() >= request.not_after_ms)
+        return ETIMEDOUT;
     failed = guard_client_start(plan->guard, plan->guard_plan, &request);
     return failed ? failed : guard_client_await(plan->guard, request.not_after_ms);
 }

@@ -33,10 +33,16 @@ struct supervise_result {
 };
 
 /*
- * supervise_bind: start the guard of a bound process, which ends the process before the lease ends,
- * also if this process dies. Blocks until the guard acts by the lease. Starts no guard with
- * --on-lost ignore, as nothing is to be ended. Returns 0, or an errno.
+ * supervise_prepare: fork the guard of a bound process. Until supervise_bind() the guard ends
+ * nothing, and exits if this process dies. With --on-lost ignore, and for a hold, neither call does
+ * anything, as nothing is to be ended.
+ *
+ * supervise_bind: let that guard end the bound process before the lease ends, also if this process
+ * dies. Blocks until the guard acts by the lease. ETIMEDOUT: it is too late for that.
+ *
+ * Both return 0, or an errno.
  */
+int supervise_prepare(const struct supervise_plan *plan);
 int supervise_bind(const struct supervise_plan *plan);
 
 /*

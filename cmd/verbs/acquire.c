@@ -37,6 +37,13 @@ static enum exit_reason fault(const struct acquire *a, enum exit_reason reason, 
 
 /* ---- printing the token ---- */
 
+/* A bound process gets TERM at this time, if no renewal comes. */
+static int64_t usable_until_ms(const struct acquire *a)
+{
+    return a->grant.expires_ms - a->grant.timing.kill_margin_ms -
+           (a->bound != 0 ? a->grant.timing.grace_ms : 0);
+}
+
 /*
  * Wait until stdout has room for the token. A signal ends the wait, and so does the time at which
  * the lease can't be relied on any more.
@@ -50,7 +57,7 @@ static enum exit_reason wait_for_room(struct acquire *a)
     while (fds[0].revents == 0) {
         if (session_is_interrupted(&a->session))
             return REASON_INTERRUPTED;
-        left_ms = a->grant.expires_ms - a->grant.timing.kill_margin_ms - rlock_clock_ms();
+        left_ms = usable_until_ms(a) - rlock_clock_ms();
         if (left_ms <= 0)
             return fault(a, REASON_LOST,
                          "the token could not be written to stdout before the lease ended", 0);
@@ -121,6 +128,17 @@ static enum exit_reason bind_pid(struct acquire *a)
                   : renew_daemon_open_log(&a->log, &a->session);
 }
 
+static enum exit_reason begin(const struct acquire *a, const struct renew_daemon *daemon)
+{
+    int failed = renew_daemon_begin(daemon);
+
+    if (failed == ETIMEDOUT)
+        return fault(a, REASON_LOST, "the lease ended before its renewal began", 0);
+    return failed
+               ? fault(a, REASON_SYSTEM, "the process that renews the lock could not begin", failed)
+               : REASON_GRANTED;
+}
+
 static enum exit_reason print_token_and_stay(struct acquire *a)
 {
     const struct supervise_plan plan = {.session = &a->session,
@@ -135,8 +153,8 @@ static enum exit_reason print_token_and_stay(struct acquire *a)
         return fault(a, REASON_SYSTEM, "the process that renews the lock could not be started",
                      failed);
     reason = print_token(a);
-    if (reason == REASON_GRANTED && !renew_daemon_begin(&daemon))
-        reason = fault(a, REASON_SYSTEM, "the process that renews the lock was killed", 0);
+    if (reason == REASON_GRANTED)
+        reason = begin(a, &daemon);
     if (reason != REASON_GRANTED)
         renew_daemon_cancel(&daemon);
     else

@@ -280,7 +280,7 @@ static enum exit_reason print_and_stay(struct hold_verb *h)
         return report_fault(&session->report, REASON_SYSTEM,
                             "the process that renews the lock could not be started", failed);
     reason = print_hold(h);
-    if (reason == REASON_GRANTED && !renew_daemon_begin(&h->daemon))
+    if (reason == REASON_GRANTED && renew_daemon_begin(&h->daemon) != 0)
         reason = report_fault(&session->report, REASON_SYSTEM,
                               "the process that renews the lock was killed", 0);
     if (reason != REASON_GRANTED)

@@ -60,6 +60,12 @@ full_or_closed() {
     finish stuck
     assert_status 76
     assert_line 'lost: the token could not be written'
+    start bound sleep 60
+    start stuck bash -c 'exec "$RLOCK" acquire -k "$KEY" -t 3 --bind-pid "$0" >"$DIR/full"' "$pid"
+    finish stuck
+    assert_status 76
+    eventually 5 alone
+    alive "$(<"$DIR/pids/bound")"
     start stuck bash -c 'exec "$RLOCK" acquire -k "$KEY" -t 60 >"$DIR/full"'
     eventually 5 exists "$KEY"
     kill -TERM "$pid"

@@ -240,26 +240,34 @@ static void test_no_end(void)
     end(&freeing);
 }
 
-/* The guard acts by the lease before the daemon tells that it is ready. */
-static void test_cancel(void)
+/* A daemon that this test has started for a process of its own, and their parts. */
+struct started {
+    struct renew_daemon daemon;
+    struct guard_client guard;
+    pid_t bound;
+    int guard_fd; /* pidfd of the guard; -1: the kernel has no lists of children */
+};
+
+static void start_daemon(struct started *started, int64_t lease_ms)
 {
     const struct options options = options_by_default;
     struct session session = {.options = &options,
                               .report = {.level = REPORT_FAILURE},
                               .private_server = {.users_fd = -1, .alive_fd = -1}};
     const struct renew_daemon_log log = {.to = REPORT_TO_LOG, .fd = -1};
-    const struct rlock_grant grant = {.expires_ms = rlock_clock_ms() + 60000};
-    struct guard_client guard = {.fd = -1};
-    const struct supervise_plan plan = {.session = &session, .grant = &grant, .guard = &guard};
-    struct renew_daemon daemon;
-    pid_t pid = start_process();
+    const struct rlock_grant grant = {.expires_ms = rlock_clock_ms() + lease_ms};
+    const struct supervise_plan plan = {
+        .session = &session, .grant = &grant, .guard = &started->guard};
     FILE *children;
     char path[64];
     int its_guard = 0;
 
-    is_int(guard_client_bind(&guard, pid), 0, "a process is bound");
-    is_int(renew_daemon_start(&daemon, &plan, pid, &log), 0, "the daemon is ready");
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)daemon.pid, (int)daemon.pid);
+    *started = (struct started){.guard = {.fd = -1}, .bound = start_process(), .guard_fd = -1};
+    is_int(guard_client_bind(&started->guard, started->bound), 0, "a process is bound");
+    is_int(renew_daemon_start(&started->daemon, &plan, started->bound, &log), 0,
+           "the daemon is ready");
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)started->daemon.pid,
+             (int)started->daemon.pid);
     children = fopen(path, "r");
     if (children == NULL)
         skip("the daemon has a child, the guard", "the kernel has no lists of children");
@@ -268,12 +276,45 @@ static void test_cancel(void)
            "the daemon has a child, the guard");
     if (children != NULL)
         fclose(children);
-    renew_daemon_cancel(&daemon);
-    ok(its_guard == 0 || kill(its_guard, 0) != 0, "a daemon that is cancelled ends its guard");
-    ok(lives(pid), "and leaves the process alone");
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    proctree_free(&guard.tree);
+    if (its_guard > 0)
+        started->guard_fd = (int)syscall(SYS_pidfd_open, its_guard, 0);
+}
+
+/* Ends what start_daemon() has started, and checks that nobody has ended the process before. */
+static void lives_on(struct started *started, const char *name)
+{
+    struct pollfd its_guard = {.fd = started->guard_fd, .events = POLLIN};
+
+    if (started->guard_fd >= 0)
+        is_int(poll(&its_guard, 1, PROGRAM_PATIENCE_MS), 1, "the guard ends");
+    ok(lives(started->bound), name);
+    kill(started->bound, SIGKILL);
+    waitpid(started->bound, NULL, 0);
+    proctree_free(&started->guard.tree);
+    close(started->guard_fd);
+}
+
+/* Nothing ends the process for a lock that `rlock acquire` doesn't hand out. */
+static void test_cancel(void)
+{
+    struct started started;
+
+    start_daemon(&started, 60000);
+    renew_daemon_cancel(&started.daemon);
+    lives_on(&started, "a daemon that is cancelled leaves the process alone");
+
+    start_daemon(&started, 0);
+    is_int(renew_daemon_begin(&started.daemon), ETIMEDOUT,
+           "a daemon doesn't begin after the end of the lease");
+    renew_daemon_cancel(&started.daemon);
+    lives_on(&started, "a lease that ended before the daemon began ends no process");
+
+    start_daemon(&started, 500);
+    kill(started.daemon.pid, SIGKILL);
+    waitid(P_PID, (id_t)started.daemon.pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
+    ok(renew_daemon_begin(&started.daemon) != 0, "a daemon that was killed doesn't begin");
+    renew_daemon_cancel(&started.daemon);
+    lives_on(&started, "a guard whose daemon never began leaves the process alone");
 }
 
 static void test_log(void)
