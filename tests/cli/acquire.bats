@@ -189,7 +189,7 @@ full_or_closed() {
 @test "if the lock is lost, the bound process and its children get TERM, then KILL; others don't" {
     local its_pid child
     start bystander sleep 30
-    shell sh -t 1
+    shell sh -t 4
     tell sh 'trap "echo >\"\$DIR/termed\"; exit 7" TERM'
     tell sh '(trap "" TERM; exec setsid sleep 30) & echo $!'
     child=$output
@@ -215,7 +215,7 @@ full_or_closed() {
 }
 
 @test "--on-lost ignore: after a loss the bound process runs on, and the renew daemon ends" {
-    shell sh -t 1 --on-lost ignore
+    shell sh -t 4 --on-lost ignore
     assert_eq "$(renewd_guard)" ""
     redis_cli set "$KEY" other PX 60000
     eventually 5 alone
@@ -241,7 +241,7 @@ full_or_closed() {
 }
 
 @test "when the renew daemon is stopped, the bound process ends before the lease does" {
-    shell sh -t 1
+    shell sh -t 3
     kill -STOP "$(renewd)"
     eventually 5 dead "$(<"$DIR/pids/sh")"
     kill -CONT "$(renewd)"
@@ -380,7 +380,7 @@ told() {
 
 @test "--log has one line that says why rlock ended the process, with its time, lock and PID" {
     local why=$DIR/why.log its_pid
-    shell sh -t 1 --log "$why"
+    shell sh -t 4 --log "$why"
     its_pid=$(<"$DIR/pids/sh")
     redis_cli set "$KEY" other PX 60000
     told "$why" \
@@ -391,14 +391,14 @@ KILL at [0-9:]{8} unless it ends before"
     assert_eq "$stderr" ''
     redis_cli del "$KEY"
     # rlock appends to the log. rlock reports neither a release nor the end of the bound process.
-    shell sh2 -t 1 --log "$why"
+    shell sh2 -t 4 --log "$why"
     tell sh2 '"$RLOCK" release -k "$KEY"'
     eventually 5 alone
-    shell sh3 -t 1 --log "$why"
+    shell sh3 -t 4 --log "$why"
     kill -KILL "$(<"$DIR/pids/sh3")"
     told "$why" lost.*
     rm "$why"
-    shell sh4 -t 1 --log "$why" --on-lost ignore
+    shell sh4 -t 4 --log "$why" --on-lost ignore
     redis_cli set "$KEY" other PX 60000
     told "$why" \
         "lost: .*; at $WHEN: process $(<"$DIR/pids/sh4") \(bash\) runs on \(--on-lost ignore\)"
@@ -409,7 +409,7 @@ KILL at [0-9:]{8} unless it ends before"
     local why=$DIR/why.log ended
     redis_start own
     export RLOCK_URL=unix://$REDIS_SOCKET
-    shell sh -t 1 --log "$why"
+    shell sh -t 4 --log "$why"
     redis_crash
     eventually 5 alone
     assert_match "$(<"$why")" "rlock: $KEY: renewal-failed: "
@@ -419,13 +419,13 @@ KILL at [0-9:]{8} unless it ends before"
     redis_use redis
     export RLOCK_URL=unix://$REDIS_SOCKET
     rm "$why"
-    shell sh2 -t 1 --log "$why"
+    shell sh2 -t 4 --log "$why"
     ended="process $(<"$DIR/pids/sh2") \(bash\) was ended"
     kill -KILL "$(renewd)"
     told "$why" "lost: rlock was killed, so $ended: TERM at $WHEN, .*; the lock is free when .*"
     rm "$why"
     eventually 5 gone "$KEY"
-    shell sh3 -t 1 --log "$why"
+    shell sh3 -t 4 --log "$why"
     ended="process $(<"$DIR/pids/sh3") \(bash\) was ended before the lease ended"
     kill -STOP "$(renewd)"
     eventually 10 test -s "$why"
@@ -454,7 +454,7 @@ open(os.environ[\"DIR\"] + \"/ready\", \"w\").close()
 line = log.recv(4096)
 open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
         while [[ ! -e $DIR/ready ]]; do :; done
-        bash -c "\"\$RLOCK\" acquire -k \"\$KEY\" -t 1 --bind-pid \$\$ --log syslog \\
+        bash -c "\"\$RLOCK\" acquire -k \"\$KEY\" -t 4 --bind-pid \$\$ --log syslog \\
                 >\"\$DIR/token\"
             echo \$\$ >\"\$DIR/bound\"; sleep 30; :"
         wait'
@@ -468,12 +468,12 @@ open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
 
 @test "without --log the renew daemon reports to stderr if that is a file or a terminal" {
     load ../helpers/pty
-    shell sh -t 1
+    shell sh -t 4
     redis_cli set "$KEY" other PX 60000
     told "$DIR/sh.err" "lost: the lock is held by .*; process $(<"$DIR/pids/sh") .*"
     redis_cli del "$KEY"
     pty_start
-    pty_type 'bash -c '"'"'"$RLOCK" acquire -k "$KEY" -t 1 --bind-pid $$; exec sleep 30'"'"
+    pty_type 'bash -c '"'"'"$RLOCK" acquire -k "$KEY" -t 4 --bind-pid $$; exec sleep 30'"'"
     pty_expect 5 '[0-9a-f]{32}'
     eventually 5 exists "$KEY"
     redis_cli set "$KEY" other PX 60000
@@ -496,7 +496,7 @@ open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
 # bats test_tags=long
 @test "--log with --json and -v: for each step the log has a line, a JSON object with the time" {
     need python3
-    shell sh -t 1 --log "$DIR/log" --json -v
+    shell sh -t 4 --log "$DIR/log" --json -v
     eventually 5 file_has "$DIR/log" '"event":"renewed"'
     kill -KILL "$(<"$DIR/pids/sh")"
     eventually 5 alone

@@ -603,9 +603,9 @@ in_line() { [[ $(redis_cli zcard '{job:b}:rlock:queue') == "$1" ]]; }
     echo secret >"$DIR/password"
     export RLOCK RLOCK_URL=$url RLOCK_CONFIG=$DIR/config
     echo "password-file = $DIR/password" >"$RLOCK_CONFIG"
-    "$RLOCK" -t 1 -k job:a -- sh -c 'sleep 1.5; RLOCK_TOKEN= "$RLOCK" -n -E 0 -k job:a -- false'
-    "$RLOCK" -t 1 --slots 2 -k job:c -- \
-        sh -c 'sleep 0.6; RLOCK_TOKEN= "$RLOCK" --slots 2 -k job:c -- true'
+    "$RLOCK" -t 3 -k job:a -- sh -c 'sleep 1.5; RLOCK_TOKEN= "$RLOCK" -n -E 0 -k job:a -- false'
+    "$RLOCK" -t 3 --slots 2 -k job:c -- \
+        sh -c 'sleep 1.5; RLOCK_TOKEN= "$RLOCK" --slots 2 -k job:c -- true'
     hold first -k job:b
     start older "$RLOCK" -k job:b --queue newest -- true
     eventually 5 in_line 1

@@ -59,7 +59,7 @@ end_hanging() {
 }
 
 @test "a lock that another owner takes: the hook runs at lost, and gets the new holder's name" {
-    run -76 rlock -q -k "$KEY" -t 1 --on-event "$NOTE" \
+    run -76 rlock -q -k "$KEY" -t 4 --on-event "$NOTE" \
         -c "$(asking) set '$KEY' other >/dev/null; sleep 20"
     eventually 5 events_are 'granted lost'
     assert_match "$(<"$DIR/events")" $'\nlost fence another program'
@@ -98,7 +98,7 @@ end_hanging() {
     let_go holder
     finish waiter
     assert_status 0
-    run -76 rlock -q -k "$KEY" -t 1 --on-event "$HANG" \
+    run -76 rlock -q -k "$KEY" -t 4 --on-event "$HANG" \
         -c "$(asking) set '$KEY' other >/dev/null; sleep 20"
     alive "$(tail -n 1 "$DIR/hanging")"
     end_hanging

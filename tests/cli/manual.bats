@@ -107,7 +107,7 @@ tested() {
     run_example
     assert_eq "$output" failed
     script backup.sh "$(asking) set job:nightly other PX 60000 >/dev/null; exec sleep 60"
-    sed -i 's/ -k / -t 1 -k /' example
+    sed -i 's/ -k / -t 4 -k /' example
     run_example
     assert_match "$output" '^the lock was lost: '
     run_example

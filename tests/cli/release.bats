@@ -153,7 +153,7 @@ tell_later() {
 }
 
 @test "releasing the lock of rlock's own command ends the command with 76" {
-    run -76 --separate-stderr rlock -k "$KEY" -t 1 -- \
+    run -76 --separate-stderr rlock -k "$KEY" -t 4 -- \
         sh -c '"$RLOCK" release -k "$KEY"; sleep 10; echo went on'
     assert_match "$stderr" 'lost: the server no longer has the lock'
     assert_eq "$output" ""
