@@ -63,7 +63,8 @@ static const struct {
          "give all keys the same text between braces, as in {job}:a and {job}:b", false},
     [RLOCK_REASON_NO_SCRIPTS] =
         {"the server, or its rules (ACL) for this user, forbid rlock's scripts",
-         "take one exclusive lock by commands: --scripts auto; or allow the user EVAL and EVALSHA",
+         "allow EVAL and EVALSHA, if the server has them; else take one exclusive lock: --scripts "
+         "auto",
          false},
 };
 

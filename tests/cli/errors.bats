@@ -46,7 +46,7 @@ the server wants a password, and none was given
 name the file that has it with --password-file FILE, or set RLOCK_PASSWORD
 NOPERM User app has no permissions to run the 'eval' command|77
 the server, or its rules (ACL) for this user, forbid rlock's scripts
-take one exclusive lock by commands: --scripts auto; or allow the user EVAL and EVALSHA
+allow EVAL and EVALSHA, if the server has them; else take one exclusive lock: --scripts auto
 NOPERM User app has no permissions to run the 'set' command|77
 the server's rules (ACL) deny this user a command or a key that rlock needs
 rlock doctor -k KEY lists what is missing

@@ -30,7 +30,7 @@ reset=3        same     same     same     same     same     any      any      an
 
 declare -A messages=(
     [commands]="warning: .* refuses rlock's scripts .*, so the lock was taken by commands"
-    [past]="misconfigured: a history needs scripts: .* forbid rlock's scripts; take one exclusive"
+    [past]="misconfigured: a history needs scripts: .* forbid rlock's scripts; allow EVAL"
     [user]="refused: .*the server's rules \\(ACL\\) deny"
     [weakly]='weak +lock: one exclusive lock can be taken, by commands'
     [no]='misconfigured: locks are not safe on this server: rights$'
