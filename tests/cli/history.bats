@@ -222,10 +222,9 @@ column() { rlock history -k "$KEY" | sed -n 1p | awk -v name="$1" '{ print index
 }
 
 @test "history: the verb says that a killed holder crashed after its last renewal, within a TTL" {
-    local before after fence_ms
+    local before after
     hold first -k "$KEY" -t 3 --history 9
-    fence_ms=$(ttl_ms "$(key_of fence)")
-    eventually 10 fence_lasts_longer_than "$fence_ms"
+    eventually 10 fence_ends_after $(($(fence_end_ms) + 500))
     kill -KILL "$(<"$DIR/pids/first")"
     eventually 10 gone "$KEY"
     assert_eq "$(shown)" vanished
@@ -240,9 +239,9 @@ column() { rlock history -k "$KEY" | sed -n 1p | awk -v name="$1" '{ print index
     before=$(time_of before)
     (($(time_of granted | tail -n 1) == before)) || fail 'the end is later than the next grant'
 }
-# fence_lasts_longer_than MS: does the fence's key expire in more than MS ms? Each renewal sets its
-# expiry anew.
-fence_lasts_longer_than() { (($(ttl_ms "$(key_of fence)") > $1)); }
+# fence_end_ms: when the fence's key expires, on the clock of now_ms(). Each renewal sets it anew.
+fence_end_ms() { echo $(($(now_ms) + $(ttl_ms "$(key_of fence)"))); }
+fence_ends_after() { (($(fence_end_ms) > $1)); }
 # time_of MEMBER: prints the time in the JSON member MEMBER of each hold, in ms since 1970.
 time_of() {
     rlock history -k "$KEY" --json | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" |
