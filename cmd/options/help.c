@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* help: the tables of options, verbs and exit statuses, as text. */
 #include "options/help.h"
-#include "options/combination.h"
 
+#include "options/combination.h"
 #include "options/event.h"
 #include "options/options.h"
 

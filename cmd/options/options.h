@@ -15,9 +15,9 @@
 #define OPTIONS_BLANKS " \t\r\n" /* may stand around and between the URLs in a variable */
 
 /*
- * The choices of --protocol, --timestamp-unit, --on-lost and --format. The constants
- * stand in the order of the words in option_table, because the parser stores the index of the word
- * that the user gave.
+ * The choices of --protocol, --timestamp-unit, --on-lost and --format. The constants stand in the
+ * order of the words in option_table, because the parser stores the index of the word that the user
+ * gave.
  */
 enum key_value { KEY_VALUE_TOKEN, KEY_VALUE_TIMESTAMP };
 enum timestamp_unit { TIMESTAMP_S, TIMESTAMP_MS };

@@ -27,6 +27,7 @@
  */
 #include "supervise/guard_state.h"
 
+#include "base/clock.h"
 #include <rlock.h>
 
 #define RETRY_MS 5 /* how long the guard waits before it looks again if the tree is frozen */
@@ -385,23 +386,18 @@ unsigned guard_state_work(const struct guard_machine *machine)
                : 0;
 }
 
-static int64_t earlier(int64_t a_ms, int64_t b_ms)
-{
-    return a_ms < b_ms ? a_ms : b_ms;
-}
-
 int64_t guard_state_next_ms(const struct guard_machine *machine, int64_t now_ms)
 {
     switch (machine->state) {
     case GUARD_STATE_RUNNING:
     case GUARD_STATE_DRAINING:
-        return earlier(machine->count_ms, machine->due.term_ms);
+        return clock_earlier(machine->count_ms, machine->due.term_ms);
     case GUARD_STATE_TERMINATING:
-        return earlier(earlier(machine->due.kill_ms, machine->asked_kill_ms),
-                       machine->rules.is_bound ? now_ms + LOOK_MS : RLOCK_NEVER);
+        return clock_earlier(clock_earlier(machine->due.kill_ms, machine->asked_kill_ms),
+                             machine->rules.is_bound ? now_ms + LOOK_MS : RLOCK_NEVER);
     case GUARD_STATE_PAUSED:
         if (machine->frozen_since_ms == 0)
-            return earlier(machine->due.kill_ms, now_ms + RETRY_MS);
+            return clock_earlier(machine->due.kill_ms, now_ms + RETRY_MS);
         break;
     case GUARD_STATE_KILLING:
         return now_ms;

@@ -18,6 +18,7 @@
  */
 #include "supervise/supervise_state.h"
 
+#include "base/clock.h"
 /*
  * The renewer must run before half of the time to the first renewal is over. If the thread could
  * not be started early (RENEWER_AFTER_MS), this process tries again at that time, and reports it if
@@ -32,16 +33,6 @@
 #define RENEWER_AFTER_MS 100
 #define LOOK_MS 20 /* how often to look at the tree of a bound process when TERM is near or sent */
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* ---- computing deadlines ---- */
 
 /* How long the command has from TERM, or from the begin of freezing, to KILL. */
@@ -49,7 +40,7 @@ static int64_t grace_ms(const struct supervision *run)
 {
     const struct rlock_timing *timing = &run->timing;
 
-    return run->on_lost == ON_LOST_PAUSE ? later(timing->reply_ms, timing->kill_margin_ms)
+    return run->on_lost == ON_LOST_PAUSE ? clock_later(timing->reply_ms, timing->kill_margin_ms)
                                          : timing->grace_ms;
 }
 
@@ -92,7 +83,7 @@ static int64_t lease_due_ms(const struct supervision *run)
     if (run->on_lost == ON_LOST_PAUSE || run->lease != SUPERVISE_LEASE_HELD ||
         run->kind == SUPERVISE_HOLD)
         return RLOCK_NEVER;
-    return earlier(run->agreed.term_ms, run->expires_ms);
+    return clock_earlier(run->agreed.term_ms, run->expires_ms);
 }
 
 /*
@@ -117,7 +108,7 @@ static int64_t due_ms(const struct supervision *run, enum supervise_event event)
     if (event == SUPERVISE_EVENT_LEASE_DUE)
         return lease_due_ms(run);
     if (event == SUPERVISE_EVENT_LOOK_DUE)
-        return later(look_from_ms(run), run->look_again_ms);
+        return clock_later(look_from_ms(run), run->look_again_ms);
     if (event == SUPERVISE_EVENT_MAX_HOLD_DUE)
         return run->max_hold_at_ms;
     return guard_late_ms(run);
@@ -129,7 +120,7 @@ int64_t supervise_state_next_ms(const struct supervision *run)
     enum supervise_event event;
 
     for (event = SUPERVISE_EVENT_RENEWER_DUE; event < SUPERVISE_EVENTS; event++)
-        next_ms = earlier(next_ms, due_ms(run, event));
+        next_ms = clock_earlier(next_ms, due_ms(run, event));
     return next_ms;
 }
 
@@ -199,7 +190,8 @@ static enum supervise_state lose(struct supervision *run, enum supervise_loss lo
 {
     if (!note_loss(run, loss) || run->on_lost == ON_LOST_IGNORE)
         return run->state;
-    return end_command(run, earlier(now_ms + run->timing.grace_ms, run->agreed.kill_ms), now_ms);
+    return end_command(run, clock_earlier(now_ms + run->timing.grace_ms, run->agreed.kill_ms),
+                       now_ms);
 }
 
 /* The command runs again after a pause, or has ended: add up how long the pause was. */
@@ -275,7 +267,7 @@ static enum supervise_state renew(struct supervision *run, const struct supervis
         note_loss(run, loss_by_time(run));
     run->expires_ms = input->expires_ms;
     run->actions |= SUPERVISE_ACTION_EXTEND_GUARD;
-    expect_answer(run, later(supervise_state_deadlines(run).kill_ms, input->now_ms));
+    expect_answer(run, clock_later(supervise_state_deadlines(run).kill_ms, input->now_ms));
     return run->state;
 }
 
@@ -659,6 +651,6 @@ void supervise_state_init(struct supervision *run, enum supervise_kind kind,
         .renewer_needed_ms = grant->sent_ms + grant->timing.renew_ms / RENEWER_PART,
         .max_hold_at_ms = max_hold_ms > 0 ? granted_ms + max_hold_ms : RLOCK_NEVER,
         .answer_by_ms = RLOCK_NEVER};
-    run->renewer_at_ms = earlier(granted_ms + RENEWER_AFTER_MS, run->renewer_needed_ms);
+    run->renewer_at_ms = clock_earlier(granted_ms + RENEWER_AFTER_MS, run->renewer_needed_ms);
     run->agreed = supervise_state_deadlines(run);
 }

@@ -31,13 +31,19 @@ is_replicated() {
     printf '%s\n' "set {$KEY}:x 1 px 9000" 'wait 1 2000' | on "$1" | grep -qx 1
 }
 
-@test "the primary in the URL dies: the holder keeps the lock, and waiters get it in their order" {
-    local each
+# ask_the_owner: sets OWNER to the node that holds the slot of $KEY, SLOT, and names only this node
+# in RLOCK_URL.
+ask_the_owner() {
     node 1
     SLOT=$(slot_of "$KEY")
     OWNER=$(owner_of "$SLOT")
     RLOCK_URL=redis://rlock:SECRET@127.0.0.1:$(port_of "$OWNER")
     export RLOCK_URL
+}
+
+@test "the primary in the URL dies: the holder keeps the lock, and waiters get it in their order" {
+    local each
+    ask_the_owner
     echo 0 >"$DIR/sum"
     hold holder -v -t 30 -k "$KEY"
     for each in {1..3}; do
@@ -66,11 +72,7 @@ have_asked_twice() {
 
 @test "the only node in the URL dies at once: waiters have learned the others, and get the lock" {
     local each
-    node 1
-    SLOT=$(slot_of "$KEY")
-    OWNER=$(owner_of "$SLOT")
-    RLOCK_URL=redis://rlock:SECRET@127.0.0.1:$(port_of "$OWNER")
-    export RLOCK_URL
+    ask_the_owner
     on "$OWNER" set "$KEY" another px 4000 >/dev/null
     on "$OWNER" set "{$KEY}:2" another px 4000 >/dev/null
     eventually 20 is_replicated "$OWNER"
