@@ -40,6 +40,15 @@ int64_t keys_fence_life_ms(int64_t ttl_ms);
  * keys_init: make the names of all keys of the lock `key`, also of the list that wakes the owner of
  * `token` (NULL: no such list). The caller calls keys_fini() also after a failure.
  *
+ * A helper key is in the hash slot of the lock, and no other lock has a helper key with this name.
+ * The name begins with KEY or with "{KEY". So an ACL rule for a prefix of lock names, with and
+ * without '{' in front, allows their helper keys, too. KIND is "fence", "queue", ...:
+ *
+ *     job        {job}:rlock:KIND
+ *     a{b}c      a{b}c:rlock:KIND
+ *     {job}      {job}:rlock:{}:KIND
+ *     a}b        refused: no such name is in the hash slot of a}b
+ *
  * Returns  RLOCK_OK, RLOCK_E_USAGE (a lock can't have this name) or RLOCK_E_MEMORY.
  */
 enum rlock_status keys_init(struct lock_keys *keys, const char *key, const char *token,
@@ -63,23 +72,6 @@ void keys_add(const struct lock_keys *keys, struct request *request);
  * can't be a lock.
  */
 bool keys_is_helper_name(const char *key);
-
-/*
- * keys_helper_name: make the name of the helper key KIND of the lock `key`. The name is in the hash
- * slot of the lock, and no other lock has a helper key with this name. The name begins with KEY or
- * with "{KEY". So an ACL rule for a prefix of lock names, with and without '{' in front, allows
- * their helper keys, too. KIND is "fence", "queue", ...:
- *
- *     job        {job}:rlock:KIND
- *     a{b}c      a{b}c:rlock:KIND
- *     {job}      {job}:rlock:{}:KIND
- *     a}b        a}b:rlock:{N}:KIND          N: a number that makes the slot the same
- *     a}b{c      a}b{c:rlock:N}:KIND
- *     a{}b       rlock:{N}:a{}b:rlock:KIND   Redis hashes a name that begins with a{} whole
- *
- * Returns  the name, which the caller frees; NULL: no memory.
- */
-char *keys_helper_name(const char *kind, const char *key);
 
 /*
  * keys_lock_of: the key of the lock whose helper key KIND has the name `helper`. On the heap, and

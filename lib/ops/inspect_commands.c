@@ -647,11 +647,10 @@ static struct rlock_last_end end_in(const char *entry)
  * Shows when and how the last hold of a lock ended, if one of the last ENTRIES_READ entries of its
  * history tells it. Most often one of the last two entries is an end.
  */
-static enum rlock_status show_last_end(struct quorum *quorum, const char *key,
+static enum rlock_status show_last_end(struct quorum *quorum, const struct lock_keys *keys,
                                        struct rlock_deadline deadline,
                                        const struct rlock_visitor *visitor, struct rlock_error *err)
 {
-    char *history = keys_helper_name("history", key);
     const struct resp_value *reply = NULL;
     struct rlock_last_end end = {.ended_ms = 0};
     enum rlock_status st = RLOCK_OK;
@@ -662,11 +661,9 @@ static enum rlock_status show_last_end(struct quorum *quorum, const char *key,
     size_t i;
     size_t n;
 
-    if (history == NULL)
-        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     while (st == RLOCK_OK && !is_found && read < ENTRIES_READ) {
         request_begin(&request, "TIME"); /* see stays_here at read_lock() */
-        add_command(&request, "LRANGE", history);
+        add_command(&request, "LRANGE", keys->name[KEY_HISTORY]);
         request_add_format(&request, "-%zu", read + count);
         request_add_format(&request, "-%zu", read + 1);
         st = quorum_ask(quorum, &request, deadline, &reply, err);
@@ -683,15 +680,14 @@ static enum rlock_status show_last_end(struct quorum *quorum, const char *key,
         count = ENTRIES_READ - read < ENTRIES_PER_PAGE ? ENTRIES_READ - read : ENTRIES_PER_PAGE;
     }
     if (is_found && end.ended_ms > 0 && end.ended_ms <= VIEW_LEFT_MAX_MS)
-        visitor->on_last_end(visitor->context, key, &end);
-    free(history);
+        visitor->on_last_end(visitor->context, keys->name[KEY_LOCK], &end);
     return st;
 }
 
 /*
- * Must the list leave out a lock because list_lock() failed to read it? Yes if the user may not
- * read its key, if the key has a value of another type, or if the Cluster has moved the key to
- * another server.
+ * Must the list leave out a lock because list_lock() failed to read it? Yes if no lock can have
+ * this key (another program wrote the value), if the user may not read the key, if the key has a
+ * value of another type, or if the Cluster has moved it to another server.
  */
 static bool is_left_out(enum rlock_status st, const struct rlock_error *fault, enum found_by by)
 {
@@ -701,8 +697,9 @@ static bool is_left_out(enum rlock_status st, const struct rlock_error *fault, e
      */
     if (st == RLOCK_E_REFUSED && fault->reason == RLOCK_REASON_NO_RIGHT)
         return by != FOUND_BY_VALUE;
-    return st == RLOCK_E_REFUSED ? fault->reason == RLOCK_REASON_KEY_TYPE
-                                 : st == RLOCK_E_SERVER && fault->reason == RLOCK_REASON_NONE;
+    if (st == RLOCK_E_REFUSED)
+        return fault->reason == RLOCK_REASON_KEY_TYPE;
+    return st == RLOCK_E_USAGE || (st == RLOCK_E_SERVER && fault->reason == RLOCK_REASON_NONE);
 }
 
 /*
@@ -728,10 +725,10 @@ static enum rlock_status list_lock(struct quorum *quorum, const char *key, enum 
         show_lock(key, &keys, &reading, &around, visitor);
         is_shown = reading.exists;
     }
-    keys_fini(&keys);
     if (st == RLOCK_OK && visitor->on_last_end != NULL &&
         (is_shown || (by == FOUND_BY_HISTORY && !reading.exists)))
-        st = show_last_end(quorum, key, deadline, visitor, &fault);
+        st = show_last_end(quorum, &keys, deadline, visitor, &fault);
+    keys_fini(&keys);
     if (is_left_out(st, &fault, by))
         return RLOCK_OK;
     if (st >= RLOCK_E_USAGE && err != NULL)

@@ -10,8 +10,9 @@
 
 #include <string.h>
 
-unsigned slot_crc16(unsigned crc, const char *bytes, size_t n)
+static unsigned crc16(const char *bytes, size_t n)
 {
+    unsigned crc = 0;
     size_t i;
     int bit;
 
@@ -41,5 +42,5 @@ unsigned slot_of(const char *key, size_t bytes)
 {
     const char *part = slot_hashed_part(key, &bytes);
 
-    return slot_crc16(0, part, bytes) % SLOT_COUNT;
+    return crc16(part, bytes) % SLOT_COUNT;
 }

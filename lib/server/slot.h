@@ -18,10 +18,4 @@ unsigned slot_of(const char *key, size_t bytes);
  */
 const char *slot_hashed_part(const char *key, size_t *bytes);
 
-/*
- * slot_crc16: continue a CRC16 (XMODEM) with `n` bytes. `crc` is the result for all earlier bytes,
- * or 0 at the start. The CRC16 of a hashed part, modulo SLOT_COUNT, is its slot.
- */
-unsigned slot_crc16(unsigned crc, const char *bytes, size_t n);
-
 #endif

@@ -273,11 +273,11 @@ time_of() {
 }
 
 @test "history: a pattern selects locks by their keys, and --since selects holds by their end" {
-    local key keys=(a 'a{b}c' '{a}' 'a}b' 'a}b{c' 'a{}b' b)
+    local key keys=(a 'a{b}c' '{a}' 'a{b' b)
     for key in "${keys[@]}"; do run -0 rlock -k "$key" --history 9 -- true; done
     run -0 rlock -k without -- true
     assert_eq "$(rlock history --json | keys_of)" "$(printf '%s\n' "${keys[@]}" | LC_ALL=C sort)"
-    assert_eq "$(rlock history --json 'a[{}]*' | keys_of | xargs)" 'a{b}c a{}b a}b a}b{c'
+    assert_eq "$(rlock history --json 'a[{}]*' | keys_of | xargs)" 'a{b a{b}c'
     assert_eq "$(rlock history --json -k b -k a | keys_of | xargs)" 'a b'
     assert_eq "$(rlock history --json --since 1h b | keys_of)" b
     eventually 5 has_ended_before b

@@ -632,6 +632,9 @@ unprivileged() {
     for long in rlock:a rlock: a:rlock:b '{a}:rlock:fence'; do
         refused 64 'usage: a key that starts with rlock: or contains :rlock: ' -k "$long" -- true
     done
+    for long in 'a}b' 'a{}b' 'a}b{c' '}'; do
+        refused 64 'usage: a key with } can.t be a lock unless it has a hash tag' -k "$long" -- true
+    done
     assert_between "${#stderr}" 1 2000 'length of the line'
 }
 
