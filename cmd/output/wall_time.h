@@ -21,8 +21,8 @@ void wall_time_local(char text[WALL_TIME_BYTES], int64_t unix_ms);
 void wall_time_clock(char text[WALL_TIME_BYTES], int64_t unix_ms);
 
 /*
- * wall_time_until: write a future time for people, in local time: "18:00:00" if the time is today,
- * else "2026-11-24 18:00".
+ * wall_time_until: write a time by which something happens, for people, in local time: "18:00:00"
+ * if the time is today, else "2026-11-24 18:00".
  */
 void wall_time_until(char text[WALL_TIME_BYTES], int64_t unix_ms);
 

@@ -63,28 +63,10 @@ static void put_own_end(char *text, size_t room, const struct rlock_hold *hold)
         snprintf(text, room, "status %d, %s", hold->status, hold->reason);
 }
 
-/*
- * Writes between which two times a hold ended whose end nobody has reported. The times have dates
- * if the dates differ.
- */
-static void put_vanished(char *text, size_t room, const struct rlock_hold *hold)
-{
-    char after[WALL_TIME_BYTES];
-    char before[WALL_TIME_BYTES];
-    size_t date = strlen("2026-11-22");
-
-    wall_time_local(after, hold->alive_ms);
-    wall_time_local(before, hold->ended_ms);
-    if (strncmp(after, before, date) == 0) {
-        wall_time_clock(after, hold->alive_ms);
-        wall_time_clock(before, hold->ended_ms);
-    }
-    snprintf(text, room, "crashed or lost between %s and %s", after, before);
-}
-
 static void put_end(char text[END_BYTES], const struct rlock_hold *hold)
 {
     char own[80];
+    char by[WALL_TIME_BYTES];
     size_t used;
 
     put_own_end(own, sizeof own, hold);
@@ -105,7 +87,8 @@ static void put_end(char text[END_BYTES], const struct rlock_hold *hold)
         snprintf(text, END_BYTES, "lost before its end: %s", own);
         break;
     case RLOCK_HOLD_VANISHED:
-        put_vanished(text, END_BYTES, hold);
+        wall_time_until(by, hold->ended_ms);
+        snprintf(text, END_BYTES, "gone by %s", by);
         break;
     }
     used = strlen(text);
@@ -133,7 +116,7 @@ static void add_row(struct history *history, const struct rlock_hold *hold)
     put_length(held, hold->held_ms);
     put_end(end, hold);
     printable_text(shown_end, sizeof shown_end, end);
-    outbuf_add(&row, "%s\t%s\t%s\t%s\t%" PRId64 " %" PRId64 "\t%s\t%s", key == NULL ? "" : key,
+    outbuf_add(&row, "%s\t%.19s\t%s\t%s\t%" PRId64 " %" PRId64 "\t%s\t%s", key == NULL ? "" : key,
                granted, waited, held, hold->waited_ms, hold->held_ms, shown_end, holder);
     table_add(&history->table, outbuf_text(&row));
     if (key == NULL || row.has_failed)

@@ -132,27 +132,24 @@ END
     eventually 10 file_has "$DIR/second.out" mailer
 }
 
-# bats test_tags=long
-@test "readme: each line at the prompt does what its comment says" {
-    local line
-    for line in backup.sh import report render; do script "$line" 'echo "$0 $RLOCK_SLOT"'; done
+@test "readme: a terminal of 100 columns shows the history as the README does" {
+    /usr/bin/python3 -c 'import pyte' 2>/dev/null || skip_or_fail 'the Python module pyte'
     here 'Use it' 4
-    for line in 1 2 3 4; do
-        sed -n "${line}p" block >line
-        run -0 --separate-stderr sh ./line
-    done
-    assert_eq "$output" './render 0'
-    hold other -k job:nightly
-    sed -n 1p block >line
-    run -75 sh ./line
-    sed -n 5p block >line
-    run -75 sh ./line
-    assert_match "$output" '^job:nightly: held'
-    sed -n 6p block >line
-    run -0 sh ./line
-    assert_match "$output" $'\n''job:nightly +exclusive'
-    let_go other
-    assert_eq "$(wc -l <block)" 6
+    note 1 2 2026-11-24T02:15 'status=0 reason=exited held=1421000'
+    note 2 612000 2026-11-25T02:25:12 'status=0 reason=exited held=1390000'
+    note 3 3 2026-11-26T02:15
+    note 1 3 2026-11-27T02:15 'status=124 reason=max-hold held=3600000'
+    assert_eq "$(head -n 1 block)" '$ rlock history -k job:nightly'
+    TZ=CET-1 LC_ALL=C.UTF-8 /usr/bin/python3 "$ROOT/tests/tools/screen.py" \
+        --until max-hold 100 -- "$RLOCK" history -k job:nightly >rows
+    assert_eq "$(sed -n 's/^100\t//p' rows)" "$(sed 1d block)"
+}
+# note N WAITED_MS GRANTED [END]: notes a run of the job on the host webN.
+note() {
+    local words="token=00000000000$1 fence=$1"
+    redis_cli rpush '{job:nightly}:rlock:history' \
+        "grant v1 $words ttl=30000 waited=$2 since=$(TZ=CET-1 date -d "$3" +%s000) \
+user=root host=web$1 command=backup pid=4711" ${4:+"end v1 $words $4"} >/dev/null
 }
 
 # without_numbers: copies standard input, with N for each number, and without what differs from

@@ -359,25 +359,6 @@ with_cookie() { grep -lsz "^JENKINS_NODE_COOKIE=c0$" /proc/[0-9]*/environ | cut 
     grep -qx 'OnCalendar=minutely' block
 }
 
-@test "the morning after: a terminal of 110 columns shows what the page shows" {
-    /usr/bin/python3 -c 'import pyte' 2>/dev/null || skip_or_fail 'the Python module pyte'
-    here 'The morning after' 1
-    note 1 2 2026-11-24T02:15 1421000 'status=0 reason=exited'
-    note 2 612000 2026-11-25T02:25:12 1390000 'status=0 reason=exited'
-    note 3 3 2026-11-26T02:15 3600000 'status=124 reason=max-hold'
-    assert_eq "$(head -n 1 block)" '$ rlock history -k job:nightly'
-    TZ=CET-1 LC_ALL=C.UTF-8 with_server /usr/bin/python3 "$ROOT/tests/tools/screen.py" \
-        --until max-hold 110 -- "$RLOCK" history -k job:nightly >rows
-    assert_eq "$(sed -n 's/^110\t//p' rows)" "$(sed 1d block)"
-}
-# note N WAITED_MS GRANTED HELD_MS END: notes the Nth run of the job, on the host webN.
-note() {
-    local words="token=00000000000$1 fence=$1"
-    redis_cli rpush '{job:nightly}:rlock:history' \
-        "grant v1 $words ttl=30000 waited=$2 since=$(TZ=CET-1 date -d "$3" +%s000) \
-user=root host=web$1 command=backup pid=4711" "end v1 $words $5 held=$4" >/dev/null
-}
-
 # at_port FROM TO: replace the document's TLS server, with FROM before its name, by the test's.
 at_port() { echo "s,rediss://$1locks.example.com[:0-9]*,redis://${2}127.0.0.1:$REDIS_PORT,"; }
 
