@@ -263,7 +263,7 @@ enum exit_reason report_output(const struct report *report, struct outbuf *out)
 enum exit_reason report_output_to(const struct report *report, const char *path, struct outbuf *out)
 {
     const char *text = outbuf_text(out);
-    int failed = out->has_failed ? ENOMEM : outfile_replace_synced(path, text, strlen(text));
+    int failed = out->has_failed ? ENOMEM : outfile_replace(path, text, strlen(text));
     char why[300];
 
     outbuf_clear(out);

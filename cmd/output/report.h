@@ -113,7 +113,7 @@ enum exit_reason report_output(const struct report *report, struct outbuf *out);
 
 /*
  * report_output_to: as report_output(), but make the text the content of the file `path`, by
- * outfile_replace_synced(). On failure the file keeps its content.
+ * outfile_replace().
  */
 enum exit_reason report_output_to(const struct report *report, const char *path,
                                   struct outbuf *out);

@@ -129,7 +129,6 @@ enum exit_reason renew_daemon_open_log(struct renew_daemon_log *log, const struc
     const struct report *report = &session->report;
     const char *path = session->options->log;
     char why[300];
-    int failed = 0;
 
     if (path == NULL)
         return REASON_GRANTED;
@@ -143,10 +142,10 @@ enum exit_reason renew_daemon_open_log(struct renew_daemon_log *log, const struc
                    : report_fault(report, REASON_MISCONFIGURED, "log: syslog: " SYSLOG_SOCKET,
                                   errno);
     }
-    log->fd = outfile_open(path, &failed);
+    log->fd = outfile_open(path);
     if (log->fd >= 0)
         return REASON_GRANTED;
-    snprintf(why, sizeof why, "log: %.150s: %s", path, outfile_error(failed));
+    snprintf(why, sizeof why, "log: %.150s: %s", path, outfile_error(errno));
     return report_fault(report, REASON_MISCONFIGURED, why, 0);
 }
 
