@@ -4,12 +4,17 @@
  * which keys it changes. The server is RLOCK_TEST_SERVER, by default redis-server or valkey-server.
  *
  * tests/unit/scripts.txt is a list of cases. A title, which begins with #, begins a case, which is
- * one result: the server then has no keys. Each step of a case is a command, behind it "-> REPLY",
- * then a line for each key that differs after the step: KEY=VALUE and the ms until the key expires
- * (-1: never), or KEY= if the key is gone. In a reply ... stands for any text, such as the words of
- * an error, which differ between releases of Redis. A case whose title ends with "(Redis 7)." is
- * left out on older servers, which refuse fewer writes of scripts. Commands are those of Redis, and
- * these:
+ * one result: the server then has no keys. Each step of a case is a command, and behind it
+ * "-> REPLY" and each key that differs after the step: "; KEY=VALUE MS", where MS are the ms until
+ * the key expires (-1: never), or "; KEY=" if the key is gone. In a reply ... stands for any text,
+ * such as the words of an error, which differ between releases of Redis.
+ *
+ * A step `given COMMAND; ...` only brings about what the steps behind it need. The list doesn't say
+ * what its commands do, but an error of the server fails the case. A line `let NAME COMMAND` at the
+ * head of the list gives a command a name for such steps.
+ *
+ * A case whose title ends with "(Redis 7)." is left out on older servers, which refuse fewer writes
+ * of scripts. Commands are those of Redis, and these:
  *
  *     acquire LOCKS ARGV...   runs a script of lib/lua; each letter of LOCKS is a lock: "jk" stands
  *                             for two
@@ -24,8 +29,10 @@
  * The list uses these abbreviations:
  *
  *     <a>       a token: 32 times the digit a; (a): its first 12 digits
+ *     a#1       the first attempt of the owner <a>: "<a> v1 try=1 ttl=30000 n=a"
  *     T         the digits 17000000, with which each time begins: T00000 is the first time of each
- *               case in ms, T00000000 the same time in microseconds
+ *               case in ms, T00000000 the same time in microseconds; T-500 is 500 ms earlier
+ *     7d, 30d   days in ms: for how long a fence and a history are kept
  *     j~queue   the helper key {j}:rlock:queue of the lock j
  *
  * `test_lua --write` prints the list with what the scripts do now. To add a case: write its
@@ -47,17 +54,21 @@
 #include <unistd.h>
 
 #define START_US INT64_C(1700000000000000)
+#define DAY_MS INT64_C(86400000)
 #define WORDS_MAX 40
 #define WORD_BYTES 1024
 #define SHOWN_BYTES 16384 /* a reply and all keys, as text */
 #define LINE_BYTES 4096   /* room for a line of the list */
 #define KEYS_MAX 64
 #define CASES "tests/unit/scripts.txt"
+#define GIVEN "given "
+#define LETS_MAX 16
 #define COLUMNS 100
-#define PART "       " /* begins a further line of a reply or key that is too long for one line */
-#define ANY "..."      /* in the list: any text within a line */
+#define PART "   " /* begins a further line of results that are too long for one line */
+#define ANY "..."  /* in the list: any text within a line */
 #define TOKEN_DIGITS 32
 #define SHORT_DIGITS 12
+#define ATTEMPT " v1 try=%c ttl=30000 n=%c"
 
 static const struct {
     const char *name;
@@ -295,6 +306,11 @@ static void expand(const char *text, char *out)
         c[0] = *text;
         if (text[0] == 'T' && text[1] >= '0' && text[1] <= '9') {
             append(out, WORD_BYTES, "17000000");
+        } else if (text[0] != '\0' && text[1] == '#') {
+            memset(out + strlen(out) + TOKEN_DIGITS, '\0', 1);
+            memset(out + strlen(out), text[0], TOKEN_DIGITS);
+            append(out, WORD_BYTES, ATTEMPT, text[2], text[0]);
+            text += 2;
         } else if ((text[0] == '<' && text[1] != '\0' && text[2] == '>') ||
                    (text[0] == '(' && text[1] != '\0' && text[2] == ')')) {
             size_t n = strlen(out);
@@ -312,18 +328,37 @@ static void expand(const char *text, char *out)
     }
 }
 
+/* Returns the length of the attempt that the text begins with, or 0. */
+static size_t attempt_length(const char *text)
+{
+    char attempt[TOKEN_DIGITS + sizeof ATTEMPT];
+
+    if (run_of(text, *text) != TOKEN_DIGITS || strlen(text) < TOKEN_DIGITS + strlen(ATTEMPT) - 2)
+        return 0;
+    snprintf(attempt, sizeof attempt, ATTEMPT, text[TOKEN_DIGITS + 8], *text);
+    return strncmp(text + TOKEN_DIGITS, attempt, strlen(attempt)) == 0
+               ? TOKEN_DIGITS + strlen(attempt)
+               : 0;
+}
+
 /* Appends the text with the abbreviations of the table. */
 static void append_short(char *out, size_t room, const char *text)
 {
     while (*text != '\0') {
         size_t n = run_of(text, *text);
 
-        if (n == TOKEN_DIGITS || (n == SHORT_DIGITS && *text != '0')) {
+        if (attempt_length(text) > 0) {
+            append(out, room, "%c#%c", *text, text[TOKEN_DIGITS + 8]);
+            text += attempt_length(text);
+        } else if (n == TOKEN_DIGITS || (n == SHORT_DIGITS && *text != '0')) {
             append(out, room, n == TOKEN_DIGITS ? "<%c>" : "(%c)", *text);
             text += n;
         } else if (strncmp(text, "17000000", 8) == 0) {
             append(out, room, "T");
             text += 8;
+        } else if (strncmp(text, "16999999", 8) == 0) {
+            append(out, room, "T-%ld", 100000 - strtol(text + 8, NULL, 10));
+            text += 13;
         } else if (text[0] == '{' && strncmp(text + 2, "}:rlock:", 8) == 0) {
             append(out, room, "%c~", text[1]);
             text += 10;
@@ -406,7 +441,16 @@ static const struct shown_key *find_key(const struct shown_keys *keys, const cha
     return NULL;
 }
 
-/* Appends a line for each key whose value or expiry the step has changed. */
+static void append_key(char *out, const struct shown_key *key, int64_t left_ms)
+{
+    append(out, SHOWN_BYTES, "; %s=%s ", key->name, key->value);
+    if (left_ms == 7 * DAY_MS || left_ms == 30 * DAY_MS)
+        append(out, SHOWN_BYTES, "%dd", (int)(left_ms / DAY_MS));
+    else
+        append(out, SHOWN_BYTES, "%lld", (long long)left_ms);
+}
+
+/* Appends each key whose value or expiry the step has changed. */
 static void append_changes(char *out, const struct shown_keys *before,
                            const struct shown_keys *after)
 {
@@ -414,7 +458,7 @@ static void append_changes(char *out, const struct shown_keys *before,
 
     for (i = 0; i < before->n; i++)
         if (find_key(after, before->key[i].name) == NULL)
-            append(out, SHOWN_BYTES, "   %s=\n", before->key[i].name);
+            append(out, SHOWN_BYTES, "; %s=", before->key[i].name);
     for (i = 0; i < after->n; i++) {
         const struct shown_key *key = &after->key[i];
         const struct shown_key *was = find_key(before, key->name);
@@ -422,8 +466,9 @@ static void append_changes(char *out, const struct shown_keys *before,
 
         if (was == NULL || strcmp(was->value, key->value) != 0 ||
             was->expires_ms != key->expires_ms)
-            append(out, SHOWN_BYTES, "   %s=%s %lld\n", key->name, key->value, (long long)left);
+            append_key(out, key, left);
     }
+    append(out, SHOWN_BYTES, "\n");
 }
 
 /* ---- the steps ---- */
@@ -510,23 +555,24 @@ static bool add_script(struct command *command, const char *name, const char **t
     return true;
 }
 
-/* Carries out the command of a step, and appends its reply as a line. */
-static void carry_out(const char *text, char out[SHOWN_BYTES])
+/* Carries out the command of a step, and appends its reply. Returns false if that is an error. */
+static bool carry_out(const char *text, char out[SHOWN_BYTES])
 {
     static struct command command;
     redisContext *server = admin;
     char word[WORD_BYTES];
     char *place;
     redisReply *reply;
+    bool is_ok;
 
     next_word(&text, word);
     if (strcmp(word, "wait") == 0) {
         *clock_us += strtoll(text, NULL, 10) * 1000;
-        return;
+        return true;
     }
     if (strcmp(word, "nobody") == 0) {
         nobody_wakes = true;
-        return;
+        return true;
     }
     if (strcmp(word, "u:") == 0) {
         server = user;
@@ -546,14 +592,47 @@ static void carry_out(const char *text, char out[SHOWN_BYTES])
     place = strstr(out, " script: "); /* its digest, except in Valkey 9, and the line in it */
     if (place != NULL && strstr(place, "on @user_script:") != NULL)
         *place = '\0';
-    append(out, SHOWN_BYTES, "\n");
+    is_ok = reply != NULL && reply->type != REDIS_REPLY_ERROR;
     freeReplyObject(reply);
+    return is_ok;
+}
+
+/* The commands that have a name, as lines `let NAME COMMAND` of the list. */
+static char lets[LETS_MAX][LINE_BYTES];
+static size_t n_lets;
+
+/* Returns the command that has this name, or else `name`. */
+static const char *named_command(const char *name)
+{
+    size_t n = strlen(name);
+    size_t i;
+
+    for (i = 0; i < n_lets; i++)
+        if (strncmp(lets[i] + 4, name, n) == 0 && lets[i][4 + n] == ' ')
+            return lets[i] + 4 + n;
+    return name;
+}
+
+/* Carries out the commands of a step `given COMMAND; ...`. */
+static void carry_out_given(const char *text)
+{
+    char command[LINE_BYTES];
+    char got[SHOWN_BYTES];
+    size_t n;
+
+    for (; *text != '\0'; text += n + strspn(text + n, "; ")) {
+        n = strcspn(text, ";");
+        snprintf(command, sizeof command, "%.*s", (int)n, text);
+        got[0] = '\0';
+        okf(carry_out(named_command(command), got), "given %s %s", command, got);
+    }
 }
 
 /* Removes all keys, gives the user `u` all rights, and sets the clock to the first time. */
 static void begin_case(void)
 {
     static const char *const commands[] = {"FLUSHALL", "CONFIG SET maxmemory 0",
+                                           "CONFIG SET min-replicas-to-write 0",
                                            "ACL SETUSER u reset on nopass ~* +@all"};
     size_t i;
 
@@ -636,6 +715,12 @@ static void run_step(const char *command, const char *wanted, bool writes)
     static struct shown_keys after;
     static char got[SHOWN_BYTES];
 
+    if (strncmp(command, GIVEN, strlen(GIVEN)) == 0) {
+        if (writes)
+            printf("%s\n", command);
+        carry_out_given(command + strlen(GIVEN));
+        return;
+    }
     got[0] = '\0';
     read_keys(&before);
     carry_out(command, got);
@@ -669,7 +754,9 @@ static void run_cases(FILE *list, bool writes)
             begin_case();
             is_left_out = strstr(title, "(Redis 7).") != NULL && !is_redis_7();
         }
-        if (line[0] == '#' || line[0] == '\n') {
+        if (strncmp(line, "let ", 4) == 0 && n_lets < LETS_MAX)
+            snprintf(lets[n_lets++], LINE_BYTES, "%.*s", (int)strcspn(line, "\n"), line);
+        if (line[0] == '#' || line[0] == '\n' || strncmp(line, "let ", 4) == 0) {
             if (writes)
                 fputs(line, stdout);
             next = fgets(line, sizeof line, list);
