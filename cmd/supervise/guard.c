@@ -118,22 +118,23 @@ static bool is_bound(const struct guard *guard)
 /* ---- a process that the kernel does not let us signal ---- */
 
 /*
- * The guard reports a process once for TERM and once for KILL. After KILL was refused the program
- * knows that rlock can only wait until the process ends by itself.
+ * The guard reports a process once for TERM. It repeats the message about KILL with each KILL: a
+ * program that hears no more of them knows that the guard hangs.
  */
 static void tell_refused(struct guard *guard, bool was_kill)
 {
     pid_t pid = guard->tree->refused;
     struct refused *told = &guard->told_refused;
+    bool is_told = pid == told->pid && was_kill == told->was_kill;
 
-    if (pid == 0 || (pid == told->pid && was_kill == told->was_kill))
+    if (pid == 0 || (is_told && !was_kill))
         return;
     *told = (struct refused){.pid = pid, .was_kill = was_kill};
-    if (guard->link == PROGRAM_IS_GONE)
-        say_refused(guard->plan->report, pid, "the lock is free when its ttl ends");
-    else
+    if (guard->link != PROGRAM_IS_GONE)
         tell(guard,
              (struct guard_news){.kind = GUARD_NEWS_REFUSED, .pid = pid, .was_kill = was_kill});
+    else if (!is_told)
+        say_refused(guard->plan->report, pid, "the lock is free when its ttl ends");
 }
 
 /* ---- carrying out what guard_state.c has decided ---- */

@@ -62,12 +62,22 @@ static void expect_answer(struct supervision *run, int64_t from_ms)
 }
 
 /*
+ * The guard has sent a message. While it can't kill a process, it repeats that with each KILL, so
+ * its next message is due. A frozen command's guard sends none until it is asked something.
+ */
+static void hear_guard(struct supervision *run, enum supervise_state next, int64_t now_ms)
+{
+    run->answer_by_ms =
+        next == SUPERVISE_STATE_UNKILLABLE ? now_ms + run->timing.renew_ms : RLOCK_NEVER;
+}
+
+/*
  * When this process takes a guard that is still silent for dead; RLOCK_NEVER: the guard has nothing
  * to do or to answer.
  */
 static int64_t guard_late_ms(const struct supervision *run)
 {
-    if (run->frozen_since_ms != 0)
+    if (run->frozen_since_ms != 0 || run->state == SUPERVISE_STATE_UNKILLABLE)
         return run->answer_by_ms;
     if (run->agreed.kill_ms == RLOCK_NEVER)
         return RLOCK_NEVER;
@@ -202,7 +212,6 @@ static void end_pause(struct supervision *run, int64_t now_ms)
     run->last_pause_ms = now_ms - run->frozen_since_ms;
     run->paused_ms += run->last_pause_ms;
     run->frozen_since_ms = 0;
-    run->answer_by_ms = RLOCK_NEVER;
 }
 
 static void note_refused(struct supervision *run, pid_t pid)
@@ -369,6 +378,7 @@ static enum supervise_state agree(struct supervision *run, const struct supervis
     if (run->kind == SUPERVISE_BOUND && input->now_ms < look_from_ms(run))
         run->actions |= SUPERVISE_ACTION_FORGET;
     end_pause(run, input->now_ms);
+    hear_guard(run, run->state, input->now_ms);
     return run->state == SUPERVISE_STATE_PAUSED ? SUPERVISE_STATE_RUNNING : run->state;
 }
 
@@ -384,7 +394,7 @@ static void note_frozen(struct supervision *run, const struct supervise_input *i
 static enum supervise_state pause_command(struct supervision *run,
                                           const struct supervise_input *input)
 {
-    run->answer_by_ms = RLOCK_NEVER;
+    hear_guard(run, run->state, input->now_ms);
     note_frozen(run, input);
     return run->state == SUPERVISE_STATE_RUNNING ? SUPERVISE_STATE_PAUSED : run->state;
 }
@@ -421,10 +431,14 @@ static enum supervise_state tell_refused(struct supervision *run,
 static enum supervise_state wait_for_end(struct supervision *run,
                                          const struct supervise_input *input)
 {
+    enum supervise_state next = run->state == SUPERVISE_STATE_REPLACING
+                                    ? SUPERVISE_STATE_REPLACING
+                                    : SUPERVISE_STATE_UNKILLABLE;
+
     end_with(run, REASON_LOST);
     note_refused(run, input->pid);
-    return run->state == SUPERVISE_STATE_REPLACING ? SUPERVISE_STATE_REPLACING
-                                                   : SUPERVISE_STATE_UNKILLABLE;
+    hear_guard(run, next, input->now_ms);
+    return next;
 }
 
 /*
@@ -601,7 +615,9 @@ static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVEN
                 [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
                 [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
                 [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
+                [SUPERVISE_EVENT_LOOK_DUE] = look,
                 [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold,
+                [SUPERVISE_EVENT_GUARD_LATE] = replace_dead_guard,
             },
         [SUPERVISE_STATE_REPLACING] =
             {

@@ -115,8 +115,11 @@ is_kept_beyond_ttl() {
     redis_cli set "$KEY" other XX
     eventually 10 file_has "$PLACE/log/why" \
         "rlock: $KEY: $why; that process runs on without the lock"
-    refute_match "$(<"$PLACE/log/why")" 'were ended'
+    refute_match "$(<"$PLACE/log/why")" 'were ended|guard-lost'
+    kill -STOP "$(guard_of "$(renewd)")"
+    eventually 10 file_has "$PLACE/log/why" "guard-lost: .* it is stopped"
     let_end
+    eventually 10 alone
     assert_status 143
 }
 

@@ -212,8 +212,11 @@ static const struct cell cells[SUPERVISE_STATES][CELLS_MAX] = {
           REASON_LOST},
          {SUPERVISE_EVENT_LEASE_DUE, SUPERVISE_STATE_UNKILLABLE,
           SUPERVISE_ACTION_SAY_LOST | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_LOOK_DUE, SUPERVISE_STATE_UNKILLABLE, SUPERVISE_ACTION_LOOK, REASON_LOST},
          {SUPERVISE_EVENT_MAX_HOLD_DUE, SUPERVISE_STATE_UNKILLABLE,
-          SUPERVISE_ACTION_SAY_MAX_HOLD | SUPERVISE_ACTION_END_COMMAND, REASON_LOST}},
+          SUPERVISE_ACTION_SAY_MAX_HOLD | SUPERVISE_ACTION_END_COMMAND, REASON_LOST},
+         {SUPERVISE_EVENT_GUARD_LATE, SUPERVISE_STATE_REPLACING, SUPERVISE_ACTION_SAY_GUARD_LOST,
+          REASON_LOST}},
     [SUPERVISE_STATE_REPLACING] =
         {{SUPERVISE_EVENT_KILL_REFUSED, SUPERVISE_STATE_REPLACING, SUPERVISE_ACTION_SAY_REFUSED,
           REASON_LOST},
@@ -489,7 +492,8 @@ struct walk {
     int64_t now_ms;
     int64_t frozen_since_ms;   /* 0: the command isn't frozen */
     int64_t paused_ms;         /* the sum of all pauses that have ended */
-    int64_t answer_by_ms;      /* when the guard of a frozen command must answer; or RLOCK_NEVER */
+    int64_t answer_by_ms;      /* if the command is frozen or can't be killed: when the guard must
+                                  have sent its next message; or RLOCK_NEVER */
     struct deadlines extended; /* the deadlines that were sent to the guard last */
     bool end_is_asked;         /* the guard was asked to end the command */
     bool is_unproven;          /* the lease was not proven for the whole run */
@@ -549,18 +553,24 @@ static void note_event(struct walk *w, enum supervise_event event,
     case SUPERVISE_EVENT_LEASE_DUE:
     case SUPERVISE_EVENT_KILL_REFUSED:
         w->is_unproven = true;
+        if (event == SUPERVISE_EVENT_KILL_REFUSED)
+            w->answer_by_ms = w->now_ms + w->run.timing.renew_ms;
         w->is_server_gone = w->is_server_gone || event == SUPERVISE_EVENT_SERVER_GONE;
         break;
     case SUPERVISE_EVENT_GUARD_PAUSED:
         if (w->frozen_since_ms == 0)
             w->frozen_since_ms = news->frozen_since_ms;
-        if (!w->end_is_asked) /* once asked to end the command, the guard must report its end */
+        if (w->run.state == SUPERVISE_STATE_UNKILLABLE)
+            w->answer_by_ms = w->now_ms + w->run.timing.renew_ms;
+        else if (!w->end_is_asked) /* once asked for the end, the guard must report it */
             w->answer_by_ms = RLOCK_NEVER;
         else if (w->answer_by_ms == RLOCK_NEVER)
             w->answer_by_ms = w->now_ms + w->run.timing.kill_margin_ms;
         break;
     case SUPERVISE_EVENT_GUARD_AGREED:
         end_pause(w);
+        if (w->run.state == SUPERVISE_STATE_UNKILLABLE)
+            w->answer_by_ms = w->now_ms + w->run.timing.renew_ms;
         break;
     case SUPERVISE_EVENT_COMMAND_ENDED:
         w->is_unproven = w->is_unproven || news->lease_ended_first || news->program_was_gone ||
@@ -621,9 +631,9 @@ static int64_t replaced_by_ms(const struct walk *w)
 {
     const struct supervision *run = &w->run;
 
-    if (run->state == SUPERVISE_STATE_UNKILLABLE || !is_live(run->state))
+    if (!is_live(run->state))
         return RLOCK_NEVER;
-    if (w->frozen_since_ms != 0)
+    if (w->frozen_since_ms != 0 || run->state == SUPERVISE_STATE_UNKILLABLE)
         return w->answer_by_ms;
     return run->on_lost == ON_LOST_IGNORE ? RLOCK_NEVER
                                           : run->agreed.kill_ms + run->timing.kill_margin_ms;
@@ -731,7 +741,7 @@ static void be_silent(struct walk *w)
     while (is_live(w->run.state) && supervise_state_next_ms(&w->run) != RLOCK_NEVER &&
            w->n_run_steps < 10 * STEPS_OF_A_RUN_MAX)
         pass_time(w, max(0, supervise_state_next_ms(&w->run) - w->now_ms));
-    if (w->run.on_lost == ON_LOST_KILL && w->run.state != SUPERVISE_STATE_UNKILLABLE)
+    if (w->run.on_lost == ON_LOST_KILL)
         check(w, GUARD_REPLACED_IN_TIME, !is_live(w->run.state), SUPERVISE_EVENT_GUARD_LATE);
 }
 
