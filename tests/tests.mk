@@ -336,21 +336,11 @@ test-arch:  ## build for arm64, armhf, i386, riscv64, s390x; run the tests in qe
 	$(Q)tests/tools/deps.sh arch
 	$(Q)tests/tools/arch.sh $(ARCH)
 
-bench: all  ## compare with other programs: a table and a picture
+bench: all  ## compare a run, a wait and a hand-over with flock, redis-py, etcd
 	$(Q)tests/tools/deps.sh bench || echo "bench: runs without the programs that are missing" >&2
 	$(Q)$(MAKE) static || echo "bench: runs without rlock-static" >&2
-	$(Q)RLOCK=$(abspath rlock) tests/bench/run.sh
+	$(Q)RLOCK=$(abspath rlock) tests/bench/bench.py
 
-# The pictures of the documents. docs/measured has the numbers of a run of `make bench` on a quiet
-# machine; to replace these numbers, copy build/bench/*.tsv there, and build/bench/about as
-# about.txt.
-.PHONY: pictures bench-pictures
-pictures: bench-pictures rlock  ## draw the pictures of README.md and docs/
+.PHONY: pictures
+pictures: rlock  ## draw the picture of README.md
 	$(Q)RLOCK=$(abspath rlock) tests/tools/two_terminals.py docs/terminals.svg
-
-MEASURED = $(foreach kind,time memory requests cost line rest server grant,\
-             kind=$(kind) docs/measured/$(kind).tsv)
-
-bench-pictures:  ## draw docs/bench.svg from the numbers in docs/measured
-	$(Q)awk -v about="$$(cat docs/measured/about.txt)" -f tests/bench/chart.awk \
-	    kind=limit tests/bench/limits.tsv $(MEASURED) >docs/bench.svg

@@ -11,7 +11,85 @@
 /* SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L
 
-#include "bare.h"
+#include <arpa/inet.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static void die(const char *what)
+{
+    perror(what);
+    exit(71);
+}
+
+static int server_connect(const char *port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET};
+
+    a.sin_port = htons((unsigned short)atoi(port));
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof a) < 0)
+        die("connect");
+    return fd;
+}
+
+/* Sends a request and reads the reply. True if the reply is a status, an array or the integer 1. */
+static int server_ask(int fd, redisReader *reader, int argc, const char **argv)
+{
+    char in[256];
+    char *out;
+    void *reply = NULL;
+
+    int bytes = redisFormatCommandArgv(&out, argc, argv, NULL);
+    if (bytes < 0 || write(fd, out, (size_t)bytes) != bytes)
+        die("write");
+    redisFreeCommand(out);
+    while (!reply) {
+        ssize_t n = read(fd, in, sizeof in);
+        if (n <= 0 || redisReaderFeed(reader, in, (size_t)n) != REDIS_OK ||
+            redisReaderGetReply(reader, &reply) != REDIS_OK)
+            die("read");
+    }
+    int type = ((redisReply *)reply)->type;
+    long long integer = ((redisReply *)reply)->integer;
+    freeReplyObject(reply);
+    return type == REDIS_REPLY_STATUS || type == REDIS_REPLY_ARRAY ||
+           (type == REDIS_REPLY_INTEGER && integer == 1);
+}
+
+static pid_t start(char **argv)
+{
+    pid_t pid;
+
+    if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0)
+        die(argv[0]);
+    return pid;
+}
+
+static void token_make(char token[33])
+{
+    unsigned char random[16];
+
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        die("getrandom");
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(token + 2 * i, 3, "%02x", random[i]);
+}
+
+static int status_of(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
 
 /* KEYS: the lock, the queue. ARGV: the token of this process, the TTL in seconds. */
 static const char acquire[] = "local held = redis.call('GET', KEYS[1])\n"
@@ -53,7 +131,7 @@ int main(int argc, char **argv)
     const char *block[] = {"BLPOP", wake, "0"};
     while (!server_ask(fd, reader, 7, ask))
         server_ask(fd, reader, 3, block);
-    pid_t pid = start(0, argv + 3);
+    pid_t pid = start(argv + 3);
     if (waitpid(pid, &status, 0) < 0)
         die("waitpid");
     ask[1] = release;

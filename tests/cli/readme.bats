@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# readme: each block of the README and of docs/comparison.md does what the page says. The pictures
-# are those that make draws, and the numbers are those in docs/measured.
+# readme: each block of the README and of docs/comparison.md does what the page says. Its picture is
+# the one that make draws.
 
 load ../helpers/common
 load ../helpers/kinds
@@ -247,33 +247,7 @@ without_numbers() {
     gone job:nightly
 }
 
-# ---- pictures and numbers ----
-
-@test "cost: the tables of docs/cost.md have the numbers in docs/measured, and no others" {
-    local kind files=()
-    for kind in time memory line rest cost grant; do
-        files+=("kind=$kind" "$ROOT/docs/measured/$kind.tsv")
-    done
-    assert_eq "$(grep '^| ' "$ROOT/docs/cost.md" | grep -v '^| \(program\|---\)' | sort)" \
-        "$(awk -f "$ROOT/tests/bench/markdown.awk" "${files[@]}" | sort)"
-}
-
-@test "readme: its numbers of what a lock costs are those in docs/measured" {
-    local name wanted
-    wanted=$(for name in rlock flock; do
-        awk -F '\t' -v name="$name" '$1 == name { printf "%.1f ms\n", $2 / 1000 }' \
-            "$ROOT/docs/measured/time.tsv"
-    done; awk -F '\t' '$1 == "rlock" { printf "%.1f ms\n", $2 / 1000 }' \
-        "$ROOT/docs/measured/line.tsv")
-    assert_eq "$(tr '\n' ' ' <"$DOCUMENT" | grep -oE 'what each of them costs.*order they came' |
-        grep -oE '[0-9.]+ ms')" "$wanted"
-}
-
-@test "pictures: make draws docs/bench.svg from the numbers in docs/measured" {
-    make -s -n -C "$ROOT" bench-pictures | sed "s,>docs/bench.svg,>$DIR/bench.svg," >draw
-    (cd "$ROOT" && sh "$DIR/here/draw")
-    cmp "$DIR/bench.svg" "$ROOT/docs/bench.svg"
-}
+# ---- the picture ----
 
 # The row of the waiting rlock has the holder's pid only where it fits, and pids differ in length.
 without_pid() { without_numbers | sed 's/, pid N//'; }

@@ -72,11 +72,10 @@ test   abidiff                     abigail-tools   -
 test   /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring -
 bench  redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
 bench  flock                       util-linux      util-linux    apk=flock
+bench  python3                     python3         python3       zypper=python3-base
 bench  etcd                        etcd-server     etcd
 bench  etcdctl                     etcd-client     etcd          apk=etcd-ctl
 bench  python:redis                python3-redis   python3-redis apk=py3-redis pacman=python-redis
-bench  node                        nodejs          nodejs
-bench  npm                         npm             npm           dnf=nodejs-npm
 distros debootstrap                debootstrap     debootstrap
 distros /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring -
 deb    dh                          debhelper       -
@@ -218,10 +217,10 @@ install() {
     esac
 }
 
-# install_node_packages: installs redlock and ioredis, which interop tests and bench run beside
-# rlock, in the versions of tests/interop/package-lock.json. npm checks each against its hash there.
+# install_node_packages: installs redlock and ioredis, which interop tests run beside rlock,
+# in the versions of tests/interop/package-lock.json. npm checks each against its hash there.
 install_node_packages() {
-    case $groups in *test* | *bench*) ;; *) return 0 ;; esac
+    case $groups in *test*) ;; *) return 0 ;; esac
     cd "$(dirname "$0")/../.."
     ! cmp -s tests/interop/package-lock.json build/node/package-lock.json ||
         [ ! -d build/node/node_modules/redlock ] || return 0
