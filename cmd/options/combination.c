@@ -53,19 +53,21 @@ static const struct {
     enum feature feature;
     unsigned excluded;
     const char *why;
+    const char *needs; /* the option that `feature` lacks; NULL: a feature that stands alone */
 } rows[] = {
-    {SLOTS, SEVERAL_KEYS | SEVERAL_SERVERS, "one server counts the places at one key"},
-    {ONCE, SEVERAL_KEYS | SHARED | SLOTS, "one exclusive lock is marked as done"},
+    {SLOTS, SEVERAL_KEYS | SEVERAL_SERVERS,
+     "the places belong to one key, and one server counts who has them", NULL},
+    {ONCE, SEVERAL_KEYS | SHARED | SLOTS, "one exclusive lock is marked as done", NULL},
     {TIMESTAMP, SEVERAL_KEYS | SEVERAL_SERVERS | SHARED | SLOTS | ONCE | NEWEST,
-     "the key's value is only a time"},
-    {TIMESTAMP, NESTED | ACQUIRE | HOLD, "such a lock has no token"},
-    {BIND_PID, PAUSE, "only a command that rlock starts has a control group to be frozen in"},
+     "the key's value is only a time", NULL},
+    {TIMESTAMP, NESTED | ACQUIRE | HOLD, "such a lock has no token", NULL},
+    {BIND_PID, PAUSE, "only a command that rlock starts has a control group to be frozen in", NULL},
     {HOLD_WITHOUT_RENEWALS, TTL_GIVEN | LOG_GIVEN,
-     "the lease lasts as long as --for says, and no process stays"},
+     "without it the lease lasts as long as --for says, and no process stays", "--renew"},
     {NO_SCRIPTS,
      SEVERAL_KEYS | SEVERAL_SERVERS | SHARED | SLOTS | ONCE | TIMESTAMP | QUEUE | HISTORY |
          VERB_OF_HISTORY,
-     "this needs a script on the server"},
+     "this needs a script on the server", NULL},
 };
 
 #define ROWS (sizeof rows / sizeof rows[0])
@@ -126,8 +128,9 @@ bool combination_check(const struct options *options, char *why, size_t why_byte
 
     for (i = 0; i < ROWS; i++)
         if ((features & rows[i].feature) != 0 && (features & rows[i].excluded) != 0) {
-            snprintf(why, why_bytes, "%s: not possible with %s, as %s",
-                     name_of(features & rows[i].excluded), name_of(rows[i].feature), rows[i].why);
+            snprintf(why, why_bytes, "%s: %s %s, as %s", name_of(features & rows[i].excluded),
+                     rows[i].needs != NULL ? "needs" : "not possible with",
+                     rows[i].needs != NULL ? rows[i].needs : name_of(rows[i].feature), rows[i].why);
             return false;
         }
     return true;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define BLANKS " \t\r\n"
@@ -54,6 +55,12 @@ bool config_names_descriptor(const char *path)
     return false;
 }
 
+/* Is it /dev/null, which is read as an empty file, also by a link? */
+static bool is_null(const struct stat *is)
+{
+    return S_ISCHR(is->st_mode) && is->st_rdev == makedev(1, 3);
+}
+
 /*
  * Returns NULL if rlock may read from a file of this kind, else the reason why not. Opening or
  * reading a terminal, a device, or a FIFO that has no writer could block for ever. A FIFO is
@@ -64,7 +71,8 @@ static const char *check_kind(const char *path, const struct stat *is)
 {
     if (S_ISDIR(is->st_mode))
         return strerror(EISDIR);
-    if (S_ISREG(is->st_mode) || (S_ISFIFO(is->st_mode) && config_names_descriptor(path)))
+    if (S_ISREG(is->st_mode) || is_null(is) ||
+        (S_ISFIFO(is->st_mode) && config_names_descriptor(path)))
         return NULL;
     return "not a regular file";
 }
@@ -132,7 +140,7 @@ static char *load(const char *path, bool is_trusted, size_t *used, const char **
     if (fd < 0) /* most runs find no configuration file, and need no text about that */
         return NULL;
     *why = fstat(fd, &is) != 0 ? strerror(errno) : check_kind(path, &is);
-    if (*why == NULL && is_trusted)
+    if (*why == NULL && is_trusted && !is_null(&is))
         *why = check_owner(&is);
     if (*why == NULL && is.st_size > 0 && (size_t)is.st_size < room)
         room = (size_t)is.st_size + 1;

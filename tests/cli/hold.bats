@@ -291,8 +291,8 @@ refused() {
     refused 64 'usage: for: say for how long to hold the lock' -k "$KEY"
     refused 64 'usage: for: must be from 1s to 30d' -k "$KEY" --for 0.5
     refused 64 'usage: for: must be from 1s to 30d' -k "$KEY" --for 31d
-    refused 64 'usage: --ttl: not possible with hold without --renew' -k "$KEY" --for 1h -t 10
-    refused 64 'usage: --log: not possible with hold without --renew' -k "$KEY" --for 1h --log x
+    refused 64 'usage: --ttl: needs --renew, as without' -k "$KEY" --for 1h -t 10
+    refused 64 'usage: --log: needs --renew, as without' -k "$KEY" --for 1h --log x
     refused 64 'usage: several keys: not possible with --slots' -k "$KEY" -k x --for 1h --slots 2
     refused 64 'usage: no key' --for 1h
     RLOCK_PROTOCOL=timestamp refused 64 'hold: not possible with --protocol timestamp' -k "$KEY" \

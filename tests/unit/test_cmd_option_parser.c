@@ -217,7 +217,7 @@ static const struct {
     {"-k K -u LOCAL: x", NULL},
     {"-k K -u VALKEY://h?db=1 x", NULL},
     {"-k K -k A x", NULL},
-    {"-k A -k K --slots 2 x", "several keys: not possible with --slots, as one server counts"},
+    {"-k A -k K --slots 2 x", "several keys: not possible with --slots, as the places"},
     {"-k A -k K --once 5 x", "several keys: not possible with --once, as one exclusive lock"},
     {"-k K --once 5 -s x", "--shared: not possible with --once"},
     {"-k K --once 5 -s -x x", NULL},
@@ -236,7 +236,7 @@ static const struct {
     {"break -k K --yes --history 9 --scripts no", "--history: not possible with --scripts no"},
     {"acquire -k K --bind-pid 1 --on-lost pause",
      "--on-lost pause: not possible with --bind-pid, as only a command that rlock starts"},
-    {"hold -k K --for 1h -t 10", "--ttl: not possible with hold without --renew"},
+    {"hold -k K --for 1h -t 10", "--ttl: needs --renew, as without it"},
     {"hold -k K --for 1h --renew -t 10", NULL},
     {"-k K --protocol=timestamp --timestamp-unit=ms x", NULL},
     {"-k K --min-hold 31d x", "min-hold: at most 30d: \"31d\""},
@@ -680,6 +680,10 @@ static void test_places(void)
     setenv("RLOCK_CONFIG", folder, 1);
     is_int(read_line(&options, "-k K x", &err), RLOCK_E_CONFIG,
            "if RLOCK_CONFIG names a folder, it is an error");
+    options_fini(&options);
+    setenv("RLOCK_CONFIG", "/dev/null", 1);
+    ok(read_line(&options, "-k K x", &err) == RLOCK_OK && options.ttl_ms == 30000,
+       "if RLOCK_CONFIG is /dev/null, no file is read, not even the user's");
     options_fini(&options);
     setenv("HOME", "/nowhere/at/all", 1);
     unsetenv("RLOCK_CONFIG");
