@@ -73,14 +73,18 @@ static const struct trouble {
     {RLOCK_E_SERVER, .what = EVENT_SERVER_UNABLE, "server not ready"},
 };
 
-static const struct trouble *row_of(const struct rlock_obstacle *obstacle)
+static const struct trouble *row_of(enum rlock_status status)
 {
     size_t i = 0;
 
-    while (i + 1 < sizeof troubles / sizeof troubles[0] &&
-           troubles[i].status != obstacle->trouble.status)
+    while (i + 1 < sizeof troubles / sizeof troubles[0] && troubles[i].status != status)
         i++;
     return &troubles[i];
+}
+
+const char *progress_trouble_words(enum rlock_status status)
+{
+    return row_of(status)->words;
 }
 
 static void describe_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle,
@@ -110,10 +114,10 @@ void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obsta
     describe_trouble(trouble, sizeof trouble, obstacle, now_ms);
     describe_patience(patience, obstacle, now_ms);
     if (obstacle->gives_up_ms != 0)
-        snprintf(out, room, "%s, %s: %s", row_of(obstacle)->words, patience,
+        snprintf(out, room, "%s, %s: %s", row_of(obstacle->trouble.status)->words, patience,
                  obstacle->trouble.text);
     else
-        snprintf(out, room, "%s %s", row_of(obstacle)->words, trouble);
+        snprintf(out, room, "%s %s", row_of(obstacle->trouble.status)->words, trouble);
 }
 
 /* ---- fitting the line to the terminal ---- */
@@ -419,7 +423,7 @@ static void report_trouble(struct progress *progress, const struct rlock_obstacl
         describe_patience(patience, obstacle, now_ms);
         report_say(progress->report, REPORT_NOTICE,
                    (struct message){
-                       .what = row_of(obstacle)->what,
+                       .what = row_of(obstacle->trouble.status)->what,
                        .why = why,
                        .hint = obstacle->gives_up_ms != 0 ? patience : "still trying",
                        .facts = {fact_time("trouble_since", wall_time_of(obstacle->trouble_ms))}});

@@ -69,6 +69,9 @@ void progress_warn(struct progress *progress, const char *text);
  */
 int64_t progress_every_ms(const struct progress *progress);
 
+/* progress_trouble_words: name such a fault of a server in a few words: "server not ready". */
+const char *progress_trouble_words(enum rlock_status status);
+
 /*
  * progress_trouble: for an obstacle with `trouble`, write what fails, for how long and why: "server
  * unreachable for 5s: WHY".

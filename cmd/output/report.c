@@ -102,8 +102,8 @@ static size_t as_text(const struct report *report, const struct message *message
                  (int)(elapsed_ms(report) % 1000));
     n = snprintf(line, LINE_BYTES, "%s%s%s%s%s%s%s%s%s%s%s%s%s\n", clock, *clock ? " " : "",
                  report->to == REPORT_TO_SYSLOG ? "" : "rlock: ", key, *key ? ": " : "",
-                 event_name(message->what), *why ? ": " : "", why, *hint ? "; " : "", hint,
-                 *said ? "; " : "", said, time);
+                 message->word != NULL ? message->word : event_name(message->what),
+                 *why ? ": " : "", why, *hint ? "; " : "", hint, *said ? "; " : "", said, time);
     return n < 0 ? 0 : (size_t)n;
 }
 

@@ -69,6 +69,7 @@ struct fact fact_party(const char *name, const struct rlock_party *party, const 
 /* A message, as text "rlock: KEY: what: why; hint; said". All strings are borrowed. */
 struct message {
     enum event what;
+    const char *word; /* what text says instead of the event's name; NULL: that name */
     const char *why;  /* the reason or the details; NULL: none */
     const char *hint; /* what the user can do; NULL: nothing */
     const char *said; /* what a server replied: "the server says: ..."; NULL: nothing */

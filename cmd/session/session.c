@@ -12,7 +12,6 @@
 #include "process/user.h"
 #include "session/credentials.h"
 #include "session/environment.h"
-#include "wire/url.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +20,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#define HINT_BYTES 400
+#define CLI "redis-cli "
 #define GIVE_BACK_MS 2000 /* how long session_give_back() waits for the reply to its release */
 
 extern char **environ;
@@ -440,6 +441,21 @@ static void tell_servers(struct session *session, const struct credentials *cred
                                         "exclude each other"});
 }
 
+/* Note what messages about a fault say of the server. */
+static void note_server(struct session *session, const struct credentials *credentials)
+{
+    enum source from = session->options->url_from;
+
+    if (credentials->url_variable != NULL)
+        snprintf(session->url_place, sizeof session->url_place, "%s", credentials->url_variable);
+    else if (from == FROM_ENVIRONMENT || from == FROM_FILE)
+        options_name_origin(session->options, "url", session->url_place, sizeof session->url_place);
+    if (credentials->n_urls == 1)
+        url_cli_options(session->private_server.users_fd >= 0 ? session->private_server.url
+                                                              : credentials->url[0],
+                        session->cli_options);
+}
+
 enum exit_reason session_open_with(struct session *session, const char *program,
                                    const struct credentials *credentials)
 {
@@ -448,6 +464,7 @@ enum exit_reason session_open_with(struct session *session, const char *program,
 
     warn_of_other_url(session, credentials);
     st = open_server(session, credentials, &err);
+    note_server(session, credentials);
     if (st == RLOCK_OK)
         st = open_lock(session, program, credentials, &err);
     if (st == RLOCK_OK)
@@ -742,29 +759,53 @@ void session_give_back(const struct session *session)
 
 /* ---- faults, exit statuses, and the end of the session ---- */
 
-static const char *hint_for(const struct session *session, const struct rlock_error *err)
+/* Write the advice, if there is any; where it names redis-cli, with options for the server. */
+static void put_help(char hint[HINT_BYTES], const struct session *session, const char *help)
 {
-    if (exit_reason_of(err->status) == REASON_UNREACHABLE && err->said == 0 &&
-        session->options->url_from == FROM_DEFAULT)
+    const char *cli = help != NULL ? strstr(help, CLI) : NULL;
+
+    if (cli != NULL && session->cli_options[0] != '\0')
+        snprintf(hint, HINT_BYTES, "%.*s%s %s", (int)(cli + strlen(CLI) - help), help,
+                 session->cli_options, cli + strlen(CLI));
+    else
+        snprintf(hint, HINT_BYTES, "%s", help != NULL ? help : "");
+}
+
+static const char *hint_for(char room[HINT_BYTES], const struct session *session,
+                            const struct rlock_error *err)
+{
+    bool is_mute = exit_reason_of(err->status) == REASON_UNREACHABLE &&
+                   err->status != RLOCK_E_REPLICAS && err->said == 0;
+
+    if (is_mute && session->url_place[0] != '\0') {
+        snprintf(room, HINT_BYTES, "%s names %s", session->url_place,
+                 session->options->n_urls > 1 ? "these servers" : "this server");
+        return room;
+    }
+    if (is_mute && session->options->url_from == FROM_DEFAULT)
         return "name your server with -u URL, or use -u local: for locks on this machine alone";
     if (err->status == RLOCK_E_REFUSED && credentials_were_stripped())
         return "a parent rlock removed passwords from the environment: use a configuration file, "
                "or give the parent rlock --pass-credentials";
-    return rlock_reason_help(err->reason);
+    put_help(room, session, rlock_reason_help(err->reason));
+    return *room != '\0' ? room : NULL;
 }
 
 enum exit_reason session_fault(const struct session *session, const struct rlock_error *err)
 {
     enum exit_reason reason = exit_reason_of(err->status);
+    bool is_unable = err->status == RLOCK_E_SERVER || err->status == RLOCK_E_REPLICAS;
     char why[sizeof err->text];
+    char hint[HINT_BYTES];
 
     snprintf(why, sizeof why, "%s", err->text);
     if (err->said > strlen("; "))
         why[err->said - strlen("; ")] = '\0';
     report_say(&session->report, REPORT_FAILURE,
                (struct message){.what = event_of_reason(reason),
+                                .word = is_unable ? progress_trouble_words(err->status) : NULL,
                                 .why = why,
-                                .hint = hint_for(session, err),
+                                .hint = hint_for(hint, session, err),
                                 .said = err->said > 0 ? err->text + err->said : NULL});
     return reason;
 }

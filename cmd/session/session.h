@@ -27,6 +27,7 @@
 #include "session/password_lookup.h"
 #include "session/private_server.h"
 #include "session/same_server.h"
+#include "wire/url.h"
 
 #include <rlock_admin.h>
 
@@ -57,8 +58,10 @@ struct session {
     struct password_helper sentinel_password_helper;
     struct same_server same_server;
     struct event_hook event_hook; /* runs the command of --on-event; fd -1: there is none */
-    bool has_other_server;        /* rlock has warned: a parent rlock's lock is on another server */
-    const char *secret_file;      /* borrowed: the file that has the password; NULL: none */
+    char url_place[300]; /* what names the server: "RLOCK_URL"; "": an option, or nothing */
+    char cli_options[URL_CLI_BYTES]; /* by which redis-cli asks the server; "": not known */
+    bool has_other_server;   /* rlock has warned: a parent rlock's lock is on another server */
+    const char *secret_file; /* borrowed: the file that has the password; NULL: none */
     /* secret_file is the configuration file, and others than its owner may read it */
     bool is_secret_exposed;
     bool has_warned_of_secret;

@@ -56,8 +56,7 @@ static const struct {
                                    "raise the server's maxclients, or wait with -w DURATION",
                                    false},
     [RLOCK_REASON_CLUSTER_DOWN] = {"no node of the Cluster serves this key now",
-                                   "look at the Cluster: redis-cli --cluster check HOST:PORT",
-                                   false},
+                                   "look at the Cluster: redis-cli CLUSTER NODES", false},
     [RLOCK_REASON_OTHER_SLOTS] =
         {"these keys are in different hash slots of the Cluster",
          "give all keys the same text between braces, as in {job}:a and {job}:b", false},

@@ -234,6 +234,12 @@ void holder_info_set_times(struct rlock_party *party, int64_t now_ms, int64_t le
         party->renewed_ms = party->for_ms;
 }
 
+/* Is this the value of a lock of --protocol timestamp, a time in seconds or milliseconds? */
+static bool is_time(const char *value)
+{
+    return strlen(value) >= 10 && value[strspn(value, "0123456789.")] == '\0';
+}
+
 void holder_info_parse_lock(const char *lock, struct rlock_party *holder)
 {
     char text[64];
@@ -242,5 +248,6 @@ void holder_info_parse_lock(const char *lock, struct rlock_party *holder)
     if (holder_info_is_rlock(lock))
         return;
     err_escape(text, sizeof text, holder_info_without_token(lock));
-    snprintf(holder->text, sizeof holder->text, "another program (\"%s\")", text);
+    snprintf(holder->text, sizeof holder->text, "another program (\"%s\", %s)", text,
+             is_time(text) ? "a time, as --protocol timestamp writes" : "not written by rlock");
 }

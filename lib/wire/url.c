@@ -656,6 +656,25 @@ void url_mask(char *text)
     }
 }
 
+void url_cli_options(const char *text, char options[URL_CLI_BYTES])
+{
+    struct url url;
+    size_t used;
+
+    options[0] = '\0';
+    if (url_parse(&url, text, NULL) != RLOCK_OK)
+        return;
+    if (url.kind == URL_UNIX)
+        snprintf(options, URL_CLI_BYTES, "-s %.120s", url.path);
+    else if (url.kind == URL_TCP)
+        snprintf(options, URL_CLI_BYTES, "-h %.120s -p %s%s", url.host, url.port,
+                 url.is_tls ? " --tls" : "");
+    used = strlen(options);
+    if (used > 0 && url.db != 0)
+        snprintf(options + used, URL_CLI_BYTES - used, " -n %d", url.db);
+    url_fini(&url);
+}
+
 char *url_masked_copy(const char *word)
 {
     char *shown = strdup(word);

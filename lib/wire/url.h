@@ -9,6 +9,7 @@
 
 #define URL_SENTINELS_MAX 16
 #define URL_SHOWN_BYTES 80
+#define URL_CLI_BYTES 160
 
 enum url_kind { URL_TCP, URL_UNIX, URL_SENTINEL };
 
@@ -55,6 +56,12 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
  * password. Returns false if the text resembles no URL.
  */
 bool url_suggest(const char *text, char shown[URL_SHOWN_BYTES]);
+
+/*
+ * url_cli_options: write by which options redis-cli(1) asks the server of a URL, as "-h h -p 6379",
+ * without the password. "": the text isn't the URL of one server.
+ */
+void url_cli_options(const char *text, char options[URL_CLI_BYTES]);
 
 /*
  * url_at: make the URL of another server, with the user, password, database and TLS of `like`.

@@ -30,6 +30,7 @@ try() {
 @test "an error reply: rlock says what it means, then what to do, then the server's own words" {
     local reply wanted sentence advice steps i
     local in_script=' script: 0123456789abcdef0123456789abcdef01234567, on @user_script:12.'
+    local words=([69]='server not ready' [77]=refused [78]=misconfigured)
     while IFS='|' read -r reply wanted && read -r sentence && read -r advice; do
         steps=()
         for i in {1..200}; do # after CLUSTERDOWN rlock asks again on the same connection
@@ -38,8 +39,8 @@ try() {
         fake "${steps[@]}"
         try -n --connect-timeout 1
         assert_status "$wanted"
-        assert_eq "${stderr#*": 127.0.0.1:$FAKE_PORT: "}" \
-            "$sentence; $advice; the server says: $reply"
+        assert_eq "$stderr" "rlock: $KEY: ${words[wanted]}: 127.0.0.1:$FAKE_PORT: $sentence; \
+${advice/PORT/$FAKE_PORT}; the server says: $reply"
     done <<'END'
 NOAUTH Authentication required.|77
 the server wants a password, and none was given
@@ -52,7 +53,7 @@ the server's rules (ACL) deny this user a command or a key that rlock needs
 rlock doctor -k KEY lists what is missing
 WRONGTYPE Operation against a key|77
 the key holds no lock, but a value of another type
-choose another key, or look at this one: redis-cli TYPE KEY
+choose another key, or look at this one: redis-cli -h 127.0.0.1 -p PORT TYPE KEY
 READONLY You can't write against a read only replica.|69
 the server is a replica, which grants no locks
 name the primary with -u, or the Sentinels: -u redis+sentinel://HOST/SERVICE
@@ -64,7 +65,7 @@ the server has just started, and is still loading its data
 wait for the server with -w DURATION
 BUSY Redis is busy running a script.|69
 the server is busy with a script that runs for too long
-end the script: redis-cli SCRIPT KILL
+end the script: redis-cli -h 127.0.0.1 -p PORT SCRIPT KILL
 OOM command not allowed when used memory > 'maxmemory'.|69
 the server's memory is full, so it accepts no writes
 raise the server's maxmemory, or delete keys
@@ -76,7 +77,7 @@ the server has too few replicas (min-replicas-to-write), so it accepts no writes
 bring the server's replicas back
 CLUSTERDOWN The cluster is down|69
 no node of the Cluster serves this key now
-look at the Cluster: redis-cli --cluster check HOST:PORT
+look at the Cluster: redis-cli -h 127.0.0.1 -p PORT CLUSTER NODES
 CROSSSLOT Keys in request don't hash to the same slot|78
 these keys are in different hash slots of the Cluster
 give all keys the same text between braces, as in {job}:a and {job}:b

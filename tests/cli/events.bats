@@ -59,7 +59,7 @@ renewed_later() {
 @test "the messages timeout, max-hold and superseded tell the wait, the limit, the newer waiter" {
     redis_cli set "$KEY" other PX 60000
     run -75 --separate-stderr rlock -k "$KEY" -w 0.3 -- true
-    assert_line "^rlock: $KEY: timeout: after 0\.[3-9]s: held by another program \(\"other\"\); "
+    assert_line "^rlock: $KEY: timeout: after 0\.[3-9]s: held by another program .*; "
     one 75 -w 0.3 -- true
     assert_eq "$(told "$DIR/said" '300 <= o["waited_ms"] < 10000, o["mode"]')" "(True, 'foreign')"
     KEY+=:2

@@ -118,7 +118,7 @@ READ
 SEND HTTP/1.1 400 Bad Request\r\n\r\n
 CLOSE
 END
-    ends 69 'unreachable: .*LOADING' -n -u "redis://127.0.0.1:$FAKE_PORT"
+    ends 69 'server not ready: .*LOADING' -n -u "redis://127.0.0.1:$FAKE_PORT"
     ends 69 'unreachable: .*no Redis server answers' -n -u "redis://127.0.0.1:$FAKE_PORT"
 }
 
@@ -160,7 +160,7 @@ END
     finish job
     assert_status 76
     assert_match "$stderr" \
-        "^rlock: $KEY: lost: the lock is held by another program \(\"other\"\); \
+        "^rlock: $KEY: lost: the lock is held by another program \(\"other\", [^;]*; \
 sh is being ended: TERM"
     assert_eq "$(value "$KEY")" other
 }

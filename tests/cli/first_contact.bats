@@ -317,6 +317,14 @@ END
     RLOCK_URL='' REDIS_URL=$url refused 78 "misconfigured: REDIS_URL: $says" -k "$KEY" -- true
     printf '# servers\n\nurl = %s\n' "$url" >"$file"
     RLOCK_URL='' RLOCK_CONFIG=$file refused 78 "misconfigured: $file:3: $says" -k "$KEY" -- true
+    # The same of a server that can't be reached, unless the command line names it.
+    url=redis://user:hunter2@h.invalid says='unreachable: h.invalid:6379: resolve: [^;]*'
+    RLOCK_URL=$url refused 69 "$says; RLOCK_URL names this server$" -n -k "$KEY" -- true
+    RLOCK_URL='' VALKEY_URL=$url refused 69 "$says; VALKEY_URL names this server$" -n -k "$KEY" true
+    RLOCK_URL='' REDIS_URL=$url refused 69 "$says; REDIS_URL names this server$" -n -k "$KEY" true
+    echo "url = $url" >"$file"
+    RLOCK_URL='' RLOCK_CONFIG=$file refused 69 "$says; $file:1 names this server$" -n -k "$KEY" true
+    refused 69 "$says$" -u "$url" -n -k "$KEY" -- true
     # URLs in which the user forgot the @ or the host, or did not write a special character of the
     # password as %XX.
     for url in redis://user:hunter2 redis://user:hun/ter2@h redis://user:hun?ter2@h \

@@ -57,7 +57,7 @@ assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
 @test "the progress line is cleared when the command starts" {
     taken
     pty_type 'rlock -k "$KEY" -- echo done'
-    pty_expect 5 'waiting 0s for another program \("other"\), '
+    pty_expect 5 'waiting 0s for another program \("other", '
     free
     pty_expect 5 $'done\r'
     pty_prompt

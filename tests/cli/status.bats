@@ -177,7 +177,7 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     status_of
     assert_status 75
     assert_match "$output" "^$KEY: held by another program"$'\n'
-    assert_match "$output" 'another program \("a\\x1b\[31m\\x0ab\\xff\\x5c"\)'
+    assert_match "$output" 'another program \("a\\x1b\[31m\\x0ab\\xff\\x5c", not written by rlock\)'
     status_of --json
     assert_eq "$(told 'it["mode"], it["value"], it["holders"]')" \
         "('foreign', 'a\\x1b[31m\\nb�\\\\', [])"
@@ -207,7 +207,7 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     assert_eq "$(told 'len(it["waiters"]), it["mode"]')" "(3, 'exclusive')"
     redis_cli set "$KEY" "$TOKEN v2 whatever" ex 100
     status_of
-    assert_match "$output" 'another program \("v2 whatever"\)'
+    assert_match "$output" 'another program \("v2 whatever", not written by rlock\)'
     status_of --json
     refute_match "$output" "$TOKEN"
 }

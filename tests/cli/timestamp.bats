@@ -82,7 +82,7 @@ holder() { redis_cli get "$KEY"; }
     redis_cli set "$KEY" $(($(date +%s) + 60))
     run -75 --separate-stderr rlock -n -k "$KEY" -- true
     assert_match "$stderr" \
-        'busy: held by another program \("[0-9]{10}"\); expires in ([56][0-9]|1m00s)'
+        'busy: held by another program \("[0-9]{10}", a time, [^;]*\); expires in ([56][0-9]|1m00s)'
     redis_cli set "$KEY" $(($(date +%s) + 1))
     run -0 --separate-stderr rlock -w 20 -k "$KEY" -- true
     for over in 1 "$(($(date +%s) - 2))" "$(($(date +%s) - 2)).75"; do

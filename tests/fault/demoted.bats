@@ -100,6 +100,6 @@ TURN
     pair 127.0.0.2 127.0.0.3
     export RLOCK_URL=redis://127.0.0.3:$PORT
     run -69 --separate-stderr rlock -k "$KEY" --connect-timeout 1 -- true
-    assert_line 'unreachable: 127.0.0.3:.*READONLY'
+    assert_line 'server not ready: 127.0.0.3:.*READONLY'
     run -69 rlock -k "$KEY" -n -- true
 }

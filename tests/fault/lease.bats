@@ -134,7 +134,7 @@ assert_lost() {
     redis_cli set "$KEY:ignored" other XX PX 100000 >/dev/null
     finish holder 30
     assert_status 76
-    assert_lost 'the lock is held by another program \("other"\)'
+    assert_lost 'the lock is held by another program \("other", not written by rlock\)'
     eventually 20 file_has "$DIR/ignored.err" ': lost: the lock is held by another .*runs on'
     alive "$command"
     let_go ignored 0

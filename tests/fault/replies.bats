@@ -157,7 +157,7 @@ END
     start script redis_cli eval 'while true do end' 0
     eventually 20 file_has "$DIR/holder.err" ': renewal-failed: .*BUSY'
     run -69 --separate-stderr rlock -n --connect-timeout 1 -k "$KEY" -- true
-    assert_match "$stderr" "^rlock: $KEY: unreachable: .*BUSY"
+    assert_match "$stderr" "^rlock: $KEY: server not ready: .*BUSY"
     redis_cli script kill >/dev/null
     eventually 20 file_has "$DIR/holder.err" ': renewed'
     let_go holder 7

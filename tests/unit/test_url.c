@@ -228,6 +228,24 @@ static void test_good(void)
     }
 }
 
+static void test_cli_options(void)
+{
+    static const char *const wanted[][2] = {
+        {"redis://h", "-h h -p 6379"},
+        {"rediss://u:" SECRET "@[::1]:7/2", "-h ::1 -p 7 --tls -n 2"},
+        {"unix:///run/redis.sock?db=3", "-s /run/redis.sock -n 3"},
+        {"redis+sentinel://u:" SECRET "@h/main", ""}, /* only the Sentinels know the server */
+        {"local:", ""},
+    };
+    char text[URL_CLI_BYTES];
+    size_t i;
+
+    for (i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        url_cli_options(wanted[i][0], text);
+        is_str(text, wanted[i][1], "redis-cli's options for a URL, without the password");
+    }
+}
+
 static void test_bad(void)
 {
     struct rlock_error err;
@@ -408,6 +426,7 @@ int main(void)
 {
     RUN(test_good());
     RUN(test_sentinels());
+    RUN(test_cli_options());
     RUN(test_bad());
     RUN(test_refused());
     RUN(test_limits());
