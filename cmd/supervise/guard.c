@@ -538,8 +538,9 @@ static void drop_descriptors(const struct guard *guard)
 
     fds_drop_ours((int[]){guard->fd, guard->children, guard->timer, plan->keep_fd, plan->hook_fd,
                           guard->tree->root_fd, plan->cgroup->parent_fd, plan->cgroup->procs_fd,
-                          plan->cgroup->kill_fd, plan->cgroup->freeze_fd, plan->cgroup->events_fd},
-                  11);
+                          plan->cgroup->kill_fd, plan->cgroup->freeze_fd, plan->cgroup->events_fd,
+                          plan->begun_fd},
+                  12);
 }
 
 /*
@@ -582,6 +583,17 @@ static void start_command(struct guard *guard, struct guard_request *request,
     news->is_exec_error = spawned.is_exec_error;
 }
 
+/*
+ * `rlock acquire` hands the lock out as soon as it hears this from the guard, and not from its
+ * program, which may be killed before it has heard it, too: the guard would end a process for a
+ * lock that is not handed out. The program hears it first, so it knows whether the guard has begun.
+ */
+static void tell_begun(const struct guard *guard)
+{
+    tell_deadlines(guard);
+    (void)!send(guard->plan->begun_fd, &(int){0}, sizeof(int), MSG_NOSIGNAL);
+}
+
 static void start(struct guard *guard, struct guard_request *request)
 {
     const struct guard_plan *plan = guard->plan;
@@ -601,7 +613,9 @@ static void start(struct guard *guard, struct guard_request *request)
         tell(guard, news);
         _exit(0);
     }
-    if (!is_bound(guard))
+    if (is_bound(guard))
+        tell_begun(guard);
+    else
         proctree_set_root(guard->tree); /* after spawn(), so that the command starts sooner */
     fds_keep((int[]){guard->fd, plan->keep_fd, plan->hook_fd, guard->children, guard->timer,
                      guard->tree->children, guard->tree->root_fd, plan->cgroup->parent_fd,
@@ -666,8 +680,6 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
     prepare(&guard);
     wait_for_start(&guard, &request);
     start(&guard, &request);
-    if (is_bound(&guard))
-        tell_deadlines(&guard);
     while (guard.machine.state != GUARD_STATE_DONE || guard.may_be_frozen) {
         wait_for_something(&guard);
         listen_to_program(&guard);

@@ -21,6 +21,7 @@ struct guard_plan {
      * child, and the root of the tree that guard_run() gets. 0: the guard starts a command.
      */
     pid_t bound;
+    int begun_fd; /* the guard of a bound process sends an int of 0 to it when it has begun */
     struct spawn_plan spawn; /* the guard sets envp, not_after_ms and cgroup_fd at the start */
     const char *name;        /* the command's name for messages; NULL: no memory */
     /* the command's, without the variables that the grant sets; NULL: no memory */

@@ -128,15 +128,17 @@ int guard_client_await(struct guard_client *guard, int64_t deadline_ms)
 {
     struct pollfd socket = {.fd = guard->fd, .events = POLLIN};
     struct guard_news news;
+    bool is_late = false;
     int heard;
 
     while ((heard = guard_client_hear(guard, &news)) == 0) {
-        if (rlock_clock_ms() >= deadline_ms)
-            return ETIMEDOUT;
+        is_late = rlock_clock_ms() >= deadline_ms;
+        if (is_late)
+            kill(guard->pid, SIGKILL); /* its messages tell whether it had begun */
         poll(&socket, 1, AWAIT_MS);
     }
     if (heard < 0)
-        return ECHILD;
+        return is_late ? ETIMEDOUT : ECHILD;
     return news.kind == GUARD_NEWS_FAILED ? news.error : 0;
 }
 

@@ -37,7 +37,8 @@ int guard_client_start(struct guard_client *guard, const struct guard_plan *plan
 
 /*
  * guard_client_await: wait until a guard that was started for a bound process acts by its lease.
- * Returns 0, or an errno if the guard has failed, has ended, or is silent at `deadline_ms`.
+ * Returns 0, or an errno if the guard has failed or ended. Kills a guard that is silent at
+ * `deadline_ms`.
  */
 int guard_client_await(struct guard_client *guard, int64_t deadline_ms);
 

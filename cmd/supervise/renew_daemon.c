@@ -10,10 +10,10 @@
  * 3. `rlock acquire` prints the token.
  * 4. `rlock acquire` sends RENEW_DAEMON_BEGIN. If `rlock acquire` ends without having sent that,
  *    the daemon releases the lease, as the token may not have been printed.
- * 5. The daemon lets the guard begin: from now on the guard ends the bound process before the lease
- *    ends. Not earlier, as nobody must be ended for a lock that `rlock acquire` doesn't hand out.
- * 6. The daemon reports that it has begun, and `rlock acquire` exits. From now on the daemon is to
- *    the bound process what the main process of a run is to its command (supervise.c).
+ * 5. The daemon lets the guard begin, which tells that to the daemon and to `rlock acquire`: from
+ *    now on the guard ends the bound process before the lease ends.
+ * 6. `rlock acquire` exits. From now on the daemon is to the bound process what the main process of
+ *    a run is to its command (supervise.c).
  *
  * `rlock hold --renew` forks the same daemon without a process or guard.
  */
@@ -38,8 +38,8 @@
 #define RELEASE_MS 10000         /* how long the daemon tries to release a lease that nobody has */
 
 /*
- * What `rlock acquire` sends to the daemon. The daemon sends an int when it is ready, and one when
- * it has begun: 0, or the errno for which it has failed.
+ * What `rlock acquire` sends to the daemon. The daemon sends an int when it is ready, and the guard
+ * or the daemon one when it has begun: 0, or the errno for which it has failed.
  */
 enum renew_daemon_order { RENEW_DAEMON_BEGIN, RENEW_DAEMON_CANCEL };
 
@@ -90,7 +90,7 @@ static void begin(const struct supervise_plan *plan, int program_fd)
     struct supervise_result result;
     int failed = supervise_bind(plan);
 
-    tell(program_fd, failed);
+    tell(program_fd, failed); /* also 0: there may be no guard, or it was killed meanwhile */
     close(program_fd);
     if (failed)
         return;
@@ -181,6 +181,7 @@ int renew_daemon_start(struct renew_daemon *daemon, const struct supervise_plan 
     own.guard_plan = &guard_plan;
     daemon->pid = child_fork(&fd);
     if (daemon->pid == 0) {
+        guard_plan.begun_fd = fd;
         report_redirect(&session->report, log->to);
         be_daemon(&own, log, fd);
     }

@@ -317,6 +317,41 @@ static void test_cancel(void)
     lives_on(&started, "a guard whose daemon never began leaves the process alone");
 }
 
+/*
+ * The daemon asks its guard to begin, and is killed before the guard does. If `rlock acquire` hands
+ * the lock out then, the guard ends the process at the end of the lease; if not, nobody does.
+ */
+static void test_killed_while_beginning(void)
+{
+    struct started started;
+    int failed;
+    pid_t killer;
+
+    start_daemon(&started, 2000);
+    if (started.guard_fd < 0)
+        return;
+    syscall(SYS_pidfd_send_signal, started.guard_fd, SIGSTOP, NULL, 0);
+    killer = fork();
+    if (killer == 0) {
+        poll(NULL, 0, 200); /* the guard's request is sent; else the test only shows less */
+        kill(started.daemon.pid, SIGKILL);
+        syscall(SYS_pidfd_send_signal, started.guard_fd, SIGCONT, NULL, 0);
+        _exit(0);
+    }
+    failed = renew_daemon_begin(&started.daemon);
+    waitpid(killer, NULL, 0);
+    if (failed != 0) {
+        renew_daemon_cancel(&started.daemon);
+        lives_on(&started, "the lock isn't handed out, and its process lives on");
+        return;
+    }
+    waitpid(started.daemon.pid, NULL, 0);
+    is_int(signal_of(&(struct run){.bound = started.bound}), SIGKILL,
+           "the lock is handed out, and its process ends with the lease");
+    proctree_free(&started.guard.tree);
+    close(started.guard_fd);
+}
+
 static void test_log(void)
 {
     struct options options = options_by_default;
@@ -362,6 +397,7 @@ int main(void)
     RUN(test_loss());
     RUN(test_no_end());
     RUN(test_cancel());
+    RUN(test_killed_while_beginning());
     RUN(test_log());
     RUN(test_dead_daemon());
     return done_testing();
