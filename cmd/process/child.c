@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* child: a child process with a socket between it and its parent. */
+/* child: how a process of rlock's own begins: with a socket to its parent, out of its session. */
 #include "process/child.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,4 +26,20 @@ pid_t child_fork(int *fd)
         *fd = pair[pid == 0 ? 1 : 0];
     errno = failed;
     return pid;
+}
+
+int child_leave_session(const char *name, int stderr_fd)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int failed = null < 0 ? errno : 0;
+    int fd;
+
+    prctl(PR_SET_NAME, name);
+    setsid();
+    for (fd = 0; fd <= STDERR_FILENO && failed == 0; fd++)
+        if (dup2(fd == STDERR_FILENO && stderr_fd >= 0 ? stderr_fd : null, fd) < 0)
+            failed = errno;
+    if (null >= 0)
+        close(null);
+    return failed;
 }

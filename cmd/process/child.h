@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* child: a child process with a socket between it and its parent. */
+/* child: how a process of rlock's own begins: with a socket to its parent, out of its session. */
 #ifndef CHILD_H
 #define CHILD_H
 
@@ -14,5 +14,17 @@
  * Returns  what fork(2) returns: 0 in the child, the child's pid in the parent, or -1 with errno.
  */
 pid_t child_fork(int *fd);
+
+/*
+ * child_leave_session: in a process just forked, leave the session of rlock's caller, so that the
+ * terminal sends this process no signal, and give up the caller's standard input and output: a
+ * reader of rlock's output would otherwise wait for the end of this process.
+ *
+ *   name       the process's name in ps(1)
+ *   stderr_fd  what becomes its stderr; STDERR_FILENO: stderr stays; -1: /dev/null
+ *
+ * Returns 0, or an errno: the process may then still have a descriptor of rlock's caller.
+ */
+int child_leave_session(const char *name, int stderr_fd);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "options/config.h"
+#include "session/environment.h"
 #include "wire/url.h"
 
 #include <stdio.h>
@@ -86,7 +87,7 @@ static enum rlock_status use_file(struct password_place *place, char **password,
 
 bool credentials_were_stripped(void)
 {
-    return getenv(CREDENTIALS_STRIPPED) != NULL;
+    return getenv(ENVIRONMENT_STRIPPED) != NULL;
 }
 
 static bool is_stripped(const char *stripped, const char *variable)
@@ -101,7 +102,7 @@ static bool is_stripped(const char *stripped, const char *variable)
  */
 static enum rlock_status check_url(const struct options *options, struct rlock_error *err)
 {
-    const char *stripped = getenv(CREDENTIALS_STRIPPED);
+    const char *stripped = getenv(ENVIRONMENT_STRIPPED);
 
     if (options->url_from == FROM_DEFAULT && stripped != NULL &&
         (strstr(stripped, "RLOCK_URL") != NULL || is_stripped(stripped, "VALKEY_URL") ||

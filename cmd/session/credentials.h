@@ -9,9 +9,6 @@
 #include <rlock.h>
 #include <stdbool.h>
 
-/* The variable in which a parent rlock lists the variables that it removed for their passwords. */
-#define CREDENTIALS_STRIPPED "RLOCK_STRIPPED"
-
 struct credentials {
     char **url; /* heap: copies, without their passwords if another source outranks them */
     size_t n_urls;

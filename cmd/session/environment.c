@@ -4,7 +4,6 @@
 
 #include "options/variable.h"
 #include "process/dumpable.h"
-#include "session/credentials.h"
 #include "wire/url.h"
 
 #include <inttypes.h>
@@ -12,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+extern char **environ;
 
 #define STRIPPED_BYTES 512
 /* The tokens of all parent locks except that of the nearest one, which is in RLOCK_TOKEN. */
@@ -177,6 +178,17 @@ char **environment_plain(char *const *inherited)
     return plain;
 }
 
+bool environment_shed(void)
+{
+    char **plain = environment_plain(environ);
+
+    if (plain != NULL) {
+        environment_forget(environ);
+        environ = plain;
+    }
+    return plain != NULL;
+}
+
 /* Does one of the `entries` set the variable that `entry` sets? */
 static bool is_set_by(const char *entry, char *const *entries)
 {
@@ -221,7 +233,7 @@ static void copy_rest(struct environment *environment, char *const *entries, boo
 
         if (variable_is_given(*inherited))
             continue;
-        if (variable_is_named(*inherited, CREDENTIALS_STRIPPED)) {
+        if (variable_is_named(*inherited, ENVIRONMENT_STRIPPED)) {
             snprintf(stripped + used, STRIPPED_BYTES - used, "%s%s", used > 0 ? " " : "",
                      strchr(*inherited, '=') + 1);
             continue;
@@ -256,7 +268,7 @@ bool environment_make(struct environment *environment, char *const *inherited, c
         if (!add(environment, "%s", *entries))
             return false;
     return add(environment, "RLOCK_KEY=%s", keys) &&
-           (stripped[0] == '\0' || add(environment, "%s=%s", CREDENTIALS_STRIPPED, stripped));
+           (stripped[0] == '\0' || add(environment, "%s=%s", ENVIRONMENT_STRIPPED, stripped));
 }
 
 /* Where environment_put_grant() writes the next variable. */

@@ -6,6 +6,9 @@
 #include <rlock.h>
 #include <stdbool.h>
 
+/* The variable in which a parent rlock lists the variables that it removed for their passwords. */
+#define ENVIRONMENT_STRIPPED "RLOCK_STRIPPED"
+
 /* The tokens of the locks under which this rlock was started, that of its parent rlock first. */
 struct parent {
     const char *token[RLOCK_PARENTS_MAX]; /* pointers into `text` */
@@ -45,8 +48,12 @@ void environment_forget(char *const *inherited);
  * environment_plain: the environment for a helper process: without passwords, and without the
  * variables that rlock sets for its command, such as RLOCK_TOKEN. Returns a heap array of borrowed
  * strings; NULL: no memory.
+ *
+ * environment_shed: make that the environment of this process, and overwrite the passwords. False:
+ * no memory.
  */
 char **environment_plain(char *const *inherited);
+bool environment_shed(void);
 
 /* The environment of the command. */
 struct environment {
@@ -61,7 +68,7 @@ struct environment {
  * environment_make: make the environment of the command from `inherited`, which is borrowed, and
  * add RLOCK_KEY with the `keys`, one on each line, and the `entries`, which end with a NULL and
  * replace inherited variables of the same name. Unless `keeps_secrets`, the variables that hold
- * a password are left out, and CREDENTIALS_STRIPPED lists their names. False: no memory.
+ * a password are left out, and ENVIRONMENT_STRIPPED lists their names. False: no memory.
  */
 bool environment_make(struct environment *environment, char *const *inherited, const char *keys,
                       char *const *entries, bool keeps_secrets);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* event_hook: a process that runs the command of --on-event for each event of a run. */
+/* event_hook: a helper process that runs the command of --on-event for each event of a run. */
 #ifndef EVENT_HOOK_H
 #define EVENT_HOOK_H
 
 #include "options/options.h"
 #include "output/report.h"
-
-#include <signal.h>
 
 /* Only event_hook.c writes the fields. */
 struct event_hook {
@@ -20,7 +18,6 @@ struct event_hook {
 struct event_hook_plan {
     const struct options *options; /* options->on_event is the command */
     const char *keys;              /* the value of RLOCK_KEY for the command */
-    const sigset_t *mask;          /* the signal mask of the command */
 };
 
 /*

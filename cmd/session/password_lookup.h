@@ -23,12 +23,8 @@ struct password_helper {
     bool is_exposed; /* a password was found in a file that others may read */
 };
 
-/*
- * password_helper_start: fork the helper. The caller must have no threads yet. `envp` is the
- * environment for the command, and is borrowed. Returns 0, or an errno.
- */
-int password_helper_start(struct password_helper *helper, const struct password_place *place,
-                          char *const envp[]);
+/* password_helper_start: fork the helper, before there is a thread. Returns 0, or an errno. */
+int password_helper_start(struct password_helper *helper, const struct password_place *place);
 
 /*
  * password_helper_source: the functions by which the library asks the helper for a password, for
@@ -36,18 +32,12 @@ int password_helper_start(struct password_helper *helper, const struct password_
  */
 struct rlock_password_source password_helper_source(struct password_helper *helper);
 
-/*
- * password_helper_detach: let the helper and its commands write to /dev/null instead of stderr. For
- * a process that goes on in the background, and still uses the helper.
- */
-void password_helper_detach(const struct password_helper *helper);
-
 /* password_helper_stop: end the helper and its command. Only the helper's parent may call it. */
 void password_helper_stop(struct password_helper *helper);
 
 /*
- * password_helper_leave: close this process's end of the socket, but leave the helper running for a
- * forked process, which has a copy of the descriptor.
+ * password_helper_leave: leave the helper to a forked process, which has a copy of the descriptor,
+ * and goes on in the background. From now on the helper and its commands write no messages.
  */
 void password_helper_leave(struct password_helper *helper);
 

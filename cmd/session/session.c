@@ -147,7 +147,7 @@ static void unreachable(void *context)
 void session_start_hook(struct session *session)
 {
     const struct options *options = session->options;
-    struct event_hook_plan plan = {.options = options, .mask = &session->signals.inherited};
+    struct event_hook_plan plan = {.options = options};
     char *keys;
     char why[100];
     int failed;
@@ -255,14 +255,8 @@ static enum rlock_status open_lock(struct session *session, const char *program,
 static enum rlock_status start_helper(struct password_helper *helper,
                                       const struct password_place *place, struct rlock_error *err)
 {
-    char **envp;
-    int failed;
+    int failed = place->name == NULL ? 0 : password_helper_start(helper, place);
 
-    if (place->name == NULL)
-        return RLOCK_OK;
-    envp = environment_plain(environ);
-    failed = envp == NULL ? ENOMEM : password_helper_start(helper, place, envp);
-    free(envp);
     if (failed == 0)
         return RLOCK_OK;
     return err_set(err, RLOCK_E_SYSTEM, failed, "password: no helper process could be started");
@@ -822,12 +816,6 @@ int session_status(const struct session *session, enum exit_reason reason)
     if (exit_reason_row(reason)->status == exit_reason_row(REASON_BUSY)->status)
         return (int)session->options->conflict_status;
     return exit_reason_status(reason);
-}
-
-void session_quiet_helpers(const struct session *session)
-{
-    password_helper_detach(&session->password_helper);
-    password_helper_detach(&session->sentinel_password_helper);
 }
 
 void session_disown(struct session *session)

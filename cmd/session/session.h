@@ -214,12 +214,9 @@ bool session_secret_is_exposed(const struct session *session);
 void session_start_hook(struct session *session);
 void session_check_hook(struct session *session);
 
-/* session_quiet_helpers: from now on, discard what a --password-command writes to stderr. */
-void session_quiet_helpers(const struct session *session);
-
 /*
  * session_disown: let the password helpers run on after session_close(), as a process that was
- * forked from this one still uses them.
+ * forked from this one still uses them. What a --password-command writes to stderr is discarded.
  */
 void session_disown(struct session *session);
 

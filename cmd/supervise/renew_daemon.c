@@ -26,10 +26,8 @@
 #include "supervise/cgroup.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,28 +43,17 @@ enum renew_daemon_order { RENEW_DAEMON_BEGIN, RENEW_DAEMON_CANCEL };
 
 /* ---- in the new process: becoming the daemon ---- */
 
-/*
- * Become a daemon: leave the session and the working directory, and close the descriptors that
- * `rlock acquire` was started with. A process that reads the output of `rlock acquire` would
- * otherwise wait for the daemon's end.
- */
 static int detach(const struct renew_daemon_log *log)
 {
-    int keeps_stderr = log->to == REPORT_TO_LOG && log->fd < 0 && report_keeps_stderr();
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int fd;
+    bool keeps_stderr = log->to == REPORT_TO_LOG && log->fd < 0 && report_keeps_stderr();
+    int failed = child_leave_session("rlock-renewd", keeps_stderr ? STDERR_FILENO : log->fd);
 
-    prctl(PR_SET_NAME, "rlock-renewd");
-    if (null < 0 || setsid() < 0 || chdir("/") != 0)
-        return errno;
-    for (fd = STDIN_FILENO; fd <= STDERR_FILENO - keeps_stderr; fd++)
-        if (dup2(fd == STDERR_FILENO && log->fd >= 0 ? log->fd : null, fd) < 0)
-            return errno;
-    close(null);
+    if (failed == 0 && chdir("/") != 0)
+        failed = errno;
     if (log->fd >= 0)
         close(log->fd);
     fds_drop_inherited();
-    return 0;
+    return failed;
 }
 
 /* Releases the lease after `rlock acquire` has died. */
@@ -94,7 +81,6 @@ static void begin(const struct supervise_plan *plan, int program_fd)
     close(program_fd);
     if (failed)
         return;
-    session_quiet_helpers(plan->session);
     supervise(plan, &result);
     holds_remove(&plan->session->holds, plan->grant->token);
 }

@@ -13,22 +13,22 @@
  */
 #include "supervise/supervise.h"
 
+#include "base/clock.h"
 #include "options/mistake.h"
 #include "options/units.h"
 #include "output/wall_time.h"
+#include "process/child.h"
 #include "process/fds.h"
 #include "process/timer.h"
 #include "supervise/renewer_client.h"
 #include "wire/url.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -725,9 +725,7 @@ static enum rlock_ending ending_of(const struct supervisor *s, int64_t *stay_ms)
 
 /*
  * The server didn't reply to the release in time, for example because it runs a slow script. Fork a
- * process that tries to release the lock until `expires_ms`, while rlock exits. That process closes
- * the descriptors that rlock was started with: a reader of the job's output would otherwise wait
- * until the process ends.
+ * process that tries to release the lock until `expires_ms`, while rlock exits.
  *
  * The renewer's thread was stopped before this fork. A thread that looks up a host name is not
  * copied to the child, so the child starts that look-up again.
@@ -736,32 +734,31 @@ static bool release_later(const struct supervisor *s, enum rlock_ending ending, 
                           int64_t expires_ms)
 {
     pid_t pid = fork();
-    int fd;
 
     if (pid != 0)
         return pid > 0;
-    prctl(PR_SET_NAME, "rlock-release");
-    setsid(); /* leave the job's session: the terminal sends this process no signal */
+    (void)!child_leave_session("rlock-release", -1);
     (void)!chdir("/");
-    signal(SIGTERM, SIG_DFL);
     sigprocmask(SIG_SETMASK, &s->session->signals.inherited, NULL);
     fds_drop_inherited();
     if (s->guard->pid > 0)
         close(s->guard->fd); /* else the guard would wait until this process has ended */
-    fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int each = 0; each <= 2 && fd >= 0; each++)
-        dup2(fd, each);
     (void)!rlock_release(s->session->lock, (struct rlock_deadline){expires_ms, -1}, ending, stay_ms,
                          NULL);
     _exit(0);
+}
+
+/* Until when a process that stays behind tries to release the lock. */
+static int64_t release_by_ms(const struct supervisor *s)
+{
+    return clock_earlier(rlock_clock_ms() + RELEASE_LATER_MS, s->run.expires_ms);
 }
 
 static void say_not_released(const struct supervisor *s, enum rlock_ending ending, int64_t stay_ms,
                              const struct rlock_error *err)
 {
     int64_t now = rlock_clock_ms();
-    int64_t deadline =
-        now + RELEASE_LATER_MS < s->run.expires_ms ? now + RELEASE_LATER_MS : s->run.expires_ms;
+    int64_t deadline = release_by_ms(s);
     bool may_pass = err->status == RLOCK_E_UNREACHABLE || err->status == RLOCK_E_SERVER ||
                     err->status == RLOCK_E_NO_QUORUM;
     char hint[120] = "the lock is free when its ttl ends";
@@ -794,14 +791,6 @@ static void set_end(const struct supervisor *s, enum rlock_ending ending)
     if (ending == RLOCK_ENDS_DONE)
         end.reason = "done";
     rlock_set_end(s->session->lock, &end);
-}
-
-/* Until when a process that stays behind tries to release the lock. */
-static int64_t release_by_ms(const struct supervisor *s)
-{
-    int64_t at_ms = rlock_clock_ms() + RELEASE_LATER_MS;
-
-    return at_ms < s->run.expires_ms ? at_ms : s->run.expires_ms;
 }
 
 static void release(struct supervisor *s)

@@ -361,10 +361,8 @@ int cmd_run(const struct options *options)
      * A process that supervise() has forked still releases the lock, and may ask the password
      * helpers for the password. So let them run on, but without output to the user's terminal.
      */
-    if (run.result.is_releasing) {
-        session_quiet_helpers(&run.session);
+    if (run.result.is_releasing)
         session_disown(&run.session);
-    }
     session_close(&run.session);
     guard_client_reap(&run.guard); /* so late that the guard has mostly ended: no time is lost */
     cgroup_remove(&run.cgroup);

@@ -269,13 +269,12 @@ static void test_several(void)
 static enum rlock_status look_up(const struct password_place *place, int patience_ms, char *found,
                                  struct rlock_error *err)
 {
-    char *const nothing[] = {NULL};
     struct password_helper helper;
     struct rlock_password_source source;
     enum rlock_status st = RLOCK_TIMEOUT;
     struct pollfd answer = {.events = POLLIN};
 
-    if (password_helper_start(&helper, place, nothing) != 0)
+    if (password_helper_start(&helper, place) != 0)
         return RLOCK_E_SYSTEM;
     source = password_helper_source(&helper);
     answer.fd = source.ask(source.context, rlock_clock_ms() + patience_ms, err);
@@ -334,10 +333,10 @@ static void test_command(void)
         {"head -c 16385 /dev/zero | tr '\\0' x", NULL, "longer than a password"},
         {":", NULL, "the first line is empty"},
         {"echo; echo pw", NULL, "the first line is empty"},
-        {"echo pw; exit 3", NULL, "the command exited with status 3"},
-        {"echo pw; kill -9 $$", NULL, "signal 9 ended the command"},
+        {"echo pw; exit 3", NULL, "the command ended with status 3"},
+        {"echo pw; kill -9 $$", NULL, "the command was ended by signal 9"},
         {"echo pw; sleep 100", NULL, "did not end within"},
-        {"nowhere/at/all 2>/dev/null", NULL, "the command exited with status 127"},
+        {"nowhere/at/all 2>/dev/null", NULL, "the command ended with status 127"},
     };
     struct password_place place = {.name = "password command"};
     char found[RLOCK_PASSWORD_MAX + 1];

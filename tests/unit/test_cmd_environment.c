@@ -114,12 +114,12 @@ static void test_passed(bool keeps_secrets)
     is_int(count(&environment, "RLOCK_KEY="), 1, "RLOCK_KEY of a parent is replaced");
     is_int(count(&environment, "RLOCK_TOKEN="), 1, "RLOCK_TOKEN of a parent is replaced");
     if (keeps_secrets)
-        is_int(count(&environment, CREDENTIALS_STRIPPED), 0,
+        is_int(count(&environment, ENVIRONMENT_STRIPPED), 0,
                "RLOCK_STRIPPED is not set if no variable was left out");
     else
         is_int(
             count(
-                &environment, CREDENTIALS_STRIPPED
+                &environment, ENVIRONMENT_STRIPPED
                 "=RLOCK_PASSWORD RLOCK_PASSWORD RLOCK_PASSWORD_FILE RLOCK_PASSWORD_OLD "
                 "REDISCLI_AUTH VALKEYCLI_AUTH RLOCK_SENTINEL_PASSWORD RLOCK_SENTINEL_PASSWORD_FILE "
                 "RLOCK_PASSWORD_COMMAND REDIS_URL REDIS_URL REDIS_URL VALKEY_URL RLOCK_URL "
@@ -132,7 +132,7 @@ static void test_passed(bool keeps_secrets)
 
 static void test_nested(void)
 {
-    static const char *const inherited[] = {CREDENTIALS_STRIPPED "=RLOCK_URL", "REDISCLI_AUTH=pw",
+    static const char *const inherited[] = {ENVIRONMENT_STRIPPED "=RLOCK_URL", "REDISCLI_AUTH=pw",
                                             NULL};
     static const char *const none[] = {NULL};
     static char long_name[5000] = "RLOCK_PASSWORD_";
@@ -140,9 +140,9 @@ static void test_nested(void)
     struct environment environment;
 
     if (make(&environment, inherited, false, false)) {
-        is_int(count(&environment, CREDENTIALS_STRIPPED "=RLOCK_URL REDISCLI_AUTH"), 1,
+        is_int(count(&environment, ENVIRONMENT_STRIPPED "=RLOCK_URL REDISCLI_AUTH"), 1,
                "RLOCK_STRIPPED also names the variables that a parent rlock left out");
-        is_int(count(&environment, CREDENTIALS_STRIPPED), 1,
+        is_int(count(&environment, ENVIRONMENT_STRIPPED), 1,
                "the environment has only one RLOCK_STRIPPED");
     }
     environment_fini(&environment);
@@ -152,7 +152,7 @@ static void test_nested(void)
     memset(long_name + 15, 'X', sizeof long_name - 19);
     memcpy(long_name + sizeof long_name - 4, "=pw", 4);
     ok(make(&environment, many, false, false) &&
-           count(&environment, CREDENTIALS_STRIPPED "=RLOCK_PASSWORD_XX") == 1 &&
+           count(&environment, ENVIRONMENT_STRIPPED "=RLOCK_PASSWORD_XX") == 1 &&
            count(&environment, "RLOCK_PASSWORD") == 0,
        "RLOCK_STRIPPED has only the begin of a name that is too long, and the variable is left "
        "out");

@@ -21,14 +21,13 @@ static struct password_helper *helper(int i)
 /* Makes a session with both password helpers. */
 static void start(pid_t pid[N_HELPERS])
 {
-    static char *const nothing[] = {NULL};
     static const struct password_place place = {.name = "password file", .file = "/nowhere"};
     int i;
 
     options = options_by_default;
     session_init(&session, &options);
     for (i = 0; i < N_HELPERS; i++) {
-        is_int(password_helper_start(helper(i), &place, nothing), 0, "a helper is started");
+        is_int(password_helper_start(helper(i), &place), 0, "a helper is started");
         pid[i] = helper(i)->pid;
     }
 }
