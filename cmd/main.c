@@ -71,7 +71,8 @@ static int print_table(const struct options *options)
 {
     struct report report = report_before_session(options);
 
-    return exit_reason_status(report_text(&report, help_dump(options->dump)));
+    help_dump(stdout, options->dump);
+    return exit_reason_status(report_printed(&report));
 }
 
 /*

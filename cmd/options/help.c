@@ -20,21 +20,12 @@ static const char *or_dash(const char *text)
 #define GAP 2
 #define TEXT_COLUMNS_MIN 30 /* the right column of a table is never narrower */
 
-struct page {
-    FILE *out;
-    size_t columns;
-};
-
 static size_t start_line(const struct page *page, size_t indent)
 {
     return (size_t)fprintf(page->out, "\n%*s", (int)indent, "") - 1;
 }
 
-/*
- * Write the words of a text, the first one at `column` of the line that is being written. A word
- * that doesn't fit begins a new line, at column `indent`; no word is broken. Ends the line.
- */
-static void put_words(const struct page *page, size_t column, size_t indent, const char *text)
+void help_words(const struct page *page, size_t column, size_t indent, const char *text)
 {
     bool is_first = true;
     size_t n;
@@ -67,7 +58,7 @@ static void put_row(const struct page *page, size_t at, const char *left, const 
         column += (size_t)fprintf(page->out, "%*s", GAP, "");
     else
         column = start_line(page, at);
-    put_words(page, column, at, text);
+    help_words(page, column, at, text);
 }
 
 /* ---- the text of --help ---- */
@@ -140,10 +131,10 @@ static void put_options(const struct page *page, enum verb verb, bool is_whole)
     if (!is_whole)
         return;
     fprintf(page->out, "\n");
-    put_words(page, 0, 0,
-              "A DURATION is a number of seconds, or has a unit: 500ms 30s 5m 2h 1d 1h30m. "
-              "Most options can also be set by RLOCK_NAME in the environment and in a file: "
-              "see rlock.conf(5).");
+    help_words(page, 0, 0,
+               "A DURATION is a number of seconds, or has a unit: 500ms 30s 5m 2h 1d 1h30m. "
+               "Most options can also be set by RLOCK_NAME in the environment and in a file: "
+               "see rlock.conf(5).");
 }
 
 static void put_usage(const struct page *page, enum verb verb)
@@ -153,18 +144,18 @@ static void put_usage(const struct page *page, enum verb verb)
     char line[200];
 
     if (row->name == NULL) {
-        put_words(page, 0, USAGE, "usage: rlock -k KEY [OPTIONS] [--] COMMAND [ARG...]");
+        help_words(page, 0, USAGE, "usage: rlock -k KEY [OPTIONS] [--] COMMAND [ARG...]");
         fprintf(page->out, "%*s", USAGE, "");
-        put_words(page, USAGE, USAGE, "rlock -k KEY [OPTIONS] -c 'SHELL COMMAND'");
+        help_words(page, USAGE, USAGE, "rlock -k KEY [OPTIONS] -c 'SHELL COMMAND'");
         fprintf(page->out, "%*s", USAGE, "");
-        put_words(page, USAGE, USAGE, "rlock VERB [OPTIONS]");
+        help_words(page, USAGE, USAGE, "rlock VERB [OPTIONS]");
     } else {
         snprintf(line, sizeof line, "usage: rlock %s [OPTIONS]%s%s", row->name,
                  words != NULL ? " " : "", words != NULL ? words : "");
-        put_words(page, 0, USAGE, line);
+        help_words(page, 0, USAGE, line);
     }
     snprintf(line, sizeof line, "%c%s.", row->help[0] - 'a' + 'A', row->help + 1);
-    put_words(page, 0, 0, line);
+    help_words(page, 0, 0, line);
 }
 
 static void put_examples(const struct page *page)
@@ -217,42 +208,21 @@ static void put_exits(const struct page *page)
     put_exit(page, -1);
 }
 
-/*
- * Close a stream that open_memstream(3) made, and return its text `*text`. If a write to the stream
- * failed, a part of the text is missing: free the text and return NULL.
- */
-static char *finish(FILE *out, char **text)
+void help_print(const struct page *page, enum verb verb, bool is_whole)
 {
-    bool is_whole = ferror(out) == 0;
-
-    if (fclose(out) == 0 && is_whole)
-        return *text;
-    free(*text);
-    return NULL;
-}
-
-char *help_text(enum verb verb, size_t columns, bool is_whole)
-{
-    char *text = NULL;
-    size_t bytes;
-    struct page page = {.out = open_memstream(&text, &bytes), .columns = columns};
-
-    if (page.out == NULL)
-        return NULL;
-    put_usage(&page, verb);
+    put_usage(page, verb);
     if (verb == VERB_RUN)
-        put_examples(&page);
-    put_options(&page, verb, is_whole || verb != VERB_RUN);
-    if (verb == VERB_RUN) {
-        put_verbs(&page, is_whole);
-        put_exits(&page);
-        fprintf(page.out, "\n");
-        put_words(&page, 0, 0,
-                  is_whole ? "The manual: man rlock."
-                           : "All options: rlock help --all. One verb: rlock help VERB. The "
-                             "manual: man rlock.");
-    }
-    return finish(page.out, &text);
+        put_examples(page);
+    put_options(page, verb, is_whole || verb != VERB_RUN);
+    if (verb != VERB_RUN)
+        return;
+    put_verbs(page, is_whole);
+    put_exits(page);
+    fprintf(page->out, "\n");
+    help_words(page, 0, 0,
+               is_whole ? "The manual: man rlock."
+                        : "All options: rlock help --all. One verb: rlock help VERB. The manual: "
+                          "man rlock.");
 }
 
 /* ---- the tables of --dump ---- */
@@ -323,7 +293,7 @@ static void dump_verbs(FILE *out)
     }
 }
 
-char *help_dump(const char *table)
+void help_dump(FILE *out, const char *table)
 {
     static const struct {
         const char *name;
@@ -331,19 +301,9 @@ char *help_dump(const char *table)
     } tables[] = {{"options", dump_options}, {"flock", dump_flock},
                   {"exits", dump_exits},     {"events", dump_events},
                   {"verbs", dump_verbs},     {"combinations", combination_dump}};
-    char *text = NULL;
-    size_t bytes;
-    FILE *out;
     size_t i;
 
-    for (i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        if (strcmp(table, tables[i].name) != 0)
-            continue;
-        out = open_memstream(&text, &bytes);
-        if (out == NULL)
-            return NULL;
-        tables[i].dump(out);
-        return finish(out, &text);
-    }
-    return NULL;
+    for (i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        if (strcmp(table, tables[i].name) == 0)
+            tables[i].dump(out);
 }

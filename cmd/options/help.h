@@ -5,21 +5,34 @@
 
 #include "options/verb.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+
+/* Where text is written, and how many columns its lines have at most. */
+struct page {
+    FILE *out;
+    size_t columns;
+};
 
 /*
- * help_text: the text that --help prints for a verb, in lines of at most `columns` columns; a word
- * that is longer has a line of its own. For VERB_RUN the text has the options of daily use, or, if
- * `is_whole`, all options. The caller frees the text. NULL: out of memory.
+ * help_words: write the words of a text, the first one at `column` of the line that is being
+ * written. A word that doesn't fit begins a new line, at column `indent`; no word is broken. Ends
+ * the line.
  */
-char *help_text(enum verb verb, size_t columns, bool is_whole);
+void help_words(const struct page *page, size_t column, size_t indent, const char *text);
 
 /*
- * help_dump: a table of the program as text: one row a line, columns separated by tabs. `table` is
- * the table's name: "options", "flock", "exits", "events" or "verbs". Tests compare the tables
- * with the manual pages and the completions. The caller frees the text. NULL: out of memory, or
- * no table has the name.
+ * help_print: write the text that --help prints for a verb. For VERB_RUN the text has the options
+ * of daily use, or, if `is_whole`, all options.
  */
-char *help_dump(const char *table);
+void help_print(const struct page *page, enum verb verb, bool is_whole);
+
+/*
+ * help_dump: write a table of the program: one row a line, columns separated by tabs. `table` is
+ * "options", "flock", "exits", "events", "verbs" or "combinations"; nothing is written for any
+ * other name. Tests compare the tables with the manual pages and the completions.
+ */
+void help_dump(FILE *out, const char *table);
 
 #endif

@@ -306,16 +306,11 @@ int report_file(const struct report *report, const char *path, enum report_how h
     return failed;
 }
 
-enum exit_reason report_text(const struct report *report, char *text)
+enum exit_reason report_printed(const struct report *report)
 {
-    enum exit_reason reason = REASON_GRANTED;
-
-    if (text == NULL)
-        reason = report_fault(report, REASON_SYSTEM, "there is not enough memory for the text", 0);
-    else if (!outfile_print(STDOUT_FILENO, text, strlen(text)))
-        reason = report_fault(report, REASON_SYSTEM, "can't write to standard output", errno);
-    free(text);
-    return reason;
+    return fflush(stdout) == 0 && ferror(stdout) == 0
+               ? REASON_GRANTED
+               : report_fault(report, REASON_SYSTEM, "can't write to standard output", errno);
 }
 
 bool report_result(const char *text)

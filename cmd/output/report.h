@@ -156,11 +156,11 @@ int report_file(const struct report *report, const char *path, enum report_how h
                 const struct summary *summary);
 
 /*
- * report_text: write text that the user asked for (help, tables) to stdout, and free it; NULL: the
- * text could not be made. Returns REASON_GRANTED; or, if the text can't be written, reports why and
- * returns REASON_SYSTEM. If stdout is a pipe without a reader, SIGPIPE ends rlock.
+ * report_printed: the text that the user asked for has been printed to the stream `stdout`. Returns
+ * REASON_GRANTED; or, if a part of it can't be written, reports why and returns REASON_SYSTEM. If
+ * stdout is a pipe without a reader, SIGPIPE ends rlock.
  */
-enum exit_reason report_text(const struct report *report, char *text);
+enum exit_reason report_printed(const struct report *report);
 
 /*
  * report_result: write text to stdout. Returns false on failure, also if stdout is a pipe without a

@@ -8,12 +8,13 @@
 
 int cmd_help(const struct options *options)
 {
+    const struct page page = {stdout, terminal_columns()};
     enum exit_reason reason;
     struct session session;
 
     session_init(&session, options);
-    reason = report_text(&session.report,
-                         help_text(options->about, terminal_columns(), options->all != 0));
+    help_print(&page, options->about, options->all != 0);
+    reason = report_printed(&session.report);
     session_close(&session);
     return exit_reason_status(reason);
 }
