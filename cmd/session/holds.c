@@ -31,49 +31,18 @@
 static const struct private_dir_words words = {
     "the token of a hold", "set RLOCK_HOLD_DIR to keep tokens in another directory"};
 
-/* ---- opening the directory of the files ---- */
-
-/* Open the directory "holds" in the directory `state`, and close `state`. */
-static enum rlock_status open_holds(int state, bool creates, int *fd, struct rlock_error *err)
-{
-    enum rlock_status st = RLOCK_GONE;
-
-    if (creates)
-        (void)!mkdirat(state, "holds", 0700);
-    if (creates || faccessat(state, "holds", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        st = private_dir_open(state, "holds", "~/.local/state/rlock/holds", &words, fd, err);
-    close(state);
-    return st;
-}
-
-/* Open the default directory of the files: ~/.local/state/rlock/holds. */
-static enum rlock_status open_default(bool creates, int *fd, struct rlock_error *err)
-{
-    int state;
-    enum rlock_status st = private_dir_open_state(creates, &words, &state, err);
-
-    if (st == RLOCK_OK)
-        return open_holds(state, creates, fd, err);
-    if (st == RLOCK_PENDING)
-        st = err_set(err, RLOCK_E_CONFIG, 0, "%s: this user has no home; %s", words.what,
-                     words.otherwise);
-    return creates ? st : RLOCK_GONE;
-}
-
 static enum rlock_status open_dir(bool creates, int *fd, struct rlock_error *err)
 {
     const char *path = getenv("RLOCK_HOLD_DIR");
-    mode_t mask = umask(077);
     enum rlock_status st;
 
-    if (path == NULL || *path == '\0')
-        st = open_default(creates, fd, err);
-    else if (!creates && access(path, F_OK) != 0)
-        st = RLOCK_GONE;
-    else
-        st = private_dir_open_path(path, creates, &words, fd, err);
-    umask(mask);
-    return st;
+    if (path != NULL && *path != '\0')
+        return private_dir_open(path, creates, &words, fd, err);
+    st = private_dir_open_home("holds", creates, &words, fd, err);
+    if (st == RLOCK_PENDING && creates)
+        return err_set(err, RLOCK_E_CONFIG, 0, "%s: this user has no home; %s", words.what,
+                       words.otherwise);
+    return st == RLOCK_PENDING ? RLOCK_GONE : st;
 }
 
 /* ---- reading and writing one file ---- */

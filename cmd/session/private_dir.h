@@ -5,7 +5,6 @@
 
 #include <rlock.h>
 #include <stdbool.h>
-#include <sys/stat.h>
 
 /* Words for the messages of failures: "WHAT: PATH: reason; OTHERWISE". */
 struct private_dir_words {
@@ -14,30 +13,26 @@ struct private_dir_words {
 };
 
 /*
- * Each of the first three functions opens a directory of mode 0700 that belongs to this user.
+ * private_dir_open: open the directory with this absolute path. It has the mode 0700 and belongs to
+ * this user, and no other user can rename it.
  *
- *   words  for messages; borrowed
- *   fd     out, on RLOCK_OK only: the directory, which closes on exec
+ *   creates  create the directory if it doesn't exist
+ *   words    for messages; borrowed
+ *   fd       out, on RLOCK_OK only: the directory, which closes on exec
  *
- * Returns  RLOCK_OK or RLOCK_E_CONFIG (another user may change the directory, or it can't be
- *          opened).
- *
- * private_dir_open: open the directory `name` in the directory `above`. `path` is for messages.
- * private_dir_open_path: open the directory with this absolute path; if it doesn't exist and
- * `creates`, create it.
- * private_dir_open_state: open ~/.local/state/rlock, in the home of the user database; if it
- * doesn't exist and `creates`, create it. RLOCK_PENDING: the user has no home.
+ * Returns  RLOCK_OK; RLOCK_GONE (it doesn't exist, and `creates` is false); or RLOCK_E_CONFIG
+ *          (another user may change the directory, or it can't be opened).
  */
-enum rlock_status private_dir_open(int above, const char *name, const char *path,
+enum rlock_status private_dir_open(const char *path, bool creates,
                                    const struct private_dir_words *words, int *fd,
                                    struct rlock_error *err);
-enum rlock_status private_dir_open_path(const char *path, bool creates,
+
+/*
+ * private_dir_open_home: as private_dir_open(), for ~/.local/state/rlock/NAME in the home that the
+ * user database names. RLOCK_PENDING: the user has no home.
+ */
+enum rlock_status private_dir_open_home(const char *name, bool creates,
                                         const struct private_dir_words *words, int *fd,
                                         struct rlock_error *err);
-enum rlock_status private_dir_open_state(bool creates, const struct private_dir_words *words,
-                                         int *fd, struct rlock_error *err);
-
-/* private_dir_is_ours_alone: is it a directory of this user, to which no other user has a right? */
-bool private_dir_is_ours_alone(const struct stat *is);
 
 #endif

@@ -2,51 +2,62 @@
 /*
  * private_server: a private server on a Unix socket, for locks on one machine.
  *
+ * If two processes of one user chose two directories for the socket, they would start two servers,
+ * and both servers would grant the same lock. So the choice depends on nothing that differs between
+ * two processes of one user on one machine: not on a login (XDG_RUNTIME_DIR, /run/user/UID), not on
+ * HOME, and not on /tmp, of which a systemd unit may have its own (PrivateTmp=). The first of these
+ * that applies is used:
+ *
+ *   RLOCK_LOCAL_DIR is set       the directory that it names
+ *   the user is root             /run/rlock
+ *   the user has a home          ~/.local/state/rlock/BOOT_ID, in the home of the user database
+ *   else                         /var/tmp/rlock-UID
+ *
+ * If rlock can't write to the home at present (ProtectHome=, not mounted), rlock fails: to use
+ * another directory would be to start a second server. Several machines may share a home, but a
+ * Unix socket works on one machine only. So the path contains the kernel's boot ID, which a
+ * container has in common with its host.
+ *
  * Each rlock that uses the server holds a shared flock(2) on the file PRIVATE_SERVER_USERS. The
  * guard of a command holds the flock as well, for as long as the command may run. The kernel drops
- * the flock of a process when the process ends, even by KILL. From the flock follow two rules:
+ * the flock of a process when the process ends, even by KILL. Only who has the exclusive flock
+ * starts a server, or ends one. From this follow two rules:
  *
- * - The server ends when no process holds the flock any more.
- * - An rlock starts the next server only while it holds the exclusive flock, so when no process
- *   uses the previous server any more.
+ * - A server ends only when no process uses it any more, unless it is killed.
+ * - The next server starts when no process uses the previous one any more.
  *
  * The second rule keeps two commands from running under the same lock after a server was killed:
  *
  * 1. The server is killed. The locks are gone, but the commands under these locks still run.
- * 2. Each rlock has an idle connection to the server. The kernel closes the connection, and rlock
- *    ends its command.
+ * 2. Each rlock is told that the server's process has ended, and ends its command.
  * 3. An rlock that only waits for a lock drops its shared flock: it has no command to end, and
  *    would delay step 4.
  * 4. When all commands have ended, another rlock gets the exclusive flock and starts the next
  *    server.
- *
- * A cleaner of temporary files may remove a file while processes hold a flock on it, and the next
- * process creates a new file. So a flock counts only while the locked file is the one in the
- * directory.
  */
 #include "session/private_server.h"
 
 #include "base/err.h"
-#include "session/private_server_dir.h"
+#include "output/wall_time.h"
+#include "session/private_dir.h"
 #include "session/private_server_process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define RETRY_MS 2
-
-static enum rlock_status fail_busy(struct rlock_error *err)
-{
-    return err_set(err, RLOCK_BUSY, 0,
-                   "local: the private server has ended, and processes that used it, or that start "
-                   "the next one, still run: no lock is granted before they have finished");
-}
+#define ENDING_MS 100 /* a process that is killed closes its connections, and then ends */
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+#define BOOT_ID_BYTES 36
+#define UNUSED_S (30 * 24 * 3600) /* a server that runs updates its directory's mtime each hour */
 
 static void close_fd(int *fd)
 {
@@ -55,155 +66,140 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
+/* ---- the directory ---- */
+
+static bool read_boot_id(char id[BOOT_ID_BYTES + 1])
+{
+    int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, id, BOOT_ID_BYTES);
+
+    close_fd(&fd);
+    id[BOOT_ID_BYTES] = '\0';
+    return n == BOOT_ID_BYTES && strspn(id, "0123456789abcdef-") == BOOT_ID_BYTES;
+}
+
 /*
- * A blocking flock(2) could not be ended at a deadline or by a stop descriptor. So the callers try
- * without blocking, and call this function between two tries.
+ * Remove the directories of earlier boots, or of other machines that share the home, which are
+ * beside that of this boot, if no server has used them for a month.
+ */
+static void remove_unused(int dir)
+{
+    static const char *const files[] = {"/" PRIVATE_SERVER_SOCKET, "/" PRIVATE_SERVER_USERS};
+    int above = openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *all = above < 0 ? NULL : fdopendir(above);
+    const struct dirent *entry;
+    char path[BOOT_ID_BYTES + 20];
+    struct stat is;
+    size_t i;
+
+    while (all != NULL && (entry = readdir(all)) != NULL) {
+        if (strlen(entry->d_name) != BOOT_ID_BYTES ||
+            fstatat(above, entry->d_name, &is, AT_SYMLINK_NOFOLLOW) != 0 ||
+            is.st_mtime > wall_time_now_ms() / 1000 - UNUSED_S)
+            continue;
+        for (i = 0; i < sizeof files / sizeof files[0]; i++) {
+            snprintf(path, sizeof path, "%.*s%s", BOOT_ID_BYTES, entry->d_name, files[i]);
+            unlinkat(above, path, 0);
+        }
+        unlinkat(above, entry->d_name, AT_REMOVEDIR);
+    }
+    if (all != NULL)
+        closedir(all);
+    else
+        close_fd(&above);
+}
+
+static enum rlock_status open_dir(int *fd, struct rlock_error *err)
+{
+    static const struct private_dir_words words = {"local",
+                                                   "set RLOCK_LOCAL_DIR to use another directory"};
+    const char *chosen = getenv("RLOCK_LOCAL_DIR");
+    char id[BOOT_ID_BYTES + 1];
+    char path[64];
+    enum rlock_status st;
+
+    if (chosen != NULL && chosen[0] != '\0')
+        return private_dir_open(chosen, true, &words, fd, err);
+    if (geteuid() == 0)
+        return private_dir_open("/run/rlock", true, &words, fd, err);
+    if (!read_boot_id(id))
+        return err_set(err, RLOCK_E_CONFIG, 0, "%s: " BOOT_ID " can't be read; %s", words.what,
+                       words.otherwise);
+    st = private_dir_open_home(id, true, &words, fd, err);
+    if (st == RLOCK_OK && faccessat(*fd, PRIVATE_SERVER_USERS, F_OK, 0) != 0) /* the first use */
+        remove_unused(*fd);
+    if (st != RLOCK_PENDING)
+        return st;
+    snprintf(path, sizeof path, "/var/tmp/rlock-%u", (unsigned)geteuid());
+    return private_dir_open(path, true, &words, fd, err);
+}
+
+/* ---- joining the server ---- */
+
+/*
+ * A blocking flock(2) could not be ended at a deadline or by a stop descriptor. So join() tries
+ * without blocking, and calls this function between two tries.
  *
  * Returns  RLOCK_OK (try again), RLOCK_BUSY (the deadline is over) or RLOCK_STOPPED.
  */
-static enum rlock_status pause_before_retry(struct rlock_deadline deadline)
+static enum rlock_status pause_before_retry(struct rlock_deadline deadline, struct rlock_error *err)
 {
     struct pollfd stop = {.fd = deadline.stop_fd, .events = POLLIN};
 
     if (deadline.at_ms != RLOCK_NEVER && rlock_clock_ms() >= deadline.at_ms)
-        return RLOCK_BUSY;
+        return err_set(err, RLOCK_BUSY, 0,
+                       "local: the private server has ended, and processes that used it, or that "
+                       "start the next one, still run: no lock is granted before they have "
+                       "finished");
     return poll(&stop, 1, RETRY_MS) > 0 ? RLOCK_STOPPED : RLOCK_OK;
 }
 
-/* ---- one attempt to use the server ---- */
-
-/*
- * Try once to connect to the server as one of its users.
- *
- * Returns  RLOCK_OK: we are connected, and hold the shared flock.
- *          RLOCK_PENDING: no server answers, and no process uses one. We hold the exclusive flock,
- *          and may start a server.
- *          RLOCK_BUSY: another process holds the exclusive flock, or a server without users is
- *          about to end. Try again.
- */
-static enum rlock_status try_join(struct private_server *server, int dir, struct rlock_error *err)
+/* Find the server. False: none runs; and errno is EAGAIN if one runs that is too busy to answer. */
+static bool find(struct private_server *server)
 {
-    if (server->users_fd >= 0 &&
-        !private_server_dir_has(dir, PRIVATE_SERVER_USERS, server->users_fd))
-        close_fd(&server->users_fd);
-    if (server->users_fd < 0)
-        server->users_fd = private_server_dir_open_file(dir, PRIVATE_SERVER_USERS);
-    if (server->users_fd < 0)
-        return err_set(err, RLOCK_E_SYSTEM, errno,
-                       "local: can't open the lock file " PRIVATE_SERVER_USERS);
-    if (flock(server->users_fd, LOCK_SH | LOCK_NB) == 0) {
-        server->alive_fd = private_server_process_connect(dir);
-        if (server->alive_fd >= 0 &&
-            private_server_dir_has(dir, PRIVATE_SERVER_USERS, server->users_fd))
-            return RLOCK_OK;
-        if (server->alive_fd < 0 && errno == EPERM)
-            return err_set(
-                err, RLOCK_E_CONFIG, 0,
-                "local: another user's process listens on the socket of the private server");
-        close_fd(&server->alive_fd);
-    }
-    if (flock(server->users_fd, LOCK_EX | LOCK_NB) == 0 &&
-        private_server_dir_has(dir, PRIVATE_SERVER_USERS, server->users_fd)) {
-        server->alive_fd = private_server_process_connect(dir);
-        if (server->alive_fd < 0 && errno != EAGAIN)
-            return RLOCK_PENDING;
-        /*
-         * A server runs that has no users: either the server ends soon, or the next try makes this
-         * process its user.
-         */
-        close_fd(&server->alive_fd);
-    }
-    flock(server->users_fd, LOCK_UN);
-    return RLOCK_BUSY;
+    close_fd(&server->alive_fd);
+    server->alive_fd = private_server_process_find(server->dir_fd);
+    return server->alive_fd >= 0;
 }
 
-/* ---- starting the server ---- */
+static bool has_ended(const struct private_server *server, int within_ms)
+{
+    struct pollfd end = {.fd = server->alive_fd, .events = POLLIN};
+
+    return poll(&end, 1, within_ms) > 0;
+}
 
 /*
- * Take the exclusive flock on PRIVATE_SERVER_START. Of several processes that find no server at the
- * same time, only the one with this flock starts a server.
+ * With the shared flock we are a user of the server that we have found, unless the server has ended
+ * in between: the process that ends it has the exclusive flock until then.
  *
- *   start_fd  out: the file with the flock, on RLOCK_OK; else -1
- *
- * Returns  RLOCK_OK, RLOCK_BUSY (the deadline is over), RLOCK_STOPPED or RLOCK_E_SYSTEM.
+ * With the exclusive flock we start a server, unless another rlock has started one in between. Then
+ * the next turn of the loop makes our flock a shared one. Where that takes two steps (NFS), the
+ * server may end between them, and another turn starts the next one.
  */
-static enum rlock_status lock_start(int dir, struct rlock_deadline deadline, int *start_fd,
-                                    struct rlock_error *err)
+static enum rlock_status join(struct private_server *server, struct rlock_deadline deadline,
+                              int64_t start_ms, struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
 
-    *start_fd = -1;
     while (st == RLOCK_OK) {
-        if (*start_fd < 0)
-            *start_fd = private_server_dir_open_file(dir, PRIVATE_SERVER_START);
-        if (*start_fd < 0)
-            return err_set(err, RLOCK_E_SYSTEM, errno,
-                           "local: can't open the lock file " PRIVATE_SERVER_START);
-        if (flock(*start_fd, LOCK_EX | LOCK_NB) == 0) {
-            if (private_server_dir_has(dir, PRIVATE_SERVER_START, *start_fd))
+        if (find(server)) {
+            if (flock(server->users_fd, LOCK_SH | LOCK_NB) == 0 && !has_ended(server, 0))
                 return RLOCK_OK;
-            close_fd(start_fd);
+        } else if (errno == EPERM) {
+            return err_set(
+                err, RLOCK_E_CONFIG, 0,
+                "local: another user's process listens on the socket of the private server");
+        } else if (errno != EAGAIN && flock(server->users_fd, LOCK_EX | LOCK_NB) == 0 &&
+                   !find(server) && errno != EAGAIN) {
+            struct rlock_deadline start = {rlock_clock_ms() + start_ms, deadline.stop_fd};
+
+            st = private_server_process_start(server->dir_fd, start, err);
             continue;
         }
-        st = pause_before_retry(deadline);
+        flock(server->users_fd, LOCK_UN);
+        st = pause_before_retry(deadline, err);
     }
-    close_fd(start_fd);
-    return st;
-}
-
-/*
- * Start the server. The caller holds the exclusive flocks on PRIVATE_SERVER_USERS and on
- * PRIVATE_SERVER_START.
- *
- * Here the flock on PRIVATE_SERVER_USERS becomes a shared one, as that of a user. flock(2) does
- * that in two steps, unlock and lock, so another rlock may get the exclusive flock in between. That
- * rlock finds no server, drops the flock, and waits for PRIVATE_SERVER_START, which we hold.
- */
-static enum rlock_status start(struct private_server *server, int dir,
-                               struct rlock_deadline deadline, struct rlock_error *err)
-{
-    enum rlock_status st;
-
-    unlinkat(dir, PRIVATE_SERVER_SOCKET, 0);
-    while (flock(server->users_fd, LOCK_SH) != 0)
-        if (errno != EINTR)
-            return err_set(err, RLOCK_E_SYSTEM, errno,
-                           "local: can't lock the file " PRIVATE_SERVER_USERS);
-    st = private_server_process_start(dir, deadline, err);
-    if (st != RLOCK_OK)
-        return st;
-    server->alive_fd = private_server_process_connect(dir);
-    if (server->alive_fd < 0)
-        return err_set(err, RLOCK_E_UNREACHABLE, 0,
-                       "local: the private server was killed as it started");
-    server->clients_max = private_server_process_clients_max(server->alive_fd);
-    return RLOCK_OK;
-}
-
-static enum rlock_status join(struct private_server *server, int dir,
-                              struct rlock_deadline deadline, int64_t start_ms,
-                              struct rlock_error *err)
-{
-    enum rlock_status st = try_join(server, dir, err);
-    int start_fd;
-
-    if (st == RLOCK_PENDING)
-        flock(server->users_fd, LOCK_UN); /* another process may need the flock to start a server */
-    if (st != RLOCK_PENDING && st != RLOCK_BUSY)
-        return st;
-    st = lock_start(dir, deadline, &start_fd, err);
-    while (st == RLOCK_OK) {
-        st = try_join(server, dir, err);
-        if (st != RLOCK_BUSY)
-            break;
-        st = pause_before_retry(deadline);
-        if (st == RLOCK_OK)
-            continue;
-    }
-    if (st == RLOCK_PENDING)
-        st = start(server, dir,
-                   (struct rlock_deadline){rlock_clock_ms() + start_ms, deadline.stop_fd}, err);
-    close_fd(&start_fd);
     return st;
 }
 
@@ -213,48 +209,27 @@ enum rlock_status private_server_open(struct private_server *server, struct rloc
     enum rlock_status st;
 
     *server = (struct private_server)PRIVATE_SERVER_NONE;
-    st = private_server_dir_open(&server->dir_fd, err);
-    if (st == RLOCK_OK)
-        st = join(server, server->dir_fd, deadline, start_ms, err);
-    if (st == RLOCK_OK)
-        snprintf(server->url, sizeof server->url, "unix:///proc/self/fd/%d/" PRIVATE_SERVER_SOCKET,
-                 server->dir_fd);
-    else
+    st = open_dir(&server->dir_fd, err);
+    if (st == RLOCK_OK) {
+        server->users_fd = private_server_process_open_users(server->dir_fd);
+        st = server->users_fd >= 0
+                 ? join(server, deadline, start_ms, err)
+                 : err_set(err, RLOCK_E_SYSTEM, errno,
+                           "local: can't open the lock file " PRIVATE_SERVER_USERS);
+    }
+    snprintf(server->url, sizeof server->url, "unix:///proc/self/fd/%d/" PRIVATE_SERVER_SOCKET,
+             server->dir_fd);
+    if (st != RLOCK_OK)
         private_server_close(server);
-    return st == RLOCK_BUSY ? fail_busy(err) : st;
+    return st;
 }
 
 bool private_server_has_ended(struct private_server *server)
 {
-    pid_t pid;
-    ssize_t n;
-    char byte;
-
-    if (server->alive_fd < 0)
-        return false;
-    pid = private_server_process_pid(server->alive_fd);
-    n = recv(server->alive_fd, &byte, sizeof byte, MSG_DONTWAIT | MSG_PEEK);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return false;
-    close_fd(&server->alive_fd);
-    if (n > 0) /* the server sent "max number of clients reached" and closed: it runs */
-        return false;
-    server->alive_fd = private_server_process_connect(server->dir_fd);
-    if (server->alive_fd < 0 && errno == EAGAIN) /* the socket's backlog is full: a server runs */
-        return false;
-    if (server->alive_fd >= 0 && private_server_process_pid(server->alive_fd) == pid)
+    if (server->alive_fd < 0 || !has_ended(server, ENDING_MS))
         return false;
     close_fd(&server->alive_fd);
     return true;
-}
-
-/* True if the server has ended; false if it runs, but was too slow to answer in time. */
-static bool has_failed(struct private_server *server)
-{
-    if (server->alive_fd >= 0)
-        return private_server_has_ended(server);
-    server->alive_fd = private_server_process_connect(server->dir_fd);
-    return server->alive_fd < 0 && errno != EAGAIN;
 }
 
 /*
@@ -269,7 +244,7 @@ void private_server_reopen(struct private_server *server, int stop_fd, int64_t s
     struct private_server next;
     int nothing;
 
-    if (server->dir_fd < 0 || (server->users_fd >= 0 && !has_failed(server)))
+    if (server->dir_fd < 0 || (server->users_fd >= 0 && !private_server_has_ended(server)))
         return;
     nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nothing < 0 || dup3(nothing, server->dir_fd, O_CLOEXEC) < 0) {

@@ -13,12 +13,10 @@
 struct private_server {
     /* File with a shared flock: as long as a process has it, the server runs; -1: not in use. */
     int users_fd;
-    /* Idle connection to the server, readable when the server has closed it; -1: not connected. */
+    /* Readable when the server has ended; -1: that was told already, or no server is in use. */
     int alive_fd;
     /* The server's directory, which `url` names; /dev/null: no server is in use. */
     int dir_fd;
-    /* How many connections the server can have, if fewer than 1000; 0: it can have more. */
-    int64_t clients_max;
     /* unix:///proc/self/fd/<dir_fd>/<socket> */
     char url[64];
 };
@@ -43,9 +41,9 @@ enum rlock_status private_server_open(struct private_server *server, struct rloc
                                       int64_t start_ms, struct rlock_error *err);
 
 /*
- * private_server_has_ended: has the server ended, and with it all of its locks? Call this when
- * `alive_fd` is readable. If the server runs, and has only closed that connection, this function
- * connects again. Further calls return false.
+ * private_server_has_ended: has the server ended, and with it all of its locks? Blocks for up to
+ * 0.1 s, as a connection to the server may break a moment before. Says so once: further calls
+ * return false.
  */
 bool private_server_has_ended(struct private_server *server);
 

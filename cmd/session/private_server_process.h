@@ -4,30 +4,27 @@
 #define PRIVATE_SERVER_PROCESS_H
 
 #include <rlock.h>
-#include <stdbool.h>
-#include <sys/types.h>
+
+/* The files in the server's directory. */
+#define PRIVATE_SERVER_SOCKET "server.sock" /* the server's Unix socket */
+#define PRIVATE_SERVER_USERS "users"        /* each process that uses the server holds a flock */
 
 /*
- * private_server_process_connect: connect to the server whose socket is in the directory `dir`. The
- * connection closes on exec, and becomes readable when the server has ended.
+ * private_server_process_find: find the server whose socket is in the directory `dir`.
  *
- * Returns  a descriptor, or -1 with errno: EAGAIN (a server runs, but the backlog of its socket is
- * full), EPERM (a process of another user listens on the socket), or another errno: no server runs.
+ * Returns  a descriptor that becomes readable when the server has ended, and closes on exec; or -1
+ * with errno: EAGAIN (a server runs, but the backlog of its socket is full), EPERM (a process of
+ * another user listens on the socket), or another errno: no server runs.
  */
-int private_server_process_connect(int dir);
+int private_server_process_find(int dir);
 
-/* private_server_process_pid: the pid of the server that accepted `connection`; 0: unknown. */
-pid_t private_server_process_pid(int connection);
-
-/*
- * private_server_process_clients_max: how many connections the server can have, if its limit of
- * open files (RLIMIT_NOFILE) allows fewer than 1000; else 0.
- */
-int64_t private_server_process_clients_max(int connection);
+/* private_server_process_open_users: open PRIVATE_SERVER_USERS, or create it. -1 with errno. */
+int private_server_process_open_users(int dir);
 
 /*
  * private_server_process_start: start a server, and wait until it accepts connections. The caller
- * must hold a shared flock on PRIVATE_SERVER_USERS, as the server ends when no process holds one.
+ * must hold the exclusive flock on PRIVATE_SERVER_USERS, and become a user before it drops that, as
+ * the server ends when no process holds the flock.
  *
  * Returns  RLOCK_OK, RLOCK_STOPPED, RLOCK_E_UNREACHABLE (no server is installed, or it doesn't
  * start) or RLOCK_E_SYSTEM.

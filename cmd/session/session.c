@@ -331,19 +331,6 @@ static enum rlock_status open_private_server_by(struct session *session, int64_t
     return st;
 }
 
-static void warn_of_few_clients(const struct session *session)
-{
-    char why[160];
-
-    if (session->private_server.clients_max <= 0)
-        return;
-    snprintf(why, sizeof why,
-             "local: the limit of open files (ulimit -Hn) allows the private server %lld "
-             "connections; each rlock needs two",
-             (long long)session->private_server.clients_max);
-    say_warning(session, why);
-}
-
 /*
  * Use the private server. While processes still use a server that has ended (RLOCK_BUSY), no new
  * server may be started. A verb that waits for a lock waits for those processes, too, as long as
@@ -364,8 +351,6 @@ static enum rlock_status open_private_server(struct session *session, struct rlo
     }
     if (st == RLOCK_BUSY)
         st = err->status = RLOCK_E_UNREACHABLE;
-    if (st == RLOCK_OK)
-        warn_of_few_clients(session);
     return st;
 }
 

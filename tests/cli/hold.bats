@@ -303,7 +303,7 @@ refused() {
 
 @test "without a directory that only the user can change, hold takes nothing and exits with 78" {
     export RLOCK_HOLD_DIR=$DIR/no/holds
-    refused 78 "the token of a hold: $DIR/no: No such file .*; set RLOCK_HOLD_DIR" -k "$KEY" \
+    refused 78 "the token of a hold: $DIR/no/holds: No such file .*; set RLOCK_HOLD_DIR" -k "$KEY" \
         --for 1h
     RLOCK_HOLD_DIR=$DIR/open
     mkdir -m 755 "$DIR/open"

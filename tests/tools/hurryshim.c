@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hurryshim: lets a process wait for a signal for 50 ms at the most.
+ * hurryshim: lets a process wait for no signal.
  *
  * usage: LD_PRELOAD=hurryshim.so COMMAND
  *
- * The parent of the private server (`-u local:`) waits for a signal for up to an hour, and then
- * touches the server's files, so that no program that cleans up /tmp removes them. With hurryshim
- * the parent touches the files every 50 ms, and a test needn't wait for an hour.
+ * The keeper of the private server (`-u local:`) waits for a signal for 0.1 s at a time, and after
+ * an hour touches the server's files, so that no program that cleans up /tmp removes them. With
+ * hurryshim that hour passes at once, and a test needn't wait for it.
  */
 #include <signal.h>
 #include <sys/syscall.h>
@@ -16,7 +16,7 @@
 int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
                  const struct timespec *restrict timeout)
 {
-    struct timespec soon = {.tv_nsec = 50000000};
+    struct timespec soon = {.tv_nsec = 0};
 
     (void)timeout;
     return (int)syscall(SYS_rt_sigtimedwait, set, info, &soon, (size_t)8);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char top[] = "/tmp/rlock-private-XXXXXX"; /* a directory of this test alone */
@@ -29,7 +30,7 @@ static enum rlock_status open_path(const char *name, bool creates, struct rlock_
     enum rlock_status st;
 
     *err = (struct rlock_error){.status = RLOCK_OK};
-    st = private_dir_open_path(name, creates, &words, &fd, err);
+    st = private_dir_open(name, creates, &words, &fd, err);
     okf((st == RLOCK_OK) == (fd >= 0), "a descriptor is open only on success: %s", err->text);
     okf(fd < 0 || (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "the descriptor closes on exec");
     if (fd >= 0)
@@ -43,7 +44,7 @@ static void test_create(void)
     struct stat is;
     mode_t mask;
 
-    is_int(open_path(below("new"), false, &err), RLOCK_E_CONFIG, "a missing directory is an error");
+    is_int(open_path(below("new"), false, &err), RLOCK_GONE, "a missing directory is told");
     ok(access(path, F_OK) != 0, "without `creates` the directory isn't created");
     mask = umask(0);
     is_int(open_path(below("new"), true, &err), RLOCK_OK, "a missing directory is created");
@@ -123,20 +124,6 @@ static void test_directory_above(void)
     rmdir(below("above"));
 }
 
-static void test_ours_alone(void)
-{
-    struct stat is = {.st_mode = S_IFDIR | 0700, .st_uid = geteuid()};
-
-    ok(private_dir_is_ours_alone(&is), "a directory of this user with the mode 0700 is ours alone");
-    is.st_mode = S_IFDIR | 0701;
-    ok(!private_dir_is_ours_alone(&is), "a directory that others may enter isn't ours alone");
-    is.st_mode = S_IFREG | 0700;
-    ok(!private_dir_is_ours_alone(&is), "a file isn't ours alone");
-    is.st_mode = S_IFDIR | 0700;
-    is.st_uid = geteuid() + 1;
-    ok(!private_dir_is_ours_alone(&is), "the directory of another user isn't ours alone");
-}
-
 /* ---- directories below the user's home ---- */
 
 #define OTHER_UID 12345
@@ -149,7 +136,7 @@ static enum rlock_status open_state(bool creates, struct rlock_error *err)
     enum rlock_status st;
 
     *err = (struct rlock_error){.status = RLOCK_OK};
-    st = private_dir_open_state(creates, &words, &fd, err);
+    st = private_dir_open_home("NAME", creates, &words, &fd, err);
     if (st == RLOCK_OK)
         close(fd);
     is_int(count_fds(), fds, "no other descriptor is left open");
@@ -182,18 +169,18 @@ static void test_home(void)
     struct stat is;
 
     ok(mkdir(below("home"), 0755) == 0, "a home is made");
-    is_int(open_state(false, &err), RLOCK_E_CONFIG, "its directory doesn't exist");
+    is_int(open_state(false, &err), RLOCK_GONE, "its directory doesn't exist");
     ok(access(below("home/.local"), F_OK) != 0, "without `creates` nothing is created");
     ok(mkdir(below("home/.local"), 0755) == 0, "the first directory of the path exists");
-    is_int(open_state(false, &err), RLOCK_E_CONFIG, "the second doesn't");
+    is_int(open_state(false, &err), RLOCK_GONE, "the second doesn't");
     is_int(open_state(true, &err), RLOCK_OK, "the directories are created");
-    is_int(stat(below("home/.local/state/rlock"), &is) == 0 ? is.st_mode & 07777 : 0, 0700,
+    is_int(stat(below("home/.local/state/rlock/NAME"), &is) == 0 ? is.st_mode & 07777 : 0, 0700,
            "the last has the mode 0700");
     is_int(open_state(false, &err), RLOCK_OK, "the directories are opened");
     chmod(below("home/.local"), 0777);
     is_int(open_state(false, &err), RLOCK_E_CONFIG,
            "a directory that others can change is refused");
-    ok(strstr(err.text, "/home/.local/state/rlock: Operation not permitted") != NULL,
+    ok(strstr(err.text, "/home/.local/state/rlock/NAME: others can change") != NULL,
        "the error names the directory and the reason");
     chmod(below("home/.local"), 0755);
 }
@@ -223,8 +210,9 @@ static void test_home_of_others(void)
            "a directory in it that belongs to root is not "
            "the user's alone");
     ok(seteuid(0) == 0 && chown(below("home/.local/state/rlock"), OTHER_UID, OTHER_UID) == 0 &&
+           chown(below("home/.local/state/rlock/NAME"), OTHER_UID, OTHER_UID) == 0 &&
            chmod(below("home/.local/state"), 0775) == 0 && seteuid(OTHER_UID) == 0,
-       "the last directory is the user's, in one that root and its group can change");
+       "the last directories are the user's, in one that root and its group can change");
     is_int(open_state(true, &err), RLOCK_OK, "it is used");
     ok(seteuid(0) == 0 && chown(below("home/.local/state"), 0, 1) == 0 && seteuid(OTHER_UID) == 0,
        "another group can change the directory above");
@@ -240,6 +228,7 @@ static void test_home_of_others(void)
 
 static void remove_home(void)
 {
+    rmdir(below("home/.local/state/rlock/NAME"));
     rmdir(below("home/.local/state/rlock"));
     rmdir(below("home/.local/state"));
     rmdir(below("home/.local"));
@@ -255,7 +244,6 @@ int main(void)
     RUN(test_paths());
     RUN(test_others());
     RUN(test_directory_above());
-    RUN(test_ours_alone());
     RUN(test_no_home());
     RUN(test_home());
     RUN(test_home_of_others());
