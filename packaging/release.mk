@@ -38,7 +38,7 @@ rpm: dist  ## build the RPM packages into build/release
 
 test-packages:  ## as root: build, install, test and remove the packages in clean Debian 12 and 13
 	$(Q)tests/tools/deps.sh distros
-	$(Q)DISTROS_TEST=tests/tools/deb.sh tests/tools/distros.sh bookworm trixie
+	$(Q)tests/tools/distros.sh bookworm trixie -- tests/tools/deb.sh
 
 test-release:  ## as root: after make release, install its .debs in clean Debian 12 and 13
 	$(Q)tests/tools/deps.sh distros
@@ -48,7 +48,7 @@ test-release:  ## as root: after make release, install its .debs in clean Debian
 # were built.
 test-piuparts:  ## as root: piuparts installs and purges the packages in clean Debian 12 and 13
 	$(Q)tests/tools/deps.sh distros
-	$(Q)DISTROS_TEST=tests/tools/piuparts.sh tests/tools/distros.sh bookworm trixie
+	$(Q)tests/tools/distros.sh bookworm trixie -- tests/tools/piuparts.sh
 
 abi:  ## fail if librlock.so.0 breaks programs that use the last release's library
 	$(Q)tests/tools/deps.sh abi

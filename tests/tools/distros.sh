@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # distros: runs both commands of the README in clean root directories of Debian releases.
 #
-#     tests/tools/distros.sh [--quick | --deb 'FILE ...'] [SUITE[:chroot]]...
+#     tests/tools/distros.sh [--quick | --deb 'FILE ...'] [SUITE[:chroot]]... [-- COMMAND]
 #                                                              as root; needs debootstrap
 #
 # SUITE is a release of Debian. Its root directory is a mount point of its own, as in a container;
@@ -10,8 +10,9 @@
 #
 # The commands are `make demo` and `make test`; with --quick, which takes a few minutes, `make
 # demo`, `make static` and the build of all that tests need; with --deb, tests/tools/deb.sh tries
-# these packages of a release, and nothing is built. Each root directory has what the README
-# asks for: git, make and a C compiler. `make` installs the rest. The commit that is checked out
+# these packages of a release, and nothing is built; after `--`, COMMAND alone, such as `make
+# release`, whose files are copied to build/distros/SUITE-release. Each root directory has what the
+# README asks for: git, make and a C compiler. `make` installs the rest. The commit that is checked out
 # here is cloned into the root, so changes that are not committed are not tested. Results are TAP,
 # with the seconds that each command took; build/distros keeps its output. Each command runs in new
 # mount and process namespaces, so the kernel kills all processes that the command leaves behind.
@@ -21,7 +22,6 @@
 # mirror may be http.
 #
 #     DISTROS_RUNS=N        how many times to run the commands, each in a new copy; default: 1
-#     DISTROS_TEST=COMMAND  the second command; default: `make test`
 #     DISTROS_MIRROR=URL    the mirror; default: http://deb.debian.org/debian
 #     DISTROS_KEYRING=FILE  the keys; default: the file of the package debian-archive-keyring
 
@@ -116,6 +116,8 @@ run_in() {
             break
         }
     done
+    [[ ! -d $root/src/rlock/build/release ]] ||
+        { rm -rf "$folder/$1-release" && mv "$root/src/rlock/build/release" "$folder/$1-release"; }
     remove_root
     root=
 }
@@ -133,7 +135,7 @@ command -v debootstrap >/dev/null || {
     exit 1
 }
 mkdir -p "$folder" "$bases"
-commands=('make demo' "${DISTROS_TEST:-make test}")
+commands=('make demo' 'make test')
 systems=(bookworm trixie:chroot)
 debs=()
 if [[ ${1:-} == --deb ]]; then
@@ -147,7 +149,9 @@ if [[ ${1:-} == --quick ]]; then
     commands=('make demo' 'make static' 'tests/tools/deps.sh test && make -j2 WERROR=1 tests-built')
     systems=(trixie)
 fi
-(($# == 0)) || systems=("$@")
+(($# == 0)) || systems=()
+while (($# > 0)) && [[ $1 != -- ]]; do systems+=("$1") && shift; done
+(($# < 2)) || commands=("${*:2}")
 echo '# left out: Ubuntu, Alpine, Fedora, as the mirror has only releases of Debian'
 for each in "${systems[@]}"; do
     suite=${each%%:*} kind=mount
