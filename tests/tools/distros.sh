@@ -12,10 +12,11 @@
 # demo`, `make static` and the build of all that tests need; with --deb, tests/tools/deb.sh tries
 # these packages of a release, and nothing is built; after `--`, COMMAND alone, such as `make
 # release`, whose files are copied to build/distros/SUITE-release. Each root directory has what the
-# README asks for: git, make and a C compiler. `make` installs the rest. The commit that is checked out
-# here is cloned into the root, so changes that are not committed are not tested. Results are TAP,
-# with the seconds that each command took; build/distros keeps its output. Each command runs in new
-# mount and process namespaces, so the kernel kills all processes that the command leaves behind.
+# README asks for: git, make and a C compiler. `make` installs the rest. The commit that is checked
+# out here is cloned into the root, so changes that are not committed are not tested. Results are
+# TAP, with the seconds that each command took; build/distros keeps its output. Each command runs in
+# new mount and process namespaces, so the kernel kills all processes that the command leaves
+# behind.
 #
 # The root directories as debootstrap makes them are kept for a week in ~/.cache/rlock-roots. Each
 # run begins with a copy. debootstrap checks the packages with the keys of Debian's archive, so the
