@@ -26,7 +26,7 @@ struct owner {
     bool has_renewer;       /* a renewer renews the locks; if another process releases them,
                                release.lua tells the renewer */
     bool is_in_quorum;      /* there are several members, and a majority of them decides */
-    bool without_scripts;   /* by commands: exchange.c builds the requests, not requests.c */
+    bool without_scripts;   /* by commands: commands.c builds the requests, not requests.c */
     bool needs_queue;       /* the owner acquires nothing where waiters can't stand in a queue */
     bool is_timestamp;      /* --protocol timestamp: the lock's value is the time of its expiry */
     bool only_parents;      /* acquire the locks only if parent tokens hold them already */
@@ -64,7 +64,7 @@ enum rlock_status owner_open(struct owner *owner, const struct rlock_config *con
 /*
  * owner_needs_scripts: what keeps the owner from having its lock by commands, such as "a shared
  * lock"; NULL: nothing does, and owner_use_commands() may be called.
- * owner_use_commands: from now on exchange.c builds the requests.
+ * owner_use_commands: from now on commands.c builds the requests.
  */
 const char *owner_needs_scripts(const struct owner *owner);
 void owner_use_commands(struct owner *owner);

@@ -46,29 +46,29 @@ enum rule {
 
 static const struct {
     requests_build *build; /* NULL: the broadcast sends broadcast->request, or CLUSTER NODES */
-    enum exchange_task exchange; /* replaces `build` if the owner uses no scripts */
+    enum commands_task commands; /* replaces `build` if the owner uses no scripts */
     reply_parse *read;           /* NULL: any reply counts as yes, and isn't parsed */
     enum enough enough;
     unsigned rules;
     requests_build *build_behind; /* sent behind a request that is abandoned; NULL: nothing is */
 } purposes[] = {
-    [BROADCAST_ACQUIRE] = {requests_acquire, EXCHANGE_ACQUIRE, reply_parse_acquire, MAJORITY,
+    [BROADCAST_ACQUIRE] = {requests_acquire, COMMANDS_ACQUIRE, reply_parse_acquire, MAJORITY,
                            NEEDS_MEMORY | CALLS_ON_SENT, requests_undo},
-    [BROADCAST_CONFIRM] = {requests_confirm, EXCHANGE_NONE, reply_parse_confirm, MAJORITY,
+    [BROADCAST_CONFIRM] = {requests_confirm, COMMANDS_NONE, reply_parse_confirm, MAJORITY,
                            NEEDS_MEMORY | NO_LINGER, NULL},
-    [BROADCAST_UNDO] = {requests_undo, EXCHANGE_UNDO, NULL, ONE, 0, requests_undo},
-    [BROADCAST_REQUEUE] = {requests_requeue, EXCHANGE_NONE, NULL, ONE, 0, requests_requeue},
-    [BROADCAST_WAIT] = {requests_wait, EXCHANGE_NONE, NULL, ONE, 0, NULL},
-    [BROADCAST_RENEW] = {requests_renew, EXCHANGE_RENEW, reply_parse_renew, MAJORITY, 0, NULL},
-    [BROADCAST_REPAIR] = {requests_acquire, EXCHANGE_NONE, reply_parse_acquire, ONE, 0,
+    [BROADCAST_UNDO] = {requests_undo, COMMANDS_UNDO, NULL, ONE, 0, requests_undo},
+    [BROADCAST_REQUEUE] = {requests_requeue, COMMANDS_NONE, NULL, ONE, 0, requests_requeue},
+    [BROADCAST_WAIT] = {requests_wait, COMMANDS_NONE, NULL, ONE, 0, NULL},
+    [BROADCAST_RENEW] = {requests_renew, COMMANDS_RENEW, reply_parse_renew, MAJORITY, 0, NULL},
+    [BROADCAST_REPAIR] = {requests_acquire, COMMANDS_NONE, reply_parse_acquire, ONE, 0,
                           requests_undo},
-    [BROADCAST_RELEASE] = {requests_release, EXCHANGE_RELEASE, reply_parse_release, MAJORITY,
+    [BROADCAST_RELEASE] = {requests_release, COMMANDS_RELEASE, reply_parse_release, MAJORITY,
                            SUPERSEDES_PENDING, requests_release},
-    [BROADCAST_LEAVE] = {requests_leave, EXCHANGE_RELEASE, reply_parse_release, MAJORITY,
+    [BROADCAST_LEAVE] = {requests_leave, COMMANDS_RELEASE, reply_parse_release, MAJORITY,
                          SUPERSEDES_PENDING, requests_leave},
-    [BROADCAST_REQUEST] = {NULL, EXCHANGE_NONE, NULL, MAJORITY, 0, NULL},
-    [BROADCAST_SLOW_REQUEST] = {NULL, EXCHANGE_NONE, NULL, ALL, 0, NULL},
-    [BROADCAST_TOPOLOGY] = {NULL, EXCHANGE_NONE, NULL, ALL, GOES_ON_STOPPED, NULL},
+    [BROADCAST_REQUEST] = {NULL, COMMANDS_NONE, NULL, MAJORITY, 0, NULL},
+    [BROADCAST_SLOW_REQUEST] = {NULL, COMMANDS_NONE, NULL, ALL, 0, NULL},
+    [BROADCAST_TOPOLOGY] = {NULL, COMMANDS_NONE, NULL, ALL, GOES_ON_STOPPED, NULL},
 };
 
 /* Whether this broadcast has sent its request to a member. */
@@ -99,12 +99,19 @@ static bool has_rule(const struct broadcast *broadcast, enum rule rule)
     return (purposes[broadcast->purpose].rules & rule) != 0;
 }
 
-/* Returns EXCHANGE_NONE if the request is a script, or a command that the caller gives. */
-static enum exchange_task exchange_of(const struct broadcast *broadcast)
+/* Returns COMMANDS_NONE if the request is a script, or one that the caller gives. */
+static enum commands_task commands_of(const struct broadcast *broadcast)
 {
-    return broadcast->owner != NULL && broadcast->owner->without_scripts
-               ? purposes[broadcast->purpose].exchange
-               : EXCHANGE_NONE;
+    return broadcast->request == NULL && broadcast->owner != NULL &&
+                   broadcast->owner->without_scripts
+               ? purposes[broadcast->purpose].commands
+               : COMMANDS_NONE;
+}
+
+/* Returns how the replies are parsed; NULL: they aren't. */
+static reply_parse *read_of(const struct broadcast *broadcast)
+{
+    return broadcast->request == NULL ? purposes[broadcast->purpose].read : NULL;
 }
 
 /*
@@ -144,7 +151,7 @@ static const struct reply *answer_of(const struct broadcast_call *call, size_t i
     const struct member *member = &call->members->member[i];
     bool is_asked = call->asked[i] == ASKED || call->asked[i] == ASKED_TWICE;
 
-    if (!is_asked || purposes[call->broadcast->purpose].read == NULL)
+    if (!is_asked || read_of(call->broadcast) == NULL)
         return NULL;
     return member->state == RLOCK_OK ? &member->answer : NULL;
 }
@@ -364,7 +371,7 @@ static void note_leases(const struct broadcast_call *call)
  */
 static bool is_replied(const struct broadcast_call *call, const struct member *member)
 {
-    if (member->state != RLOCK_OK || purposes[call->broadcast->purpose].read != NULL)
+    if (member->state != RLOCK_OK || read_of(call->broadcast) != NULL)
         return false;
     return call->broadcast->block_ms == 0 || !resp_is_nil(member->reply);
 }
@@ -460,7 +467,7 @@ static void ask(struct broadcast_call *call, size_t i)
                                    .learning = learning_of(broadcast)};
     struct requests_params params = {
         .block_ms = broadcast->block_ms, .fence = broadcast->fence, .drawn = broadcast->drawn[i]};
-    requests_build *build = purposes[broadcast->purpose].build;
+    requests_build *build = broadcast->request == NULL ? purposes[broadcast->purpose].build : NULL;
     struct request request;
 
     params.not_after_ms = member_server_ms(
@@ -473,11 +480,9 @@ static void ask(struct broadcast_call *call, size_t i)
         request_use_eval(&request);
     if (broadcast->purpose == BROADCAST_TOPOLOGY)
         member_ask_topology(member, limits);
-    else if (exchange_of(broadcast) != EXCHANGE_NONE)
-        member_ask_exchange(member, exchange_of(broadcast), broadcast->owner, limits);
     else
-        member_ask(member, build != NULL ? &request : broadcast->request,
-                   purposes[broadcast->purpose].read, limits);
+        member_ask(member, build != NULL ? &request : broadcast->request, read_of(broadcast),
+                   limits);
     if (member->state == RLOCK_PENDING)
         member_step(member);
 }
@@ -498,8 +503,7 @@ static enum asked ask_after_earlier(struct broadcast_call *call, struct member *
     member_step(member);
     if (member_may_be_asked(member))
         return ASKED;
-    if (has_rule(call->broadcast, SUPERSEDES_PENDING) &&
-        exchange_of(call->broadcast) == EXCHANGE_NONE) {
+    if (has_rule(call->broadcast, SUPERSEDES_PENDING) && call->broadcast->request == NULL) {
         purposes[call->broadcast->purpose].build(call->broadcast->owner, &request,
                                                  &(struct requests_params){.block_ms = 0});
         return member_abandon(member, &request) ? ASKED_TWICE : ASKED;
@@ -534,16 +538,17 @@ static void ask_all(struct broadcast_call *call)
  */
 static void abandon(const struct broadcast *broadcast, struct member *member)
 {
-    bool has_exchange = exchange_of(broadcast) != EXCHANGE_NONE; /* member.c sends its undo */
-    requests_build *build = has_exchange ? NULL : purposes[broadcast->purpose].build_behind;
+    requests_build *build = purposes[broadcast->purpose].build_behind;
     struct request behind;
 
-    if (build != NULL) {
-        build(broadcast->owner, &behind, NULL);
-        if (gives_back(broadcast))
-            request_use_eval(&behind);
+    if (broadcast->request != NULL || build == NULL) {
+        member_abandon(member, broadcast->behind);
+        return;
     }
-    member_abandon(member, build != NULL ? &behind : NULL);
+    build(broadcast->owner, &behind, NULL);
+    if (gives_back(broadcast))
+        request_use_eval(&behind);
+    member_abandon(member, &behind);
 }
 
 /*
@@ -691,6 +696,43 @@ static bool wait_for_replies(struct broadcast_call *call)
     return false;
 }
 
+/*
+ * The lease counts from the sending of the first request that may have written the lock's value,
+ * and not from that of the requests before.
+ */
+enum rlock_status broadcast_commands(struct members *members, const struct broadcast *broadcast,
+                                     struct commands *commands, struct rlock_deadline deadline)
+{
+    struct member *member = &members->member[0];
+    struct broadcast one = *broadcast;
+    enum rlock_status st = RLOCK_PENDING;
+    const char *refusal = NULL;
+    int64_t written_ms = 0;
+    struct rlock_error err;
+    struct request request;
+    struct request undo;
+    struct reply answer;
+
+    one.request = &request;
+    while (st == RLOCK_PENDING) {
+        bool writes = commands_build(commands, &request);
+
+        one.behind = commands_build_undo(commands, &undo) ? &undo : NULL;
+        st = broadcast_run(members, &one, deadline, NULL, NULL);
+        if (writes && written_ms == 0)
+            written_ms = member_sent_ms(member);
+        if (st != RLOCK_OK || member->state != RLOCK_OK)
+            break;
+        st = commands_read(commands, member->reply, member_connection(member), &answer, &refusal,
+                           &err);
+        if (st >= RLOCK_E_USAGE)
+            member_reject(member, refusal, &err);
+    }
+    member_conclude(member, st == RLOCK_OK && member->state == RLOCK_OK ? &answer : NULL,
+                    written_ms);
+    return st == RLOCK_STOPPED ? st : RLOCK_OK;
+}
+
 enum rlock_status broadcast_run(struct members *members, const struct broadcast *broadcast,
                                 struct rlock_deadline deadline, struct votes *votes,
                                 struct rlock_error *err)
@@ -702,8 +744,17 @@ enum rlock_status broadcast_run(struct members *members, const struct broadcast 
     enum rlock_status st = RLOCK_OK;
     bool is_stopped;
 
-    ask_all(&call);
-    is_stopped = wait_for_replies(&call);
+    if (commands_of(broadcast) != COMMANDS_NONE) {
+        struct commands commands;
+
+        commands_begin(&commands, commands_of(broadcast), broadcast->owner);
+        is_stopped = broadcast_commands(members, broadcast, &commands, deadline) == RLOCK_STOPPED;
+        commands_end(&commands);
+        call.asked[0] = ASKED;
+    } else {
+        ask_all(&call);
+        is_stopped = wait_for_replies(&call);
+    }
     if (votes != NULL)
         st = members_check(members, err);
     if (votes != NULL && st == RLOCK_OK)

@@ -7,6 +7,7 @@
 #ifndef BROADCAST_H
 #define BROADCAST_H
 
+#include "lock/commands.h"
 #include "lock/requests.h"
 #include "quorum/members.h"
 
@@ -29,7 +30,8 @@ enum broadcast_purpose {
 struct broadcast {
     enum broadcast_purpose purpose;
     const struct owner *owner;     /* borrowed; NULL: `request` or CLUSTER NODES is sent */
-    const struct request *request; /* borrowed; for BROADCAST_REQUEST and BROADCAST_SLOW_REQUEST */
+    const struct request *request; /* borrowed; what to send instead of the purpose's own request */
+    struct request *behind;        /* borrowed; sent behind `request` if that is abandoned */
     unsigned skipped;              /* bit i is set: member i isn't asked */
     uint64_t fence;                /* for BROADCAST_CONFIRM */
     /* for BROADCAST_CONFIRM: the fence that each member returned to the acquire; 0: not known */
@@ -101,6 +103,14 @@ struct votes {
 enum rlock_status broadcast_run(struct members *members, const struct broadcast *broadcast,
                                 struct rlock_deadline deadline, struct votes *votes,
                                 struct rlock_error *err);
+
+/*
+ * broadcast_commands: do an operation without scripts, one request after the other, on the only
+ * member. Sets the member's `state`, `answer` and `err`. Each request blocks as that of
+ * broadcast_run() for the same purpose. Returns RLOCK_OK or RLOCK_STOPPED.
+ */
+enum rlock_status broadcast_commands(struct members *members, const struct broadcast *broadcast,
+                                     struct commands *commands, struct rlock_deadline deadline);
 
 /*
  * broadcast_is_split: have some members granted the lock to the owner, and some to another owner,

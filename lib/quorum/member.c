@@ -212,10 +212,6 @@ static void free_request(struct member_request *request)
     free(request->bytes);
     request->bytes = NULL;
     request->n_bytes = 0;
-    if (request->exchange != NULL)
-        exchange_end(request->exchange);
-    free(request->exchange);
-    request->exchange = NULL;
 }
 
 void member_forget_password(struct member *member)
@@ -291,22 +287,13 @@ uint64_t member_connection(const struct member *member)
     return connection_id(member);
 }
 
-/* Returns the only connection by which the request may be sent; 0: any. */
-static uint64_t needed_connection(const struct member_request *request)
-{
-    const struct exchange *exchange = request->exchange;
-
-    return exchange != NULL && exchange_needs_connection(exchange) ? exchange->watched_on
-                                                                   : request->connection;
-}
-
 /*
  * A request that relies on WATCH must go by the connection on which the key is watched. If that
  * connection was closed, the request ends in a fault before it is sent; the caller begins again.
  */
 static enum rlock_status check_connection(struct member *member, enum rlock_status st)
 {
-    uint64_t needed = needed_connection(&member->request);
+    uint64_t needed = member->request.connection;
 
     if (st != RLOCK_PENDING || needed == 0 || connection_id(member) == needed)
         return st;
@@ -568,68 +555,6 @@ static enum rlock_status handle_fault(struct member *member, enum rlock_status s
     return st;
 }
 
-/* ---- without scripts: several requests, one after the other ---- */
-
-/* Encodes the next request of the exchange into request->bytes. */
-static enum rlock_status encode_next(struct member *member)
-{
-    struct member_request *request = &member->request;
-    struct request next;
-
-    if (request->bytes != NULL)
-        explicit_bzero(request->bytes, request->n_bytes); /* it contains tokens */
-    free(request->bytes);
-    request->bytes = NULL;
-    request->n_bytes = 0;
-    exchange_build(request->exchange, &member->server.commands, &next);
-    request->n_replies = (size_t)next.n_commands;
-    return request_encode(&next, &request->bytes, &request->n_bytes, &member->err);
-}
-
-/*
- * Handles an error reply that ends an exchange. If the reply is that to the first command of the
- * request, the server has executed no command of the request, and the member may send the request
- * to another server. If the reply is that to a later command, the exchange fails.
- */
-static enum rlock_status handle_refusal(struct member *member, const char *refusal)
-{
-    const struct resp_value *first = resp_array_at(member->reply, 0);
-    enum rlock_status st;
-    enum error_reply kind;
-
-    if (first == NULL || resp_error(first) == refusal)
-        return handle_error_reply(member, refusal);
-    st =
-        error_reply_read(refusal, conn_password(&member->route.current->conn), &kind, &member->err);
-    member->request.sent_ms = 0;
-    return st;
-}
-
-/*
- * Reads the replies to a request of an exchange, and sends the next request of the exchange. The
- * lease counts from the sending of the request that wrote the value, and not from the sending of
- * the requests before or after.
- */
-static enum rlock_status step_exchange(struct member *member)
-{
-    struct member_request *request = &member->request;
-    const char *refusal = NULL;
-    enum rlock_status st =
-        exchange_read(request->exchange, member->reply, &member->server.commands,
-                      connection_id(member), &member->answer, &refusal, &member->err);
-
-    if (request->exchange->has_written && request->written_ms == 0)
-        request->written_ms = request->sent_ms;
-    if (refusal != NULL)
-        return handle_refusal(member, refusal);
-    if (st == RLOCK_OK)
-        return RLOCK_OK;
-    request->sent_ms = 0; /* the next request isn't sent yet */
-    if (st == RLOCK_PENDING)
-        st = encode_next(member);
-    return st == RLOCK_OK ? ask_there_again(member) : st;
-}
-
 /*
  * Acts on a whole reply. The reply to AUTH, SELECT or ROLE comes here only if it is an error. If
  * the request has several commands, acts on the first reply alone: if that is an error, such as
@@ -641,8 +566,6 @@ static enum rlock_status act_on_reply(struct member *member)
     const struct resp_value *first = resp_array_at(member->reply, 0);
     const char *error = resp_error(member->reply);
 
-    if (member->request.exchange != NULL && conn_is_ready(&member->route.current->conn))
-        return step_exchange(member);
     if (error == NULL && member->request.n_replies > 1 && first != NULL)
         error = resp_error(first);
     return error != NULL ? handle_error_reply(member, error) : RLOCK_OK;
@@ -662,8 +585,6 @@ static void settle(struct member *member, enum rlock_status st)
     read_preamble_reply(member, conn);
     if (st == RLOCK_OK && !is_topology)
         st = act_on_reply(member);
-    if (member->request.written_ms != 0)
-        member->request.sent_ms = member->request.written_ms;
     if (st == RLOCK_OK) {
         member->route.n_failures = 0;
         member->server.has_answered = true;
@@ -674,9 +595,7 @@ static void settle(struct member *member, enum rlock_status st)
     if (st > RLOCK_PENDING)
         st = handle_fault(member, st);
     member->state = st;
-    if (st == RLOCK_OK && member->request.exchange != NULL)
-        note_answer(member);
-    else if (st == RLOCK_OK && member->request.read != NULL)
+    if (st == RLOCK_OK && member->request.read != NULL)
         read_answer(member);
 }
 
@@ -825,25 +744,6 @@ void member_ask(struct member *member, const struct request *request, reply_pars
     start(member, st, is_behind_topology);
 }
 
-void member_ask_exchange(struct member *member, enum exchange_task task, const struct owner *owner,
-                         struct member_limits limits)
-{
-    bool is_behind_topology = is_asking_topology(member);
-    int64_t server_ms = member->server.knows_clock ? rlock_clock_ms() + member->server.ahead_ms : 0;
-    enum rlock_status st;
-
-    begin(member, MEMBER_REQUEST, NULL, limits);
-    member->server.grant_connection = 0;
-    member->request.exchange = calloc(1, sizeof *member->request.exchange);
-    if (member->request.exchange != NULL) {
-        exchange_begin(member->request.exchange, task, owner, server_ms);
-        st = encode_next(member);
-    } else {
-        st = err_set(&member->err, RLOCK_E_MEMORY, 0, "no memory");
-    }
-    start(member, st, is_behind_topology);
-}
-
 bool member_may_be_asked(const struct member *member)
 {
     return member->state != RLOCK_PENDING || member->request.task == MEMBER_TOPOLOGY;
@@ -923,7 +823,6 @@ bool member_abandon(struct member *member, struct request *behind)
      * readable or its own time is over, the server isn't at fault. */
     bool is_late = reply_ms >= FAULT_MIN_MS &&
                    rlock_clock_ms() >= member_deadline_ms(member) - reply_ms / LATE_PART;
-    struct request undo;
     bool is_sent;
 
     switch (member->request.phase) {
@@ -945,17 +844,35 @@ bool member_abandon(struct member *member, struct request *behind)
             err_set(&member->err, RLOCK_E_UNREACHABLE, 0, "%s", conn_timeout_text(conn));
         err_prefix(&member->err, member->route.current->url.shown);
     }
-    if (member->request.written_ms == 0)
-        member->request.sent_ms = conn->sent_ms;
-    if (behind == NULL && member->request.exchange != NULL &&
-        exchange_build_undo(member->request.exchange, &undo))
-        behind = &undo;
+    member->request.sent_ms = conn->sent_ms;
     is_sent = conn_abandon(conn, behind);
     if (member->request.limits.block_ms == 0)
         member->server.knows_clock = false;
     if (is_late)
         kind_of(member)->turn_to_another(member);
     return is_sent;
+}
+
+void member_reject(struct member *member, const char *refusal, const struct rlock_error *fault)
+{
+    const char *password = conn_password(&member->route.current->conn);
+    enum error_reply kind;
+
+    if (refusal != NULL)
+        error_reply_read(refusal, password, &kind, &member->err);
+    else
+        member->err = *fault;
+    member->state = handle_fault(member, member->err.status);
+}
+
+void member_conclude(struct member *member, const struct reply *answer, int64_t sent_ms)
+{
+    member->server.grant_connection = 0;
+    member->request.sent_ms = sent_ms;
+    if (answer == NULL)
+        return;
+    member->answer = *answer;
+    note_answer(member);
 }
 
 void member_set_outcome(struct member *member, enum rlock_status state,
@@ -993,10 +910,6 @@ bool member_has_password(const struct member *member)
 
 int64_t member_sent_ms(const struct member *member)
 {
-    const struct exchange *exchange = member->request.exchange;
-
-    if (exchange != NULL && !exchange_may_have_written(exchange))
-        return 0;
     return member->request.sent_ms;
 }
 

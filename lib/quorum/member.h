@@ -18,7 +18,7 @@
 #ifndef MEMBER_H
 #define MEMBER_H
 
-#include "lock/exchange.h"
+#include "lock/replies.h"
 #include "server/cluster.h"
 #include "server/sentinel.h"
 #include "server/server_info.h"
@@ -64,13 +64,11 @@ struct member_request {
     enum member_phase phase;
     char *bytes; /* the encoded request; NULL for MEMBER_TOPOLOGY */
     size_t n_bytes;
-    size_t n_replies;          /* how many replies come: one for each command in `bytes` */
-    uint64_t connection;       /* the only connection that may be used; 0: any */
-    struct exchange *exchange; /* heap: the operation, if it uses no scripts; else NULL */
-    const char *script; /* text of the script that the request's EVALSHA names; NULL: no EVALSHA */
-    reply_parse *read;  /* parses the reply into `answer`; NULL: the caller parses the reply */
+    size_t n_replies;    /* how many replies come: one for each command in `bytes` */
+    uint64_t connection; /* the only connection that may be used; 0: any */
+    const char *script;  /* text of the script that the request's EVALSHA names; NULL: no EVALSHA */
+    reply_parse *read;   /* parses the reply into `answer`; NULL: the caller parses the reply */
     struct member_limits limits;
-    int64_t written_ms; /* of an exchange: the sent_ms of its first request that wrote; 0: none */
     int64_t sent_ms; /* just before the request's first byte was sent; 0: no server has executed the
                         request (it was not sent, or an error reply says that it wasn't executed) */
     int64_t try_deadline_ms;   /* when the member, if not connected, tries another server */
@@ -108,9 +106,8 @@ struct member_route {
 /* What the server has told of itself. */
 struct member_server {
     struct server_identity identity; /* from INFO; all of it "" and 0: not known yet */
-    int64_t ahead_ms; /* the server's clock minus rlock_clock_ms(), or a little more */
-    bool knows_clock; /* ahead_ms is valid */
-    struct exchange_server commands; /* which commands that compare and write the server has */
+    int64_t ahead_ms;  /* the server's clock minus rlock_clock_ms(), or a little more */
+    bool knows_clock;  /* ahead_ms is valid */
     bool has_answered; /* the server has answered a request, so it accepted the password then */
     uint64_t grant_connection; /* connection_id() of the last grant; 0: no lock was granted */
 };
@@ -130,7 +127,7 @@ struct member {
     enum rlock_status state; /* of the request: RLOCK_PENDING, RLOCK_OK (answered) or a fault */
     const struct resp_value *reply; /* set if `state` is RLOCK_OK; valid until the next request */
     struct reply answer;            /* set if `state` is RLOCK_OK, after a request with `read`, or
-                                       an exchange */
+                                       by member_conclude() */
     struct rlock_error err;         /* set if `state` is a fault */
 };
 
@@ -188,12 +185,15 @@ void member_ask(struct member *member, const struct request *request, reply_pars
                 struct member_limits limits);
 
 /*
- * member_ask_exchange: start an operation on the lock of `owner` without scripts, which takes
- * several requests. As member_ask(), but `owner` is borrowed until the last reply has come.
- * `answer` becomes the result.
+ * member_reject: the last request was answered; turn the answer into the fault that the error reply
+ * `refusal` means, or, if it is NULL, into `fault`. Leaves a server that has become a replica.
+ *
+ * member_conclude: end an operation of several requests: set `answer` and when the request was sent
+ * from which the lease counts. A failed operation has no answer (NULL); sent_ms is 0 if no server
+ * can have executed a request that writes.
  */
-void member_ask_exchange(struct member *member, enum exchange_task task, const struct owner *owner,
-                         struct member_limits limits);
+void member_reject(struct member *member, const char *refusal, const struct rlock_error *fault);
+void member_conclude(struct member *member, const struct reply *answer, int64_t sent_ms);
 
 /* member_set_client_name: name connections by CLIENT SETNAME; `name` is borrowed. */
 void member_set_client_name(struct member *member, const char *name);
@@ -227,9 +227,8 @@ void member_step(struct member *member);
 
 /*
  * member_abandon: end a pending request with a fault. If the server may have received the request,
- * send `behind` after it on the same connection; with NULL for `behind`, send an undo if the
- * request is an exchange that acquires, else nothing. Then close the connection. An EVALSHA is sent
- * as EVAL, too, see conn_abandon(). Returns whether `behind`, or the undo, was sent.
+ * send `behind`, if it isn't NULL, after it on the same connection. Then close the connection. An
+ * EVALSHA is sent as EVAL, too, see conn_abandon(). Returns whether `behind` was sent.
  */
 bool member_abandon(struct member *member, struct request *behind);
 
@@ -258,10 +257,7 @@ bool member_is_logged_in(const struct member *member);
 /* member_has_password: does the member send its primary a password, from whatever source? */
 bool member_has_password(const struct member *member);
 
-/*
- * member_sent_ms: when the last request was sent, or just before; 0: no server executed it, or it
- * is a request of an exchange that has written nothing yet.
- */
+/* member_sent_ms: when the last request was sent, or just before; 0: no server executed it. */
 int64_t member_sent_ms(const struct member *member);
 
 /* member_connection: identifies the connection by which the last request was sent; never 0. */

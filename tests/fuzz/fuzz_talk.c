@@ -17,6 +17,7 @@
  */
 #include "base/clock.h"
 #include "fuzz.h"
+#include "lock/commands.h"
 #include "lock/scripts.h"
 #include "network.h"
 #include "quorum/member.h"
@@ -33,7 +34,6 @@
 #define OURS TOKEN " v1 try=1 ttl=30000 host=h since=1700000000000"
 #define TIME "*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n"
 #define WATCHED "+OK\r\n*0\r\n+OK\r\n" /* replies to MULTI, EXEC and WATCH */
-#define NO_COMMAND "-ERR unknown command\r\n"
 
 /* Replies. `bulk` is sent as a string with its length, between `head` and `tail`. */
 static const struct {
@@ -101,46 +101,34 @@ static const struct {
     {.head = "|1\r\n+ttl\r\n:3600\r\n+OK\r\n"},
     {.head = "$70000\r\n"},
     {.head = "*65\r\n"},
-    /* to the requests of an exchange: the reply to TIME alone, then to SET, TIME, GETRANGE, PTTL */
-    {.head = TIME},
-    {"+OK\r\n" TIME, OURS, ":30000\r\n"},
-    {"$-1\r\n" TIME, OURS, ":30000\r\n"},
-    {"$-1\r\n" TIME, PARENT " v1 try=1 ttl=60000 host=h", ":30000\r\n"},
-    {"$-1\r\n" TIME, "another program's value", ":-1\r\n"},
-    {"$-1\r\n" TIME, "", ":-2\r\n"},
-    {"-MOVED 1 127.0.0.1:7001\r\n" TIME, "", ":-2\r\n"},
-    {"+OK\r\n-OOM command not allowed\r\n", "", ":-2\r\n"},
-    /* to SET, INCR, PEXPIRE and GETRANGE, which draw a fence */
+    /* to SET and TIME, which claim the lock; then to SET, INCR, PEXPIRE and GETRANGE: the fence */
+    {.head = "+OK\r\n" TIME},
+    {.head = "$-1\r\n" TIME},
+    {.head = "-MOVED 1 127.0.0.1:7001\r\n" TIME},
+    {.head = "-OOM command not allowed\r\n" TIME},
     {"+OK\r\n:1700000000000001\r\n:1\r\n", OURS, ""},
     {"$-1\r\n:42\r\n:1\r\n", "another program's value", ""},
     {"$-1\r\n-ERR value is not an integer or out of range\r\n:1\r\n", OURS, ""},
     {"$-1\r\n:-5\r\n:1\r\n", OURS, ""},
-    /* to PTTL, MULTI, EXEC, WATCH, GETRANGE, TIME and perhaps GET, which read the lock */
-    {":20000\r\n" WATCHED, OURS, TIME},
+    /* to PTTL, MULTI, EXEC, WATCH, GETRANGE, TIME, GET and perhaps GET, which read the lock */
     {":20000\r\n" WATCHED, OURS, TIME "$-1\r\n"},
-    {":20000\r\n" WATCHED, TOKEN " v1 try=1 ttl=10000 host=h", TIME "$-1\r\n"},
-    {":65000\r\n" WATCHED, TOKEN " v1 try=1 ttl=65000 host=h", TIME "$-1\r\n"},
-    {":20000\r\n", OURS, TIME},
-    {":20000\r\n", OURS, TIME "$-1\r\n"},
+    {":20000\r\n" WATCHED, OURS, TIME "$-1\r\n$-1\r\n"},
+    {":65000\r\n" WATCHED, TOKEN " v1 try=1 ttl=65000 host=h", TIME "$-1\r\n$-1\r\n"},
     {":20000\r\n" WATCHED, PARENT " v1 try=1 ttl=60000 host=h", TIME "$2\r\n41\r\n"},
     {":20000\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n", OURS, TIME "$-1\r\n"},
-    {":20000\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM no\r\n", OURS, TIME},
     {":20000\r\n" WATCHED, TOKEN " v1 try=1 ttl=60000 kept=1 host=h", TIME "$-1\r\n"},
-    {":20000\r\n" WATCHED, TOKEN " v1 try=1 ttl=60000 kept=1 host=h", TIME},
     {":20000\r\n" WATCHED, "rlock:shared v1 mode=shared", TIME "$-1\r\n"},
-    {":-2\r\n" WATCHED, "", TIME "$8\r\nreleased\r\n"},
-    {":-2\r\n" WATCHED, "", TIME "$17\r\nbroken host=other\r\n"},
+    {":-1\r\n" WATCHED, "another program's value", TIME "-WRONGTYPE no\r\n"},
+    {":-2\r\n" WATCHED, "", TIME "$-1\r\n$8\r\nreleased\r\n"},
+    {":-2\r\n" WATCHED, "", TIME "$-1\r\n$17\r\nbroken host=other\r\n"},
+    {":-2\r\n" WATCHED, "", TIME "$-1\r\n$-1\r\n"},
     {":-2\r\n" WATCHED, "", TIME "$-1\r\n"},
-    {":-2\r\n" WATCHED, "", TIME},
-    /* to one command that compares and writes, to two that compare and delete, and to EXEC */
-    {.head = NO_COMMAND},
-    {.head = NO_COMMAND NO_COMMAND},
-    {.head = NO_COMMAND ":1\r\n"},
-    {.head = "+OK\r\n" NO_COMMAND ":1\r\n"},
+    /* to MULTI, one command or two, and EXEC */
     {.head = "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n"},
     {.head = "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n"},
     {.head = "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n:1\r\n"},
     {.head = "+OK\r\n+QUEUED\r\n*-1\r\n"},
+    {.head = "+OK\r\n-READONLY no\r\n-EXECABORT no\r\n"},
 };
 
 #define N_REPLIES (sizeof replies / sizeof *replies)
@@ -172,17 +160,18 @@ enum talk_ask {
     ASK_RENEW,
     ASK_CONFIRM,
     ASK_RELEASE,
-    ASK_UNPARSED,  /* the target itself reads the reply */
-    ASK_EVAL,      /* the script's text is sent from the start */
-    ASK_VISIT,     /* from now on only another server is asked */
-    ASK_BOUND,     /* the request may go only by the connection of the request before it */
-    ASK_BLOCK,     /* BLPOP */
-    ASK_TOPOLOGY,  /* CLUSTER NODES */
-    ASK_EXCHANGES, /* from here on: operations without scripts, an enum exchange_task each */
-    ASKS = ASK_EXCHANGES + EXCHANGE_UNDO
+    ASK_UNPARSED, /* the target itself reads the reply */
+    ASK_EVAL,     /* the script's text is sent from the start */
+    ASK_VISIT,    /* from now on only another server is asked */
+    ASK_BOUND,    /* the request may go only by the connection of the request before it */
+    ASK_BLOCK,    /* BLPOP */
+    ASK_TOPOLOGY, /* CLUSTER NODES */
+    ASK_COMMANDS, /* from here on: operations without scripts, an enum commands_task each */
+    ASKS = ASK_COMMANDS + COMMANDS_UNDO
 };
 
 static struct owner owner;
+static struct commands commands; /* the operation without scripts that goes on, if one does */
 /* The connection on which a script was sent that the server has not answered; 0: there is none. */
 static size_t unanswered;
 static int password_fds[2];
@@ -337,6 +326,14 @@ static void ask_script(struct member *member, enum talk_ask what, struct member_
     member_ask(member, &request, read[what], limits);
 }
 
+static void ask_next(struct member *member, struct member_limits limits)
+{
+    struct request request;
+
+    commands_build(&commands, &request);
+    member_ask(member, &request, NULL, limits);
+}
+
 static void ask(struct member *member, enum talk_ask what)
 {
     struct member_limits limits = {
@@ -345,14 +342,42 @@ static void ask(struct member *member, enum talk_ask what)
     if (!member_may_be_asked(member))
         member_abandon(member, NULL);
     must(member_may_be_asked(member));
+    commands_end(&commands);
     unanswered = 0;
-    if (what == ASK_TOPOLOGY && member->state != RLOCK_PENDING)
+    if (what == ASK_TOPOLOGY && member->state != RLOCK_PENDING) {
         member_ask_topology(member, limits);
-    else if (what >= ASK_EXCHANGES)
-        member_ask_exchange(member, (enum exchange_task)(what - ASK_EXCHANGES + EXCHANGE_ACQUIRE),
-                            &owner, limits);
-    else if (what != ASK_TOPOLOGY)
+    } else if (what >= ASK_COMMANDS) {
+        commands_begin(&commands, (enum commands_task)(what - ASK_COMMANDS + COMMANDS_ACQUIRE),
+                       &owner);
+        ask_next(member, limits);
+    } else if (what != ASK_TOPOLOGY) {
         ask_script(member, what, limits);
+    }
+}
+
+/* Reads the replies to a request of an operation without scripts, and sends the next request. */
+static void go_on(struct member *member)
+{
+    struct member_limits limits = {.connect_deadline_ms = rlock_clock_ms() + 5000,
+                                   .reply_ms = 2000};
+    struct rlock_error err;
+    const char *refusal;
+    struct reply answer;
+    enum rlock_status st;
+
+    while (commands.task != COMMANDS_NONE && member->state == RLOCK_OK) {
+        st = commands_read(&commands, member->reply, member_connection(member), &answer, &refusal,
+                           &err);
+        if (st == RLOCK_PENDING) {
+            ask_next(member, limits);
+            step_member(member);
+            continue;
+        }
+        commands_end(&commands);
+        if (st != RLOCK_OK)
+            member_reject(member, refusal, &err);
+        member_conclude(member, st == RLOCK_OK ? &answer : NULL, member_sent_ms(member));
+    }
 }
 
 static void wait_for_member(const struct member *member)
@@ -415,6 +440,7 @@ static void talk(struct member *member, const uint8_t *data, size_t n)
         }
         part = SIZE_MAX;
         step_member(member);
+        go_on(member);
         if (member->state != RLOCK_PENDING && at + 1 < n && data[at + 1] != STEP_ASK) {
             ask(member, ASK_ACQUIRE);
             step_member(member);
@@ -424,6 +450,7 @@ static void talk(struct member *member, const uint8_t *data, size_t n)
         member_abandon(member, NULL);
     must(member->state != RLOCK_PENDING);
     check(member);
+    commands_end(&commands);
 }
 
 /* ---- an input ---- */

@@ -925,104 +925,47 @@ static void test_script_place(void)
 }
 
 /*
- * An acquire without scripts is sent as SET with three more commands. If the server answers MOVED,
- * the member follows it. If it doesn't answer, the member sends the undo behind the request.
- */
-static void test_acquire_without_scripts(void)
-{
-    const char *key = "k";
-    struct rlock_config config = {
-        .keys = &key, .n_keys = 1, .timing = {.ttl_ms = 30000}, .scripts = RLOCK_SCRIPTS_NO};
-    struct member member;
-    struct owner owner;
-    char heard[2000];
-    char said[300];
-    ssize_t n;
-    int moved;
-    int fd = open_and_ask(&member, peer_address, NULL);
-
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
-    if (!is_int(owner_open(&owner, &config, NULL), RLOCK_OK, "an owner without scripts is opened"))
-        return;
-    owner_begin_attempt(&owner);
-    (void)!read(fd, heard, sizeof heard);
-    member_ask_exchange(
-        &member, EXCHANGE_ACQUIRE, &owner,
-        (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
-                               .reply_ms = PATIENCE_MS});
-    ok(is_sent(&member, fd, "*1\r\n$4\r\nTIME\r\n"), "the acquire asks for the server's time");
-    peer_say(fd, "*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n");
-    step_until_readable(&member, fd);
-    (void)!read(fd, heard, sizeof heard);
-    snprintf(said, sizeof said,
-             "-MOVED 1 %.40s\r\n*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n-MOVED 1 %.40s\r\n:-2\r\n",
-             peer_address + strlen("redis://"), peer_address + strlen("redis://"));
-    peer_say(fd, said);
-    moved = accept_from(&member);
-    step_until_readable(&member, moved);
-    n = read(moved, heard, sizeof heard - 1);
-    heard[n > 0 ? n : 0] = '\0';
-    ok(strstr(heard, "$3\r\nSET\r\n") != NULL, "after MOVED the member sends SET to the target");
-    member_abandon(&member, NULL);
-    n = read(moved, heard, sizeof heard - 1);
-    heard[n > 0 ? n : 0] = '\0';
-    ok(strstr(heard, "$7\r\nDELIFEQ\r\n") != NULL && strstr(heard, "$5\r\nDELEX\r\n") != NULL,
-       "behind an acquire without an answer the member sends its undo");
-    ok(peer_hears_the_end(moved), "then the member closes the connection");
-    close(moved);
-    owner_close(&owner);
-    finish(&member, fd);
-}
-
-/*
  * The server closes the connection after WATCH, before the member has sent MULTI and EXEC. The
  * member must not send these on a new connection, which has no WATCH: there EXEC would delete the
  * key even if another owner had got it.
  */
 static void test_watch_lost(void)
 {
-    static const char token[] = "0123456789abcdef0123456789abcdef";
-    const char *key = "k";
-    struct rlock_config config = {.keys = &key,
-                                  .n_keys = 1,
-                                  .timing = {.ttl_ms = 30000},
-                                  .token = token,
-                                  .scripts = RLOCK_SCRIPTS_NO};
+    struct request request;
     struct member member;
-    struct owner owner;
+    int fd = open_and_ask(&member, peer_address, NULL);
+
+    peer_say(fd, ":1\r\n");
+    step(&member, PATIENCE_MS);
+    close(fd);
+    request_begin(&request, "MULTI");
+    request_bind(&request, member_connection(&member));
+    member_ask(&member, &request, NULL,
+               (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
+                                      .reply_ms = REPLY_MS});
+    step(&member, PATIENCE_MS);
+    ok(member.state == RLOCK_E_SERVER && strstr(member.err.text, "closed between WATCH") != NULL,
+       "after the connection with the WATCH is closed, the request fails");
+    fd = peer_accept();
+    ok(peer_hears_nothing(fd) || peer_hears_the_end(fd),
+       "the member doesn't send MULTI on a new connection");
+    finish(&member, fd);
+}
+
+/* A fault that the caller has read from a reply to several commands. */
+static void test_rejected(void)
+{
+    struct member member;
     char heard[1000];
-    char said[200];
     int fd = open_and_ask(&member, peer_address, NULL);
 
     (void)!read(fd, heard, sizeof heard);
     peer_say(fd, ":1\r\n");
     step(&member, PATIENCE_MS);
-    if (!is_int(owner_open(&owner, &config, NULL), RLOCK_OK, "an owner without scripts is opened"))
-        return;
-    member.server.commands = (struct exchange_server){SUPPORT_NO, SUPPORT_NO, SUPPORT_NO};
-    member_ask_exchange(
-        &member, EXCHANGE_RELEASE, &owner,
-        (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
-                               .reply_ms = REPLY_MS});
-    step_until_readable(&member, fd);
-    /* Unread bytes would make close(2) reset the connection, and the replies would be lost. */
-    (void)!read(fd, heard, sizeof heard);
-    is_int(member_sent_ms(&member), 0, "a request that only reads doesn't count as sent");
-    snprintf(said, sizeof said,
-             ":9\r\n+OK\r\n*0\r\n+OK\r\n$42\r\n%s v1 try=1 \r\n*2\r\n$1\r\n9\r\n$1\r\n9\r\n",
-             token);
-    peer_say(fd, said);
-    close(fd);
-    step(&member, PATIENCE_MS);
-    ok(member.state == RLOCK_E_SERVER && strstr(member.err.text, "closed between WATCH") != NULL,
-       "after the connection with the WATCH is closed, the release fails");
-    is_int(member_sent_ms(&member), 0,
-           "a release that got no further than WATCH doesn't count as sent");
-    fd = peer_accept();
-    ok(peer_hears_nothing(fd) || peer_hears_the_end(fd),
-       "the member sends neither MULTI nor EXEC on a new connection");
-    owner_close(&owner);
+    member_reject(&member, "READONLY You can't write against a read only replica.", NULL);
+    ok(member.state == RLOCK_E_SERVER && member.err.reason == RLOCK_REASON_NOT_PRIMARY,
+       "the fault is what the error reply means");
+    ok(peer_hears_the_end(fd), "the member leaves a server that has become a replica");
     finish(&member, fd);
 }
 
@@ -1050,9 +993,9 @@ int main(void)
     RUN(test_given_up_after_try_again());
     RUN(test_absurd_clock());
     RUN(test_watch_lost());
+    RUN(test_rejected());
     RUN(test_first_of_several());
     RUN(test_script_place());
-    RUN(test_acquire_without_scripts());
     peer_close();
     return done_testing();
 }
