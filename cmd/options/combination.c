@@ -2,6 +2,8 @@
 /* combination: features that exclude each other, and why: one table for messages and manual. */
 #include "options/combination.h"
 
+#include <string.h>
+
 enum feature {
     SEVERAL_KEYS = 1 << 0,
     SEVERAL_SERVERS = 1 << 1,
@@ -22,6 +24,7 @@ enum feature {
     LOG_GIVEN = 1 << 16,
     VERB_OF_HISTORY = 1 << 17,
     NO_SCRIPTS = 1 << 18,
+    LOCAL = 1 << 19,
 };
 
 /* The name of each feature, in the order of the bits. */
@@ -45,6 +48,7 @@ static const char *const names[] = {
     "--log",
     "the verb history",
     "--scripts no",
+    "a private server",
 };
 
 #define FEATURES (sizeof names / sizeof names[0])
@@ -62,8 +66,9 @@ static const struct {
      "the key's value is only a time", NULL},
     {TIMESTAMP, NESTED | ACQUIRE | HOLD, "such a lock has no token", NULL},
     {BIND_PID, PAUSE, "only a command that rlock starts has a control group to be frozen in", NULL},
-    {HOLD_WITHOUT_RENEWALS, TTL_GIVEN | LOG_GIVEN,
+    {HOLD_WITHOUT_RENEWALS, TTL_GIVEN | LOG_GIVEN | LOCAL,
      "without it the lease lasts as long as --for says, and no process stays", "--renew"},
+    {LOCAL, SEVERAL_SERVERS, "it serves this machine alone", NULL},
     {NO_SCRIPTS,
      SEVERAL_KEYS | SEVERAL_SERVERS | SHARED | SLOTS | ONCE | TIMESTAMP | QUEUE | HISTORY |
          VERB_OF_HISTORY,
@@ -98,14 +103,23 @@ static unsigned features_of_hold(const struct options *options)
            when(is_given(options, "ttl"), TTL_GIVEN) | when(is_given(options, "log"), LOG_GIVEN);
 }
 
+static bool is_local(const struct options *options)
+{
+    size_t i = 0;
+
+    while (i < options->n_urls && strcmp(options->urls[i], OPTIONS_LOCAL_URL) != 0)
+        i++;
+    return i < options->n_urls;
+}
+
 static unsigned features_of(const struct options *options)
 {
     enum verb verb = options->verb;
-    unsigned features = when(options->n_keys > 1, SEVERAL_KEYS) |
-                        when(options->n_urls > 1, SEVERAL_SERVERS) |
-                        when(options->history > 0 && verb != VERB_DOCTOR, HISTORY) |
-                        when(verb == VERB_HISTORY, VERB_OF_HISTORY) |
-                        when(options->scripts == RLOCK_SCRIPTS_NO, NO_SCRIPTS);
+    unsigned features =
+        when(options->n_keys > 1, SEVERAL_KEYS) | when(options->n_urls > 1, SEVERAL_SERVERS) |
+        when(options->history > 0 && verb != VERB_DOCTOR, HISTORY) |
+        when(verb == VERB_HISTORY, VERB_OF_HISTORY) |
+        when(options->scripts == RLOCK_SCRIPTS_NO, NO_SCRIPTS) | when(is_local(options), LOCAL);
 
     if (verb == VERB_RUN || verb == VERB_ACQUIRE || verb == VERB_HOLD)
         features |= features_of_lock(options) | when(verb == VERB_ACQUIRE, ACQUIRE);

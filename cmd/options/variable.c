@@ -81,8 +81,8 @@ static bool is_known(const char *entry)
 
 /*
  * Returns the option whose name is that of the variable in lower case; `variable` is the name
- * behind RLOCK_. Also finds options by their names in flock(1), and options that the environment
- * can't set.
+ * behind RLOCK_. For messages about unknown variables, it also finds options by their names in
+ * flock(1), and options that the environment can't set.
  */
 static const struct option *option_of_variable(const char *variable)
 {

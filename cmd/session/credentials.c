@@ -130,8 +130,6 @@ static enum rlock_status check_others_url(const char *variable, const char *text
     struct url url;
     bool is_like;
 
-    if (strcmp(text, OPTIONS_LOCAL_URL) == 0)
-        return RLOCK_OK;
     if (url_parse(&url, text, &why) == RLOCK_OK) {
         url_fini(&url);
         return RLOCK_OK;
@@ -177,8 +175,6 @@ static enum rlock_status copy_others_url(struct credentials *credentials, struct
     if (*url == NULL)
         return no_memory(err);
     credentials->n_urls = 1;
-    if (strcasecmp(*url, OPTIONS_LOCAL_URL) == 0)
-        strcpy(*url, OPTIONS_LOCAL_URL);
     return check_others_url(credentials->url_variable, *url, err);
 }
 

@@ -85,7 +85,7 @@ enum supervise_event {
     SUPERVISE_EVENT_RENEWER_FAILED,
     /* The server replied to the release that the lock is free, or that another owner holds it. */
     SUPERVISE_EVENT_LOCK_MISSING,
-    /* The release succeeded, or failed with an error that was reported. */
+    /* The release is over: it succeeded, or failed with an error that was reported. */
     SUPERVISE_EVENT_RELEASED,
 
     /* The command has run for so long that the lease will need renewals. */

@@ -329,13 +329,6 @@ static enum exit_reason open_session(struct hold_verb *h)
     if (reason == REASON_GRANTED &&
         credentials_read(&h->credentials, session->options, &err) != RLOCK_OK)
         reason = session_fault(session, &err);
-    if (reason == REASON_GRANTED && !session->options->renews && h->credentials.n_urls == 1 &&
-        strcmp(h->credentials.url[0], OPTIONS_LOCAL_URL) == 0)
-        reason = report_fault(&session->report, REASON_USAGE,
-                              "local: the private server ends with the last rlock that uses it, "
-                              "and the lock with the server: give --renew, so that a process "
-                              "keeps the server running",
-                              0);
     if (reason == REASON_GRANTED)
         reason = session_read_holds(session, &h->credentials, true);
     return reason == REASON_GRANTED ? session_open_with(session, NULL, &h->credentials) : reason;

@@ -13,6 +13,7 @@
  */
 #include "lock/timing.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 
 #define DRIFT_PART 100 /* the drift is ttl_ms / DRIFT_PART + DRIFT_MS */
@@ -20,16 +21,6 @@
 #define REPLY_MAX_MS 2000
 #define GRACE_MAX_MS 5000
 #define KILL_MARGIN_MIN_MS 250
-
-static int64_t at_least(int64_t value, int64_t bound)
-{
-    return value > bound ? value : bound;
-}
-
-static int64_t at_most(int64_t value, int64_t bound)
-{
-    return value < bound ? value : bound;
-}
 
 /*
  * Counts the end from before the request was sent, for this reason:
@@ -52,9 +43,9 @@ enum rlock_status rlock_timing_fit(int64_t ttl_ms, int64_t kill_after_ms,
     if (ttl_ms < RLOCK_TTL_MIN_MS || ttl_ms > RLOCK_TTL_MAX_MS)
         return err_set(err, RLOCK_E_USAGE, 0, "ttl must be from 1s to 30d");
     t.renew_ms = ttl_ms / 3;
-    t.reply_ms = at_most(ttl_ms / 10, REPLY_MAX_MS);
-    t.kill_margin_ms = at_least(ttl_ms / 100, KILL_MARGIN_MIN_MS);
-    t.grace_ms = kill_after_ms < 0 ? at_most(ttl_ms / 6, GRACE_MAX_MS) : kill_after_ms;
+    t.reply_ms = clock_earlier(ttl_ms / 10, REPLY_MAX_MS);
+    t.kill_margin_ms = clock_later(ttl_ms / 100, KILL_MARGIN_MIN_MS);
+    t.grace_ms = kill_after_ms < 0 ? clock_earlier(ttl_ms / 6, GRACE_MAX_MS) : kill_after_ms;
     grace_max_ms = timing_expires_ms(ttl_ms, 0) - t.renew_ms - 2 * t.reply_ms - t.kill_margin_ms;
     if (t.grace_ms > grace_max_ms)
         return err_set(err, RLOCK_E_USAGE, 0,

@@ -335,7 +335,7 @@ enum rlock_status connector_start(struct connector *connector, int64_t deadline_
 
 /* ---- taking the results of lookups and attempts ---- */
 
-/* Is `fd` ready? connector_step() is also called at a time, when no descriptor may be ready. */
+/* Is `fd` ready? connector_step() also runs when only a time has come, and no descriptor is. */
 static bool is_ready(int fd, short events)
 {
     struct pollfd ready = {.fd = fd, .events = events};

@@ -366,7 +366,7 @@ static enum rlock_status parse(struct url *url, const char *text, struct rlock_e
         return schemes[i].parse(url, text + n, err);
     }
     if (strcasecmp(text, "local:") == 0)
-        return bad(err, "a private server can't be one of several servers");
+        return bad(err, "only --url and RLOCK_URL can ask for a private server");
     return bad(err, "it starts with none of redis://, rediss://, valkey://, valkeys://, "
                     "redis+sentinel://, unix://, local:");
 }

@@ -297,8 +297,7 @@ refused() {
     refused 64 'usage: no key' --for 1h
     RLOCK_PROTOCOL=timestamp refused 64 'hold: not possible with --protocol timestamp' -k "$KEY" \
         --for 1h
-    refused 64 'local: the private server ends with the last rlock.*: give --renew' -k "$KEY" \
-        --for 1h -u local:
+    refused 64 'usage: a private server: needs --renew, as without' -k "$KEY" --for 1h -u local:
 }
 
 @test "without a directory that only the user can change, hold takes nothing and exits with 78" {

@@ -65,7 +65,7 @@ static const struct {
     {"redis:", "starts with none"},
     {"redis:/h", "starts with none"},
     {" redis://h", "starts with none"},
-    {"local:", "can't be one of several"},
+    {"local:", "only --url and RLOCK_URL"},
     {"Local:", "can't be one of several"},
     {"local:x", "starts with none"},
     {"http://u:" SECRET "@h", "starts with none"},

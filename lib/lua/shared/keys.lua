@@ -13,8 +13,8 @@
 -- The lists of other owners aren't in KEYS, as the client doesn't know who waits. Scripts use them
 -- by pcall, and do without them where the server refuses that: see block_ms() in acquire.lua.
 
--- Returns the keys of one lock, the first of which is KEYS[i]. `wake` and a token are the name of
--- that owner's list.
+-- Returns the keys of one lock, the first of which is KEYS[i]. The name of an owner's list is
+-- `wake`, followed by the owner's token.
 local function lock_at(i)
   return {key = KEYS[i], fence = KEYS[i + 1], queue = KEYS[i + 2], waiters = KEYS[i + 3],
     holders = KEYS[i + 4], holder_info = KEYS[i + 5], history = KEYS[i + 6],
