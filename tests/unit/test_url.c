@@ -66,7 +66,7 @@ static const struct {
     {"redis:/h", "starts with none"},
     {" redis://h", "starts with none"},
     {"local:", "only --url and RLOCK_URL"},
-    {"Local:", "can't be one of several"},
+    {"Local:", "only --url and RLOCK_URL"},
     {"local:x", "starts with none"},
     {"http://u:" SECRET "@h", "starts with none"},
     {"redisss://u:" SECRET "@h", "starts with none"},
