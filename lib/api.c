@@ -2,6 +2,7 @@
 /* api: implements the calls of rlock.h and rlock_admin.h by the layers below. */
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/reason.h"
 #include "doctor/doctor.h"
 #include "ops/acquire_loop.h"
 #include "ops/history.h"
@@ -147,7 +148,7 @@ static bool goes_on(struct rlock *lock, const char *what, enum rlock_status *st,
                     struct rlock_error *fault)
 {
     bool is_refused = (*st == RLOCK_E_REFUSED || *st == RLOCK_E_UNSUPPORTED) &&
-                      fault->reason == RLOCK_REASON_NO_SCRIPTS;
+                      reason_is_about_scripts(fault->reason);
     char text[60];
 
     if (!is_refused || !lock->quorum.may_use_commands)

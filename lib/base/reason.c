@@ -60,11 +60,13 @@ static const struct {
     [RLOCK_REASON_OTHER_SLOTS] =
         {"these keys are in different hash slots of the Cluster",
          "give all keys the same text between braces, as in {job}:a and {job}:b", false},
-    [RLOCK_REASON_NO_SCRIPTS] =
-        {"the server, or its rules (ACL) for this user, forbid rlock's scripts",
-         "allow EVAL and EVALSHA, if the server has them; else take one exclusive lock: --scripts "
-         "auto",
-         false},
+    [RLOCK_REASON_NO_SCRIPTS] = {"the server has no scripts (EVAL)",
+                                 "name a server that has them, or see --scripts", false},
+    [RLOCK_REASON_SCRIPTS_DENIED] =
+        {"the server's rules (ACL) deny this user scripts (EVAL)",
+         "allow the user EVAL and EVALSHA (+eval +evalsha), or see --scripts", false},
+    [RLOCK_REASON_SCRIPTS_REJECTED] = {"the server runs scripts, but refuses rlock's",
+                                       "name a server that runs them, or see --scripts", false},
 };
 
 const char *reason_sentence(enum rlock_reason reason)
@@ -80,4 +82,9 @@ const char *rlock_reason_help(enum rlock_reason reason)
 bool reason_is_login(enum rlock_reason reason)
 {
     return rows[reason].is_login;
+}
+
+bool reason_is_about_scripts(enum rlock_reason reason)
+{
+    return reason >= RLOCK_REASON_NO_SCRIPTS && reason <= RLOCK_REASON_SCRIPTS_REJECTED;
 }

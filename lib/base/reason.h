@@ -16,4 +16,7 @@ const char *reason_sentence(enum rlock_reason reason);
 /* reason_is_login: is a wrong, missing or needless password the reason? */
 bool reason_is_login(enum rlock_reason reason);
 
+/* reason_is_about_scripts: did the server refuse the request because it is a script? */
+bool reason_is_about_scripts(enum rlock_reason reason);
+
 #endif

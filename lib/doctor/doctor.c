@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/reason.h"
 #include "doctor/server_checks.h"
 #include "lock/scripts.h"
 #include "ops/inspect.h"
@@ -162,20 +163,36 @@ static enum rlock_status check_clocks(struct probe *probe)
 
 /* ---- checking the rights of the user ---- */
 
-/* Appends "; WHICH (WHY)" to a list of refused commands or keys. */
-static void add_refusal(char *text, size_t room, const char *which, const char *why)
-{
-    size_t used = strlen(text);
+/* Commands or keys that the server denies; which[0] '\0': none. */
+struct refusals {
+    char which[400]; /* their names */
+    char said[280];  /* the server's words about the first of them: " (the server says: ...)" */
+};
 
-    snprintf(text + used, room - used, "%s%.250s (%.200s)", used > 0 ? "; " : "", which, why);
+/* Appends names to the list. `between` goes before them, unless they are the first ones. */
+static void add_refusal(struct refusals *refusals, const char *between, const char *which,
+                        const char *words)
+{
+    size_t used = strlen(refusals->which);
+
+    snprintf(refusals->which + used, sizeof refusals->which - used, "%s%.250s",
+             used > 0 ? between : "", which);
+    if (refusals->said[0] == '\0')
+        snprintf(refusals->said, sizeof refusals->said, " (%.240s)", words);
+}
+
+/* What the server said to the last request, without what rlock makes of it. */
+static const char *last_words(const struct probe *probe)
+{
+    return probe->err.text + probe->err.said;
 }
 
 /*
- * Runs a command that rlock doesn't run inside a script. If the server denies the command, appends
- * `which` to `text` and returns RLOCK_OK.
+ * Runs a command that rlock doesn't run inside a script. If the server denies the command, adds
+ * `which` to the refusals and returns RLOCK_OK.
  */
 static enum rlock_status try_command(struct probe *probe, const struct request *request,
-                                     int64_t block_ms, const char *which, char *text, size_t room)
+                                     int64_t block_ms, const char *which, struct refusals *refusals)
 {
     const struct resp_value *reply = NULL;
     enum rlock_status st =
@@ -185,44 +202,44 @@ static enum rlock_status try_command(struct probe *probe, const struct request *
         return RLOCK_OK;
     if (!probe_is_denied(probe, st))
         return st;
-    add_refusal(text, room, which, probe->err.text);
+    add_refusal(refusals, " ", which, last_words(probe));
     return RLOCK_OK;
 }
 
 /* Runs the command by which a waiter sleeps. */
-static enum rlock_status try_to_wait(struct probe *probe, const struct owner *owner, char *text,
-                                     size_t room)
+static enum rlock_status try_to_wait(struct probe *probe, const struct owner *owner,
+                                     struct refusals *refusals)
 {
     struct requests_params when = {.block_ms = 10};
     struct request request;
 
     requests_wait(owner, &request, &when);
-    return try_command(probe, &request, BLOCK_MS, "BLPOP", text, room);
+    return try_command(probe, &request, BLOCK_MS, "BLPOP", refusals);
 }
 
 /* Runs the other commands that rlock doesn't run inside a script: ASKING in a Cluster, WAIT. */
-static enum rlock_status try_commands(struct probe *probe, char *text, size_t room)
+static enum rlock_status try_commands(struct probe *probe, struct refusals *refusals)
 {
     enum rlock_status st = RLOCK_OK;
     struct request request;
 
     request_begin(&request, "ASKING");
     if (probe->is_cluster)
-        st = try_command(probe, &request, 0, "ASKING for slots that migrate", text, room);
+        st = try_command(probe, &request, 0, "ASKING for slots that migrate", refusals);
     if (st != RLOCK_OK || probe->one.replicas == 0)
         return st;
     request_begin(&request, "WAIT");
     request_add(&request, "0");
     request_add(&request, "1");
-    return try_command(probe, &request, 0, "WAIT for --replicas", text, room);
+    return try_command(probe, &request, 0, "WAIT for --replicas", refusals);
 }
 
 /*
  * Tries the commands that locks need without scripts, on the key `scratch`, which no other client
  * uses. In the table "KEY" stands for this key.
  */
-static enum rlock_status try_plain_commands(struct probe *probe, const char *scratch, char *text,
-                                            size_t room)
+static enum rlock_status try_plain_commands(struct probe *probe, const char *scratch,
+                                            struct refusals *refusals)
 {
     static const char commands[][7][10] = {
         {"TIME"},
@@ -246,7 +263,9 @@ static enum rlock_status try_plain_commands(struct probe *probe, const char *scr
         request_begin(&request, commands[i][0]);
         for (j = 1; commands[i][j][0] != '\0'; j++)
             request_add(&request, strcmp(commands[i][j], "KEY") != 0 ? commands[i][j] : scratch);
-        st = try_command(probe, &request, 0, commands[i][0], text, room);
+        /* EXEC fails without MULTI, whatever the user may do */
+        if (strcmp(commands[i][0], "EXEC") != 0 || strstr(refusals->which, "MULTI") == NULL)
+            st = try_command(probe, &request, 0, commands[i][0], refusals);
     }
     return st;
 }
@@ -256,7 +275,7 @@ static enum rlock_status try_plain_commands(struct probe *probe, const char *scr
  * the last fence as a grant does. Neither command changes a lock that is held.
  */
 static enum rlock_status try_plain_keys(struct probe *probe, const struct lock_keys *keys,
-                                        char *text, size_t room)
+                                        struct refusals *refusals)
 {
     struct request request;
     enum rlock_status st;
@@ -267,12 +286,12 @@ static enum rlock_status try_plain_keys(struct probe *probe, const struct lock_k
     request_add(&request, "NX");
     request_add(&request, "PX");
     request_add(&request, "1");
-    st = try_command(probe, &request, 0, keys->name[KEY_LOCK], text, room);
+    st = try_command(probe, &request, 0, keys->name[KEY_LOCK], refusals);
     request_begin(&request, "PEXPIRE");
     request_add(&request, keys->name[KEY_FENCE]);
     request_add_format(&request, "%" PRId64, FENCE_LIFE_MS);
     if (st == RLOCK_OK)
-        st = try_command(probe, &request, 0, keys->name[KEY_FENCE], text, room);
+        st = try_command(probe, &request, 0, keys->name[KEY_FENCE], refusals);
     return st;
 }
 
@@ -303,25 +322,28 @@ static bool is_rights_reply(const struct resp_value *reply)
     return true;
 }
 
-/* Appends the pair at index `at` of rights.lua's reply to `text`, unless the pair is empty. */
-static void add_refusals(char *text, size_t room, const struct resp_value *reply, size_t at,
-                         const char *needed_for)
+/* Adds the pair at index `at` of rights.lua's reply to the refusals, unless the pair is empty. */
+static void add_pair(struct refusals *refusals, const struct resp_value *reply, size_t at,
+                     const char *needed_for)
 {
     size_t n;
     const char *which = resp_string(resp_array_at(reply, at), &n);
     char what[256];
+    char words[256];
 
     if (*which == '\0')
         return;
     snprintf(what, sizeof what, "%.180s%s", which, needed_for);
-    add_refusal(text, room, what, resp_string(resp_array_at(reply, at + 1), &n));
+    snprintf(words, sizeof words, "the server says: %.200s",
+             resp_string(resp_array_at(reply, at + 1), &n));
+    add_refusal(refusals, "; ", what, words);
 }
 
 /*
  * Reports that the user may not use the keys of the lock, and suggests an ACL rule for them: for
  * all locks with the same prefix if the key has one ("job:*"), otherwise for this lock.
  */
-static void report_key_rule(struct probe *probe, const char *found)
+static void report_key_rule(struct probe *probe, const struct refusals *keys)
 {
     const char *key = probe_key(probe);
     const char *colon = strrchr(key, ':');
@@ -336,79 +358,78 @@ static void report_key_rule(struct probe *probe, const char *found)
     err_make_printable(change);
     if (probe->key == NULL)
         probe_report(probe, "rights", RLOCK_GRADE_UNKNOWN,
-                     "name a lock that this user takes, by -k KEY", "denied: the keys of %s",
-                     found);
+                     "name a lock that this user takes, by -k KEY", "denied: the keys of %s%s",
+                     keys->which, keys->said);
     else
-        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE, change, "denied: the keys of %s", found);
+        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE, change, "denied: the keys of %s%s",
+                     keys->which, keys->said);
 }
 
-/* Which commands and keys the server denies this user, with the server's errors; "": none. */
+/* What the server denies this user. */
 struct rights {
-    char needed[900];  /* denied commands without which some lock can't be acquired */
-    char waiting[300]; /* the denied command by which a waiter sleeps: it asks more often instead */
-    char admin[300];   /* denied commands that only the calls of rlock_admin.h need */
-    char keys[400];    /* keys of the lock that the user may not use */
-    char no_write[512]; /* why the server executes no writes now, so that few commands were tried */
-    char history[320];  /* denied commands that the history needs, and why */
-    char history_key[256]; /* what is wrong with the history's key */
+    struct refusals needed;  /* commands without which some lock can't be acquired */
+    struct refusals waiting; /* the command by which a waiter sleeps: it asks more often instead */
+    struct refusals admin;   /* commands that only the calls of rlock_admin.h need */
+    struct refusals history; /* commands that the history needs */
+    struct refusals keys;    /* keys of the lock */
+    char no_write[512];      /* why the server executes no writes now, so that little was tried */
+    char history_key[256];   /* what is wrong with the history's key */
 };
 
 static void parse_rights(struct rights *rights, const struct resp_value *reply)
 {
-    const char *history;
     size_t n;
 
-    history = resp_string(resp_array_at(reply, RIGHTS_HISTORY), &n);
-    if (*history != '\0')
-        snprintf(rights->history, sizeof rights->history, "%.100s: %.200s", history,
-                 resp_string(resp_array_at(reply, RIGHTS_HISTORY + 1), &n));
-    add_refusals(rights->needed, sizeof rights->needed, reply, RIGHTS_LOCKS, "");
-    add_refusals(rights->needed, sizeof rights->needed, reply, RIGHTS_WAITING,
-                 " for waiting, -s, --slots and --protocol timestamp");
-    add_refusals(rights->needed, sizeof rights->needed, reply, RIGHTS_SEVERAL,
-                 " for -s and --slots");
-    add_refusals(rights->admin, sizeof rights->admin, reply, RIGHTS_ADMIN, "");
+    add_pair(&rights->needed, reply, RIGHTS_LOCKS, "");
+    add_pair(&rights->needed, reply, RIGHTS_WAITING,
+             " for waiting, -s, --slots and --protocol timestamp");
+    add_pair(&rights->needed, reply, RIGHTS_SEVERAL, " for -s and --slots");
+    add_pair(&rights->admin, reply, RIGHTS_ADMIN, "");
+    add_pair(&rights->history, reply, RIGHTS_HISTORY, "");
     snprintf(rights->no_write, sizeof rights->no_write, "%s",
              resp_string(resp_array_at(reply, RIGHTS_NO_WRITE), &n));
     snprintf(rights->history_key, sizeof rights->history_key, "%s",
              resp_string(resp_array_at(reply, RIGHTS_HISTORY_KEY), &n));
 }
 
-static void report_rights(struct probe *probe, const struct rights *rights)
+/* `what`: what needs these rights. */
+static void report_rights(struct probe *probe, const struct rights *rights, const char *what)
 {
-    if (*rights->needed != '\0')
-        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE, GIVE_RIGHTS, "denied: %s",
-                     rights->needed);
+    if (*rights->needed.which != '\0')
+        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE, GIVE_RIGHTS, "denied: %s%s",
+                     rights->needed.which, rights->needed.said);
     else if (*rights->no_write != '\0')
         probe_report(
             probe, "rights", RLOCK_GRADE_UNSAFE,
             "let the server accept writes: until then it grants no lock, and doctor can't try all "
             "rights",
             "the server executes no writes now: %s", rights->no_write);
-    else if (*rights->keys != '\0')
-        report_key_rule(probe, rights->keys);
-    else if (*rights->waiting != '\0')
+    else if (*rights->keys.which != '\0')
+        report_key_rule(probe, &rights->keys);
+    else if (*rights->waiting.which != '\0')
         probe_report(probe, "rights", RLOCK_GRADE_WEAK,
                      "allow the user BLPOP (+blpop), if the server has it",
-                     "denied: %s, so waiters ask several times a second", rights->waiting);
-    else if (*rights->admin != '\0')
+                     "denied: %s, so waiters ask several times a second%s", rights->waiting.which,
+                     rights->waiting.said);
+    else if (*rights->admin.which != '\0')
         probe_report(probe, "rights", RLOCK_GRADE_WEAK,
                      "give the user the rights for status, list, history and break: see Rights in "
                      "rlock-locks(7)",
-                     "enough to hold locks, but not to inspect or break them: %s", rights->admin);
+                     "enough to hold locks, but not to inspect or break them: denied: %s%s",
+                     rights->admin.which, rights->admin.said);
     else
-        probe_report(probe, "rights", RLOCK_GRADE_GOOD, NULL, "all that rlock needs for %.60s",
+        probe_report(probe, "rights", RLOCK_GRADE_GOOD, NULL, "all that %s for %.60s", what,
                      probe_key(probe));
 }
 
 /* Reports what keeps the server from writing the history. It grants locks all the same. */
 static void report_history(struct probe *probe, const struct rights *rights)
 {
-    if (*rights->history != '\0')
+    if (*rights->history.which != '\0')
         probe_report(probe, "history", RLOCK_GRADE_WEAK,
                      "allow the user +ltrim +lrange, or leave out --history",
-                     "locks are granted without a history, as the server denies %s",
-                     rights->history);
+                     "locks are granted without a history, as the server denies %s%s",
+                     rights->history.which, rights->history.said);
     else if (*rights->history_key != '\0')
         probe_report(probe, "history", RLOCK_GRADE_WEAK,
                      "look at that key, and DEL it if no other program needs it",
@@ -419,39 +440,57 @@ static void report_history(struct probe *probe, const struct rights *rights)
                      "the server can write the history of %.60s", probe_key(probe));
 }
 
-/* Checks the rights of a user whose locks are taken by commands. */
-static enum rlock_status check_plain_rights(struct probe *probe, const struct owner *owner)
+/* Tries the rights of a user whose locks are taken by commands. */
+static enum rlock_status try_plain_rights(struct probe *probe, const struct owner *owner,
+                                          struct rights *rights)
 {
-    struct rights rights = {.needed = ""};
-    enum rlock_status st =
-        try_plain_commands(probe, owner->lock[0].keys.wake, rights.needed, sizeof rights.needed);
+    enum rlock_status st = try_plain_commands(probe, owner->lock[0].keys.wake, &rights->needed);
 
-    if (st == RLOCK_OK && *rights.needed == '\0')
-        st = try_plain_keys(probe, &owner->lock[0].keys, rights.keys, sizeof rights.keys);
-    if (st == RLOCK_OK)
-        report_rights(probe, &rights);
+    if (st == RLOCK_OK && *rights->needed.which == '\0')
+        st = try_plain_keys(probe, &owner->lock[0].keys, &rights->keys);
     return st;
 }
 
 /*
- * Reports that the server refuses rlock's scripts. If rlock may do without them (--scripts auto),
- * checks the rights for that.
+ * The server has refused rlock's script. Reports what that means: if rlock may do without scripts
+ * (--scripts auto), tries the rights for that.
  */
 static enum rlock_status report_no_scripts(struct probe *probe, const struct owner *owner)
 {
-    if (!probe->one.may_use_commands || probe->one.members.member->is_one_of_several) {
-        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE,
-                     "use --scripts auto (RLOCK_SCRIPTS=auto), or " GIVE_RIGHTS,
-                     "denied: scripts, which this lock needs: %s", probe->err.text);
+    bool is_one_of_several = probe->one.members.member->is_one_of_several;
+    bool is_denied = probe->err.reason == RLOCK_REASON_SCRIPTS_DENIED;
+    struct refusals scripts = {.which = ""};
+    struct rights rights = {.no_write = ""};
+    enum rlock_status st;
+
+    add_refusal(&scripts, "", "EVAL", last_words(probe));
+    probe_set_scripts(probe, PROBE_SCRIPTS_REFUSED);
+    if (!probe->one.may_use_commands || is_one_of_several) {
+        probe_report(probe, "scripts", RLOCK_GRADE_UNSAFE,
+                     is_one_of_several ? GIVE_RIGHTS
+                                       : "use --scripts auto (RLOCK_SCRIPTS=auto), or " GIVE_RIGHTS,
+                     "refused, and %s need them%s",
+                     is_one_of_several ? "several servers" : "locks with --scripts yes",
+                     scripts.said);
         return RLOCK_OK;
     }
-    probe_report(probe, "lock", RLOCK_GRADE_WEAK,
-                 "if waiters must stand in a queue, or for -s, --slots, --once, --history and "
-                 "several keys, " GIVE_RIGHTS,
-                 "one exclusive lock can be taken, by commands, as the server refuses scripts: %s",
-                 probe->err.text);
     quorum_use_commands(&probe->one);
-    return check_plain_rights(probe, owner);
+    st = try_plain_rights(probe, owner, &rights);
+    if (st != RLOCK_OK)
+        return st;
+    if (*rights.needed.which != '\0') { /* no lock can be had, with or without scripts */
+        add_refusal(&scripts, " ", rights.needed.which, "");
+        rights.needed = scripts;
+    } else {
+        probe_report(probe, "scripts", RLOCK_GRADE_WEAK,
+                     is_denied ? "for a queue, -s, --slots, --once, --history and several keys, "
+                                 "allow the user EVAL and EVALSHA (+eval +evalsha)"
+                               : "a queue, -s, --slots, --once, --history and several keys need a "
+                                 "server that runs scripts",
+                     "refused, so rlock takes one exclusive lock, by commands%s", scripts.said);
+    }
+    report_rights(probe, &rights, "one exclusive lock needs, by commands,");
+    return RLOCK_OK;
 }
 
 static enum rlock_status check_rights(struct probe *probe)
@@ -459,7 +498,7 @@ static enum rlock_status check_rights(struct probe *probe)
     const char *key = probe_key(probe);
     struct rlock_config config = {.keys = &key, .n_keys = 1};
     const struct resp_value *reply = NULL;
-    struct rights rights = {.needed = ""};
+    struct rights rights = {.no_write = ""};
     struct request request;
     struct owner owner;
     enum rlock_status st;
@@ -468,33 +507,37 @@ static enum rlock_status check_rights(struct probe *probe)
     if (st != RLOCK_OK)
         goto out;
     if (probe->one.without_scripts) {
-        st = check_plain_rights(probe, &owner);
+        st = try_plain_rights(probe, &owner, &rights);
+        if (st == RLOCK_OK)
+            report_rights(probe, &rights, "one exclusive lock needs, by commands,");
         goto out;
     }
     script_request(&request, SCRIPT_RIGHTS, KEYS_PER_LOCK + 1);
     keys_add(&owner.lock[0].keys, &request);
     st = probe_ask(probe, &request, &reply);
     if (st == RLOCK_OK && is_rights_reply(reply)) {
+        probe_set_scripts(probe, PROBE_SCRIPTS_RUN);
         parse_rights(&rights, reply);
-        if (*rights.keys == '\0' && *rights.no_write == '\0')
-            st = try_commands(probe, rights.needed, sizeof rights.needed);
-        if (st == RLOCK_OK && *rights.keys == '\0' && *rights.no_write == '\0')
-            st = try_to_wait(probe, &owner, rights.waiting, sizeof rights.waiting);
+        if (*rights.no_write == '\0')
+            st = try_commands(probe, &rights.needed);
+        if (st == RLOCK_OK && *rights.no_write == '\0')
+            st = try_to_wait(probe, &owner, &rights.waiting);
     } else if (st == RLOCK_OK) {
         st = err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
-    } else if (probe_is_denied(probe, st) && probe->err.reason == RLOCK_REASON_NO_SCRIPTS) {
+    } else if (probe_is_denied(probe, st) && reason_is_about_scripts(probe->err.reason)) {
         st = report_no_scripts(probe, &owner);
         goto out;
     } else if (probe_is_denied(probe, st)) {
-        add_refusal(rights.keys, sizeof rights.keys, key, probe->err.text);
+        add_refusal(&rights.keys, "", key, last_words(probe));
         st = RLOCK_OK;
     } else if (st == RLOCK_E_SERVER) {
         snprintf(rights.no_write, sizeof rights.no_write, "%s", probe->err.text);
         st = RLOCK_OK;
     }
     if (st == RLOCK_OK)
-        report_rights(probe, &rights);
-    if (st == RLOCK_OK && probe->keeps_history && *rights.keys == '\0' && *rights.no_write == '\0')
+        report_rights(probe, &rights, "rlock needs");
+    if (st == RLOCK_OK && probe->keeps_history && *rights.keys.which == '\0' &&
+        *rights.no_write == '\0')
         report_history(probe, &rights);
 out:
     owner_close(&owner);
@@ -579,7 +622,7 @@ static enum rlock_status check_locks(struct probe *probe)
     if (probe_is_denied(probe, st)) {
         probe_report(
             probe, "locks", RLOCK_GRADE_UNKNOWN, "allow the user the commands that list needs",
-            "the server denies this user the commands that list locks: %s", probe->err.text);
+            "the server denies this user the commands that list locks (%.240s)", last_words(probe));
         return RLOCK_OK;
     }
     if (st != RLOCK_OK && !is_cut)
@@ -621,8 +664,8 @@ static enum rlock_status examine_member(struct probe *probe)
     request_begin(&request, "TIME");
     st = probe_ask(probe, &request, &reply);
     if (probe_is_denied(probe, st)) { /* then no lock can be had, so that no other check matters */
-        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE, GIVE_RIGHTS, "denied: TIME: %s",
-                     probe->err.text);
+        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE, GIVE_RIGHTS, "denied: TIME (%.240s)",
+                     last_words(probe));
         return RLOCK_OK;
     }
     if (st == RLOCK_OK)
@@ -634,6 +677,8 @@ static enum rlock_status examine_member(struct probe *probe)
     else if (st == RLOCK_OK)
         probe_report(probe, "rights", RLOCK_GRADE_UNKNOWN, "name the primary with -u",
                      "not known, as rights can be tried on a primary only");
+    if (st == RLOCK_OK && probe->scripts != PROBE_SCRIPTS_REFUSED)
+        st = server_checks_scripts(probe);
     if (st == RLOCK_OK)
         st = check_clocks(probe);
     if (st == RLOCK_OK)

@@ -29,6 +29,7 @@ void probe_select(struct probe *probe, const struct quorum *quorum, struct membe
     quorum_set_patience(&probe->one, quorum->members.connect_ms, REPLY_MAX_MS);
     probe->is_replica = false;
     probe->is_cluster = false;
+    probe->scripts = PROBE_SCRIPTS_UNTRIED;
 }
 
 void probe_set_cluster(struct probe *probe, bool is_cluster)
@@ -39,6 +40,11 @@ void probe_set_cluster(struct probe *probe, bool is_cluster)
 void probe_set_replica(struct probe *probe, bool is_replica)
 {
     probe->is_replica = is_replica;
+}
+
+void probe_set_scripts(struct probe *probe, enum probe_scripts scripts)
+{
+    probe->scripts = scripts;
 }
 
 const char *probe_key(const struct probe *probe)

@@ -6,6 +6,8 @@
 #include "quorum/quorum.h"
 #include "rlock_admin.h"
 
+enum probe_scripts { PROBE_SCRIPTS_UNTRIED, PROBE_SCRIPTS_RUN, PROBE_SCRIPTS_REFUSED };
+
 /* The server under examination. Only probes.c writes these fields. */
 struct probe {
     const struct rlock_examiner *examiner; /* borrowed; receives the findings */
@@ -17,6 +19,7 @@ struct probe {
     struct rlock_error err;     /* why the last request failed */
     bool keeps_history;         /* the caller's locks keep a history */
     bool is_replica;            /* INFO says that the server is a replica */
+    enum probe_scripts scripts; /* what became of rlock's script */
     bool is_cluster;            /* INFO or HELLO says that the server is a node of a Cluster */
 };
 
@@ -37,6 +40,9 @@ void probe_set_cluster(struct probe *probe, bool is_cluster);
 
 /* probe_set_replica: notes whether the server is a replica. */
 void probe_set_replica(struct probe *probe, bool is_replica);
+
+/* probe_set_scripts: notes whether the server has run rlock's script, or refused it. */
+void probe_set_scripts(struct probe *probe, enum probe_scripts scripts);
 
 /* probe_key: the key of the lock for which rights are tried: the caller's, or "rlock-doctor". */
 const char *probe_key(const struct probe *probe);

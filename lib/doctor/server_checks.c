@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOOK_THERE "look at what the service says of itself"
 #define OLDEST_MAJOR 6 /* the first version of Redis that rlock works with */
 
 static void check_connection(struct probe *probe)
@@ -93,9 +94,7 @@ static enum rlock_status find_slot_owner(struct probe *probe, char **info)
 
 static void report_unknown(struct probe *probe, const char *check)
 {
-    probe_report(probe, check, RLOCK_GRADE_UNKNOWN,
-                 "allow the user INFO (+info), or look at what the service says of itself",
-                 "not known, as the server refuses INFO");
+    probe_report(probe, check, RLOCK_GRADE_UNKNOWN, LOOK_THERE, "not known, as INFO doesn't tell");
 }
 
 static enum rlock_status check_server(struct probe *probe, const char *info)
@@ -269,11 +268,45 @@ static void check_replicas(struct probe *probe, const char *info)
                      online, wanted);
 }
 
+enum rlock_status server_checks_run(struct probe *probe)
+{
+    char *info = NULL;
+    enum rlock_status st = fetch_info(probe, &info);
+
+    if (st == RLOCK_OK)
+        st = find_slot_owner(probe, &info);
+    check_connection(probe);
+    if (st == RLOCK_OK && info != NULL)
+        st = check_server(probe, info);
+    if (st != RLOCK_OK)
+        goto out;
+    if (probe->one.members.member->url.kind == URL_SENTINEL)
+        st = topology_check_sentinels(probe);
+    else if (probe->is_cluster)
+        st = topology_check_cluster(probe);
+    if (st == RLOCK_OK && info == NULL)
+        probe_report(probe, "info", RLOCK_GRADE_UNKNOWN,
+                     "allow the user INFO (+info), or " LOOK_THERE,
+                     "refused, so version, role, eviction, persistence and replicas were not "
+                     "checked");
+    if (st != RLOCK_OK || info == NULL)
+        goto out;
+    check_role(probe, info);
+    check_eviction(probe, info);
+    st = check_persistence(probe, info);
+    if (st != RLOCK_OK)
+        goto out;
+    check_replicas(probe, info);
+out:
+    free(info);
+    return st;
+}
+
 /*
  * While any client's script runs, the server executes no renewal. A script that hangs can be ended
  * by SCRIPT KILL, but only after busy-reply-threshold.
  */
-static enum rlock_status check_scripts(struct probe *probe)
+enum rlock_status server_checks_scripts(struct probe *probe)
 {
     int64_t outlasted_ms = probe->timing.ttl_ms - probe->timing.renew_ms;
     char text[24];
@@ -284,7 +317,7 @@ static enum rlock_status check_scripts(struct probe *probe)
         st = probe_setting(probe, "lua-time-limit", text, sizeof text);
     if (st != RLOCK_OK)
         return st;
-    if (*text == '\0' && probe->one.without_scripts)
+    if (*text == '\0' && probe->scripts != PROBE_SCRIPTS_RUN)
         return RLOCK_OK;
     if (*text == '\0')
         probe_report(probe, "scripts", RLOCK_GRADE_GOOD, NULL, "the server executes scripts");
@@ -298,34 +331,4 @@ static enum rlock_status check_scripts(struct probe *probe)
         probe_report(probe, "scripts", RLOCK_GRADE_GOOD, NULL,
                      "a script that hangs can be ended after %s ms", text);
     return RLOCK_OK;
-}
-
-enum rlock_status server_checks_run(struct probe *probe)
-{
-    char *info = NULL;
-    enum rlock_status st = fetch_info(probe, &info);
-
-    if (st == RLOCK_OK)
-        st = find_slot_owner(probe, &info);
-    check_connection(probe);
-    if (st == RLOCK_OK)
-        st = check_server(probe, info);
-    if (st != RLOCK_OK)
-        goto out;
-    if (probe->one.members.member->url.kind == URL_SENTINEL)
-        st = topology_check_sentinels(probe);
-    else if (probe->is_cluster)
-        st = topology_check_cluster(probe);
-    if (st != RLOCK_OK)
-        goto out;
-    check_role(probe, info);
-    check_eviction(probe, info);
-    st = check_persistence(probe, info);
-    if (st != RLOCK_OK)
-        goto out;
-    check_replicas(probe, info);
-    st = check_scripts(probe);
-out:
-    free(info);
-    return st;
 }

@@ -6,9 +6,15 @@
 #include "doctor/probes.h"
 
 /*
- * server_checks_run: makes all checks, reports a finding of each, and sets probe->is_replica and
- * probe->is_cluster. Returns RLOCK_OK, RLOCK_STOPPED or a fault.
+ * server_checks_run: makes all checks but that of scripts, reports a finding of each, and sets
+ * probe->is_replica and probe->is_cluster. Returns RLOCK_OK, RLOCK_STOPPED or a fault.
  */
 enum rlock_status server_checks_run(struct probe *probe);
+
+/*
+ * server_checks_scripts: reports for how long a script of anybody may keep the server busy. Call it
+ * after the server has run a script of rlock. Returns as server_checks_run().
+ */
+enum rlock_status server_checks_scripts(struct probe *probe);
 
 #endif

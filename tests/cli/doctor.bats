@@ -5,7 +5,7 @@ load ../helpers/common
 load ../helpers/fake
 
 TOKEN=0123456789abcdef0123456789abcdef
-CHECKS='connection server role eviction persistence replicas scripts user rights clock clock_rate
+CHECKS='connection server role eviction persistence replicas user rights scripts clock clock_rate
     round_trip locks host'
 
 setup_file() { redis_start healthy --appendonly yes; }
@@ -135,7 +135,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     redis_user whole
     RLOCK_URL=redis://whole:SECRET@127.0.0.1:$REDIS_PORT doctor -k job:a
     found 0 weak rights 'enough to hold locks, but not to inspect or break them: .*TYPE.*SCAN'
-    found 0 unknown eviction 'not known'
+    found 0 unknown info 'refused, so version, role'
     for command in get set pexpire pttl incr del exists zadd zrem zrange zrangebyscore zrank zcard \
         zscore hset hget hvals hdel rpush; do
         redis_user "$command"
@@ -204,10 +204,10 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     found 78 unsafe rights 'WAIT .*NOPERM'
     redis_cli acl setuser some -time >/dev/null
     RLOCK_URL=redis://some:$at doctor
-    found 78 unsafe rights 'denied: TIME: '
+    found 78 unsafe rights 'denied: TIME .the server says: NOPERM'
     redis_cli acl setuser some +time -eval -evalsha >/dev/null
     RLOCK_URL=redis://some:$at RLOCK_SCRIPTS=yes doctor
-    found 78 unsafe rights 'denied: scripts, .*; use --scripts auto'
+    found 78 unsafe scripts 'refused, and locks with --scripts yes need them .*; use --scripts auto'
     assert_eq "$(redis_cli --scan)" ''
 }
 

@@ -46,8 +46,14 @@ NOAUTH Authentication required.|77
 the server wants a password, and none was given
 name the file that has it with --password-file FILE, or set RLOCK_PASSWORD
 NOPERM User app has no permissions to run the 'eval' command|77
-the server, or its rules (ACL) for this user, forbid rlock's scripts
-allow EVAL and EVALSHA, if the server has them; else take one exclusive lock: --scripts auto
+the server's rules (ACL) deny this user scripts (EVAL)
+allow the user EVAL and EVALSHA (+eval +evalsha), or see --scripts
+unsupported command 'EVAL'|78
+the server has no scripts (EVAL)
+name a server that has them, or see --scripts
+ERR script tried accessing undeclared key, key: x|78
+the server runs scripts, but refuses rlock's
+name a server that runs them, or see --scripts
 NOPERM User app has no permissions to run the 'set' command|77
 the server's rules (ACL) deny this user a command or a key that rlock needs
 rlock doctor -k KEY lists what is missing

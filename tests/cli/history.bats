@@ -155,7 +155,7 @@ waited_ms() {
     gone "$KEY"
     gone "$HISTORY"
     run -0 rlock doctor -k "$KEY" --history 10
-    assert_match "$output" 'weak +history: .*the server denies LTRIM LRANGE: .*; allow'
+    assert_match "$output" 'weak +history: .*denies LTRIM LRANGE .the server says: .*; allow'
     run -0 rlock doctor -k "$KEY"
     refute_match "$output" 'history: '
     redis_cli acl setuser poor +ltrim +lrange >/dev/null

@@ -289,7 +289,7 @@ END
     assert_status 76
     assert_match "$stderr" 'the lock was broken by '
     run --separate-stderr rlock doctor -k "$KEY"
-    assert_match "$output" 'weak +lock: one exclusive lock can be taken, by commands'
+    assert_match "$output" 'weak +scripts: refused, so rlock takes one exclusive lock, by commands'
 }
 
 @test "auto: what needs scripts says so with 78 where they are refused; yes insists" {
@@ -298,7 +298,7 @@ END
     while IFS='|' read -r what options; do
         # shellcheck disable=SC2086
         run -78 --separate-stderr rlock $options
-        assert_line "$what needs scripts: 127.0.0.1:$REDIS_PORT: .*forbid rlock.s scripts"
+        assert_line "$what needs scripts: 127.0.0.1:$REDIS_PORT: .*deny this user scripts"
     done <<END
 a shared lock|-s -k $KEY -- true
 a lock with slots|--slots 2 -k $KEY -- true
@@ -549,11 +549,11 @@ make_locks() {
     redis_cli flushall >/dev/null
     redis_rule 'noscripts on .*' noscripts
     RLOCK_SCRIPTS=yes run -77 --separate-stderr rlock -k "$KEY" -- true
-    assert_line 'forbid rlock.s scripts; allow EVAL and EVALSHA'
+    assert_line 'deny this user scripts .EVAL.; allow the user EVAL'
     RLOCK_SCRIPTS=yes run -78 --separate-stderr rlock doctor -k "$KEY"
     assert_match "$output" 'use --scripts auto'
     run --separate-stderr rlock doctor -k "$KEY"
-    assert_match "$output" 'rights[^\n]*all that rlock needs for '
+    assert_match "$output" 'good +rights: all that one exclusive lock needs, by commands, for '
     assert_match "$output" 'unknown +locks: +the server denies this user the commands that list'
     redis_rule noscripts noscripts
     run --separate-stderr rlock doctor -k "$KEY"

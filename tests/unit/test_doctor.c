@@ -18,7 +18,8 @@
 #define UNSET "*0\r\n"
 #define EMPTY "$0\r\n\r\n"
 #define SIX EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY
-#define ALL_RIGHTS "*12\r\n" SIX SIX
+#define RIGHTS "*12\r\n" SIX SIX
+#define ALL_RIGHTS RIGHTS, UNSET, UNSET /* and two settings of scripts */
 #define DENIED_KEYS "-NOPERM no\r\n"
 #define DONE "+OK\r\n"
 #define DONE_11 DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE
@@ -27,7 +28,7 @@
 #define NO_LOCKS "*2\r\n$1\r\n0\r\n*0\r\n"
 #define TIMES(x) x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x
 #define WHOAMI "$7\r\ndefault\r\n"
-#define SETTINGS UNSET, UNSET, UNSET, UNSET, UNSET, WHOAMI
+#define SETTINGS UNSET, UNSET, UNSET, WHOAMI
 
 #define AOF_INFO                                                                         \
     INFO("83\r\nredis_version:7.0.15\r\nrole:master\r\naof_enabled:1\r\nmaxmemory:0\r\n" \
@@ -72,37 +73,37 @@ static const struct row rows[] = {
      "server 3 ",
      ""},
     {"allows nothing but scripts",
-     {NOW, NOPERM, NOPERM, NOPERM, NOPERM, NOPERM, NOPERM, NOPERM, ALL_RIGHTS, TIMES(NOW),
-      NO_LOCKS},
+     {NOW, NOPERM, NOPERM, RIGHTS, NOPERM, NOPERM, TIMES(NOW), NO_LOCKS},
      RLOCK_OK,
-     "server 1 role 1 eviction 1 persistence 1 replicas 1 scripts 0 user 0 rights 0 ",
-     ""},
-    {"denies TIME", {NOPERM}, RLOCK_OK, "rights 3 ", "denied: TIME: "},
+     "connection 0 info 1 user 0 rights 0 scripts 0 clock",
+     "refused, so version, role, eviction, persistence and replicas were not checked\nallow "},
+    {"denies TIME", {NOPERM}, RLOCK_OK, "rights 3 ", "denied: TIME (the server says: NOPERM "},
     {"denies scripts",
      {NOW, GOOD_INFO, SETTINGS, "-NOPERM this user can't run the 'eval' command\r\n", TIMES(NOW),
       NO_LOCKS},
      RLOCK_OK,
-     "rights 3 ",
-     "use --scripts auto (RLOCK_SCRIPTS=auto), or give the user the rights"},
+     "user 0 scripts 3 clock", /* the rights can't be checked */
+     "refused, and locks with --scripts yes need them (the server says: NOPERM this user can't run "
+     "the 'eval' command)\nuse --scripts auto (RLOCK_SCRIPTS=auto), or give the user the rights"},
     {"wants a password", {"-NOAUTH Authentication required.\r\n"}, RLOCK_E_REFUSED, "", ""},
     {"is loading", {"-LOADING\r\n"}, RLOCK_E_SERVER, "", ""},
     {"replies to INFO with a number", {NOW, ":1\r\n"}, RLOCK_E_PROTOCOL, "connection 0 ", ""},
     {"replies to INFO with nil", {NOW, "$-1\r\n"}, RLOCK_E_PROTOCOL, "connection 0 ", ""},
     {"replies to CONFIG GET with numbers",
-     {NOW, GOOD_INFO, ":1\r\n", ":1\r\n", SETTING(":1\r\n"), SETTING("$-1\r\n"), SETTING("*0\r\n"),
-      WHOAMI, ALL_RIGHTS, TIMES(NOW), NO_LOCKS},
+     {NOW, GOOD_INFO, ":1\r\n", ":1\r\n", SETTING(":1\r\n"), WHOAMI, RIGHTS, SETTING("$-1\r\n"),
+      SETTING("*0\r\n"), TIMES(NOW), NO_LOCKS},
      RLOCK_OK,
      "rights 0 ",
      ""},
     {"replies to rights.lua with a number",
      {NOW, GOOD_INFO, SETTINGS, ":1\r\n"},
      RLOCK_E_PROTOCOL,
-     "scripts 0 ",
+     "user 0 ",
      ""},
     {"replies to rights.lua with too few strings",
      {NOW, GOOD_INFO, SETTINGS, "*11\r\n" SIX EMPTY EMPTY EMPTY EMPTY EMPTY},
      RLOCK_E_PROTOCOL,
-     "scripts 0 ",
+     "user 0 ",
      ""},
     {"replies to TIME with an empty array",
      {NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, "*0\r\n"},
@@ -123,7 +124,7 @@ static const struct row rows[] = {
     {"replies to rights.lua with a number as the first string",
      {NOW, GOOD_INFO, SETTINGS, "*12\r\n:1\r\n" EMPTY EMPTY EMPTY EMPTY EMPTY SIX},
      RLOCK_E_PROTOCOL,
-     "scripts 0 ",
+     "user 0 ",
      ""},
     {"has a lock with a bad helper key",
      {NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), BAD_FENCE},
@@ -148,7 +149,7 @@ static const struct row rows[] = {
      "locks 0 ",
      "1, and each lock expires by itself"},
     {"writes each command to its disk",
-     {NOW, AOF_INFO, UNSET, ALWAYS, UNSET, UNSET, UNSET, WHOAMI, ALL_RIGHTS, TIMES(NOW), NO_LOCKS},
+     {NOW, AOF_INFO, UNSET, ALWAYS, UNSET, WHOAMI, ALL_RIGHTS, TIMES(NOW), NO_LOCKS},
      RLOCK_OK,
      "persistence 0 ",
      "appendfsync always: no restart loses a lock"},
@@ -168,8 +169,8 @@ static const struct row rows[] = {
      "replicas 0 ",
      "none, so no failover can lose a lock"},
     {"is a node of a Cluster",
-     {NOW, CLUSTER_INFO, ":0\r\n", CLUSTER_INFO, UNSET, SETTINGS, ALL_RIGHTS, NOPERM, TIMES(NOW),
-      NO_LOCKS},
+     {NOW, CLUSTER_INFO, ":0\r\n", CLUSTER_INFO, UNSET, SETTINGS, RIGHTS, NOPERM, UNSET, UNSET,
+      TIMES(NOW), NO_LOCKS},
      RLOCK_OK,
      "cluster 1 role 0 ",
      "denied: ASKING for slots that migrate ("},
@@ -183,15 +184,15 @@ static const struct {
     const char *sent; /* how a request begins that the doctor must send; NULL: any may be missing */
 } users[] = {
     {{"denies the keys of a lock without a prefix",
-      {NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, TIMES(NOW), NO_LOCKS},
+      {NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, UNSET, UNSET, TIMES(NOW), NO_LOCKS},
       RLOCK_OK,
       "rights 3 ",
-      "NOPERM no)\nallow the user ~job ~{job}:rlock:*\n"},
+      "denied: the keys of job (the server says: NOPERM no)\nallow the user ~job ~{job}:rlock:*\n"},
      "job",
      false,
      NULL},
     {{"denies the keys of locks with a prefix",
-      {NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, TIMES(NOW), NO_LOCKS},
+      {NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, UNSET, UNSET, TIMES(NOW), NO_LOCKS},
       RLOCK_OK,
       "rights 3 ",
       "\nallow the user ~job:* ~{job:*\n"},
@@ -199,7 +200,7 @@ static const struct {
      false,
      NULL},
     {{"denies the keys of locks whose prefix is too long for a message",
-      {NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, TIMES(NOW), NO_LOCKS},
+      {NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, UNSET, UNSET, TIMES(NOW), NO_LOCKS},
       RLOCK_OK,
       "rights 3 ",
       "\nallow the user ~" LONG_60 "* ~{" LONG_60 "*\n"},
@@ -207,16 +208,16 @@ static const struct {
      false,
      NULL},
     {{"executes all commands that locks need without scripts",
-      {NOW, GOOD_INFO, SETTINGS, DONE_11, DONE, DONE, TIMES(NOW), NOPERM},
+      {NOW, GOOD_INFO, SETTINGS, DONE_11, DONE, DONE, UNSET, UNSET, TIMES(NOW), NOPERM},
       RLOCK_OK,
-      "rights 0 ",
-      "all that rlock needs for job"},
+      "user 0 rights 0 clock",
+      "all that one exclusive lock needs, by commands, for job"},
      "job",
      true,
      "SET job rlock doctor NX PX 1 "}, /* a lock that is held stays as it is */
     {{"denies GETRANGE to a user who holds locks without scripts",
       {NOW, GOOD_INFO, SETTINGS, DONE, DONE, NOPERM, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE,
-       TIMES(NOW), NOPERM},
+       UNSET, UNSET, TIMES(NOW), NOPERM},
       RLOCK_OK,
       "rights 3 ",
       "denied: GETRANGE ("},
