@@ -2,17 +2,11 @@
 /*
  * progress: who holds the lock that rlock waits for, as a line on the terminal or as messages.
  *
- * How the line is drawn: the cursor stays at the start of the row, so that characters that the user
- * types don't move it into the next row. While rlock writes the line, the terminal doesn't wrap at
- * its last column: the window may have become narrower since rlock asked for its width. Behind the
- * line rlock erases the rest of the screen: a terminal whose window becomes narrower may have moved
- * the end of the older line into the rows below. A terminal that knows no escape sequences (TERM is
- * "dumb" or empty) gets blanks instead.
- *
- * rlock writes the line to /dev/tty, which it opens non-blocking: a terminal that the user has
- * stopped (^S), or whose connection is dead, must not delay rlock when it is granted the lock.
- * rlock clears the line before it writes a message. Source of the rules for when to draw: OpenSSH's
- * progressmeter.c.
+ * The cursor stays at the start of the row, so that characters that the user types don't move it
+ * into the next row. A window that has become narrower may have moved the end of the older line
+ * into the rows below, so rlock erases the rest of the screen, too. /dev/tty is opened
+ * non-blocking: a terminal that is stopped (^S), or whose connection is dead, must not delay rlock
+ * when it is granted the lock. When to draw: as OpenSSH's progressmeter.c.
  */
 #include "output/progress.h"
 
@@ -28,17 +22,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define DRAW_EVERY_MS 1000 /* how often rlock draws the line again */
-#define LOOK_EVERY_MS 2000 /* how often rlock looks if a message is due, with PROGRESS_MESSAGES */
 #define COLUMNS_UNKNOWN 80
 #define PATIENCE_BYTES (UNITS_TEXT_BYTES + 16)
 #define TROUBLE_MS 1000 /* a shorter failure of the server, such as a restart, isn't reported */
 #define KEY_BYTES 512
-#define WORD_BYTES 256      /* room for one word about the holder, such as its host */
-#define KEY_PART 3          /* a long key gets at least 1/KEY_PART of the line's columns */
-#define KEY_COLUMNS_MIN 16  /* a long key gets at least 16 columns, also on a narrow terminal */
-#define KEY_COLUMNS_LEAST 8 /* from FORM_SHORT on, a long key gets at least 8 columns */
-#define SHORT_COLUMNS 40 /* on a narrower terminal, a line about trouble lacks the word "rlock" */
+#define KEY_PART 3       /* if the line is too long, the key gets 1/KEY_PART of its columns */
+#define SHORT_COLUMNS 60 /* on a narrower terminal the line lacks "rlock" and "waiting" */
 
 /* ---- making the texts of the line and of the messages ---- */
 
@@ -122,52 +111,6 @@ void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obsta
 
 /* ---- fitting the line to the terminal ---- */
 
-/*
- * The forms of the line, from the longest to the shortest; rlock draws the first form that fits the
- * terminal. Each form lacks one part that the form before it has. Only the last two forms lack the
- * place in the queue, and only the last one lacks the time of the wait.
- */
-enum form {
-    FORM_WHOLE,
-    FORM_WITHOUT_PID,
-    FORM_WITHOUT_LABEL,
-    FORM_WITHOUT_HOST,
-    FORM_WITHOUT_LEFT,
-    FORM_WITHOUT_HOLDER,
-    FORM_SHORT, /* "KEY: 3s, place 2" */
-    FORM_WITHOUT_PLACE,
-    FORM_KEY,
-    FORMS
-};
-
-/*
- * How many columns the holder may take if another program has written the value of the lock's key.
- * rlock can't divide such a value into command, user, host and pid, so it cuts the value instead.
- */
-static const size_t holder_columns[FORMS] = {[FORM_WHOLE] = PROGRESS_COLUMNS_MAX,
-                                             [FORM_WITHOUT_PID] = 40,
-                                             [FORM_WITHOUT_LABEL] = 30,
-                                             [FORM_WITHOUT_HOST] = 20,
-                                             [FORM_WITHOUT_LEFT] = 20};
-
-static const char *or_else(const char *text, const char *otherwise)
-{
-    return *text != '\0' ? text : otherwise;
-}
-
-/* If `word` isn't "", append `before`, the word and `behind`. */
-static void add_word(char *out, size_t room, const char *before, const char *word,
-                     const char *behind)
-{
-    size_t used = strlen(out);
-    char shown[WORD_BYTES];
-
-    if (*word == '\0')
-        return;
-    printable_key(shown, sizeof shown, word);
-    snprintf(out + used, room - used, "%s%s%s", before, shown, behind);
-}
-
 /* Returns what rlock waits for if the lock has no holder; NULL: the lock has a holder. */
 static const char *nobody_holds(enum rlock_seen seen)
 {
@@ -178,61 +121,45 @@ static const char *nobody_holds(enum rlock_seen seen)
     return seen == RLOCK_SEEN_DONE ? "the end of the --once mark" : NULL;
 }
 
-/* Write the parts of the holder that the form has: "tar of backup@web1, pid 42 (nightly)". */
+/* Write "place 3, 18s left, for tar of backup@web1, pid 4711 (nightly)". */
 static void describe_holder(char *out, size_t room, const struct rlock_obstacle *obstacle,
-                            enum form form)
+                            int64_t now_ms)
 {
-    const struct rlock_party *holder = &obstacle->holder;
-    bool is_rlock = *or_else(holder->command, or_else(holder->host, holder->pid)) != '\0';
-
-    out[0] = '\0';
-    if (form >= FORM_WITHOUT_HOLDER)
-        return;
-    if (nobody_holds(obstacle->seen) != NULL) {
-        snprintf(out, room, "%s", nobody_holds(obstacle->seen));
-        return;
-    }
-    if (!is_rlock) {
-        printable_text(out, room, holder->text);
-        printable_fit(out, holder_columns[form]);
-        return;
-    }
-    if (holder->hold_ms == 0)
-        add_word(out, room, "", or_else(holder->command, "a program"), " of ");
-    add_word(out, room, "", or_else(holder->user, "?"), "");
-    if (form < FORM_WITHOUT_HOST)
-        add_word(out, room, holder->hold_ms == 0 ? "@" : " on ", or_else(holder->host, "?"), "");
-    if (form < FORM_WITHOUT_PID)
-        add_word(out, room, ", pid ", holder->pid, "");
-    if (form < FORM_WITHOUT_LABEL)
-        add_word(out, room, " (", holder->label, ")");
-}
-
-/* Write the part of the line that follows the key, in this form. */
-static void describe_wait(char *out, size_t room, const struct report *report,
-                          const struct rlock_obstacle *obstacle, int64_t now_ms, enum form form)
-{
-    char waited[UNITS_TEXT_BYTES];
-    char holder[WORD_BYTES * 6];
-    char left[UNITS_TEXT_BYTES + 16] = "";
+    const char *waits_for = nobody_holds(obstacle->seen);
+    char holder[sizeof obstacle->holder.text * 4];
+    char left[UNITS_TEXT_BYTES + 16];
     char place[32] = "";
 
-    out[0] = '\0';
-    if (form == FORM_KEY)
-        return;
-    units_text(waited, now_ms - report->start_ms);
-    describe_holder(holder, sizeof holder, obstacle, form);
-    if (form < FORM_WITHOUT_LEFT)
-        describe_left(left, sizeof left, obstacle, now_ms);
-    if (form < FORM_WITHOUT_PLACE && obstacle->place > 0)
-        snprintf(place, sizeof place, ", place %lld", (long long)obstacle->place);
-    snprintf(out, room, ": %s%s%s%s%s%s%s", form < FORM_SHORT ? "waiting " : "", waited,
-             *holder ? " for " : "", holder, *left ? ", " : "", left, place);
+    printable_text(holder, sizeof holder, waits_for != NULL ? waits_for : obstacle->holder.text);
+    describe_left(left, sizeof left, obstacle, now_ms);
+    if (obstacle->place > 0)
+        snprintf(place, sizeof place, "place %lld, ", (long long)obstacle->place);
+    snprintf(out, room, "%s%s%s%s", place, left, *holder != '\0' ? ", for " : "", holder);
 }
 
-static size_t least(size_t one, size_t other)
+/*
+ * Write the line without the key. While no server has answered yet, the line tells for how long
+ * rlock still tries, and not for how long it has waited.
+ */
+static void describe_wait(char out[PROGRESS_BYTES], const struct report *report,
+                          const struct rlock_obstacle *obstacle, bool is_short, int64_t now_ms)
 {
-    return one < other ? one : other;
+    bool is_failing = obstacle->trouble.status != RLOCK_OK;
+    char trouble[sizeof obstacle->trouble.text + 96];
+    char begin[UNITS_TEXT_BYTES + 16] = "";
+    char waited[UNITS_TEXT_BYTES];
+    size_t n;
+
+    units_text(waited, now_ms - report->start_ms);
+    if (!is_failing || obstacle->gives_up_ms == 0)
+        snprintf(begin, sizeof begin, "%s%s, ", is_short ? "" : "waiting ", waited);
+    n = (size_t)snprintf(out, PROGRESS_BYTES, ": %s", begin);
+    if (!is_failing) {
+        describe_holder(out + n, PROGRESS_BYTES - n, obstacle, now_ms);
+        return;
+    }
+    progress_trouble(trouble, sizeof trouble, obstacle, now_ms);
+    printable_text(out + n, PROGRESS_BYTES - n, trouble);
 }
 
 static size_t most(size_t one, size_t other)
@@ -240,65 +167,20 @@ static size_t most(size_t one, size_t other)
     return one > other ? one : other;
 }
 
-/*
- * Write the line in the first form that leaves the key enough columns: all columns of the key, or
- * for a long key the share that KEY_PART and KEY_COLUMNS_MIN give it. The key gets all columns that
- * the rest of the line leaves; the end of a longer key is cut off.
- */
-static void wait_text(char *out, size_t room, size_t columns, const struct report *report,
-                      const struct rlock_obstacle *obstacle, int64_t now_ms)
-{
-    char wait[PROGRESS_BYTES];
-    char key[KEY_BYTES];
-    const char *name = "rlock: ";
-    size_t wanted;
-    size_t others = 0;
-    enum form form;
-
-    printable_key(key, sizeof key, report->key);
-    wanted = least(printable_columns(key), most(columns / KEY_PART, KEY_COLUMNS_MIN));
-    for (form = FORM_WHOLE; form < FORMS; form++) {
-        if (form >= FORM_SHORT) {
-            wanted = least(wanted, KEY_COLUMNS_LEAST);
-            name = "";
-        }
-        describe_wait(wait, sizeof wait, report, obstacle, now_ms, form);
-        others = strlen(name) + printable_columns(wait);
-        if (others + wanted <= columns)
-            break;
-    }
-    printable_fit(key, columns > others ? columns - others : 0);
-    snprintf(out, room, "%s%s%s", name, key, wait);
-}
-
-/* Write the line about a failure of the server (`trouble`), and cut off what doesn't fit. */
-static void trouble_text(char *out, size_t room, size_t columns, const struct report *report,
-                         const struct rlock_obstacle *obstacle, int64_t now_ms)
-{
-    char trouble[sizeof obstacle->trouble.text + 96];
-    char shown[PROGRESS_BYTES];
-    char key[KEY_BYTES];
-    char waited[UNITS_TEXT_BYTES];
-    bool is_short = columns < SHORT_COLUMNS;
-
-    printable_key(key, sizeof key, report->key);
-    printable_fit(key, most(columns / KEY_PART, KEY_COLUMNS_MIN));
-    units_text(waited, now_ms - report->start_ms);
-    progress_trouble(trouble, sizeof trouble, obstacle, now_ms);
-    printable_text(shown, sizeof shown, trouble);
-    if (obstacle->gives_up_ms != 0) /* `shown` says how long rlock tries, so leave out the wait */
-        snprintf(out, room, "%s%s: %s", is_short ? "" : "rlock: ", key, shown);
-    else
-        snprintf(out, room, "%s%s: %s%s, %s", is_short ? "" : "rlock: ", key,
-                 is_short ? "" : "waiting ", waited, shown);
-    printable_fit(out, columns);
-}
-
 void progress_text(char *out, size_t room, size_t columns, const struct report *report,
                    const struct rlock_obstacle *obstacle, int64_t now_ms)
 {
-    (obstacle->trouble.status != RLOCK_OK ? trouble_text : wait_text)(out, room, columns, report,
-                                                                      obstacle, now_ms);
+    bool is_short = columns < SHORT_COLUMNS;
+    const char *name = is_short ? "" : "rlock: ";
+    char wait[PROGRESS_BYTES];
+    char key[KEY_BYTES];
+    size_t others;
+
+    describe_wait(wait, report, obstacle, is_short, now_ms);
+    others = strlen(name) + printable_columns(wait);
+    printable_key(key, sizeof key, report->key);
+    printable_fit(key, most(columns / KEY_PART, columns > others ? columns - others : 0));
+    snprintf(out, room, "%s%s%s", name, key, wait);
     printable_fit(out, columns);
 }
 
@@ -329,11 +211,11 @@ static size_t columns_of(int terminal)
 
     if (ioctl(terminal, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         columns = size.ws_col;
-    return least(columns - 1, PROGRESS_COLUMNS_MAX);
+    return columns <= PROGRESS_COLUMNS_MAX ? columns - 1 : PROGRESS_COLUMNS_MAX;
 }
 
 /* Write the text over the row, and erase what was there. The cursor returns to the row's start. */
-static void put(struct progress *progress, const char *text, size_t columns)
+static void put(const struct progress *progress, const char *text, size_t columns)
 {
     char bytes[PROGRESS_BYTES + PROGRESS_COLUMNS_MAX + 32];
     size_t taken = printable_columns(text);
@@ -347,22 +229,14 @@ static void put(struct progress *progress, const char *text, size_t columns)
     report_draw(progress->terminal, bytes, (size_t)n);
 }
 
-/*
- * Draw the line, if it has changed; and once a second in any case: after a change of the window's
- * width the terminal may show only a part of it.
- */
-static void draw(struct progress *progress, const struct rlock_obstacle *obstacle)
+/* Also if the text has not changed: a window of another width may show only a part of it. */
+static void draw(const struct progress *progress, const struct rlock_obstacle *obstacle)
 {
-    int64_t now_ms = rlock_clock_ms();
     size_t columns = columns_of(progress->terminal);
     char text[PROGRESS_BYTES];
 
-    progress_text(text, sizeof text, columns, progress->report, obstacle, now_ms);
-    if (now_ms < progress->next_draw_at_ms && strcmp(text, progress->shown) == 0)
-        return;
+    progress_text(text, sizeof text, columns, progress->report, obstacle, rlock_clock_ms());
     put(progress, text, columns);
-    snprintf(progress->shown, sizeof progress->shown, "%s", text);
-    progress->next_draw_at_ms = now_ms + DRAW_EVERY_MS;
 }
 
 /*
@@ -376,7 +250,6 @@ static void clear(struct progress *progress)
     put(progress, "", columns_of(progress->terminal));
     close(progress->terminal);
     progress->terminal = -1;
-    progress->next_draw_at_ms = 0;
 }
 
 /*
@@ -587,9 +460,4 @@ void progress_warn(struct progress *progress, const char *text)
     clear(progress);
     report_say(progress->report, REPORT_NOTICE,
                (struct message){.what = EVENT_WARNING, .why = text});
-}
-
-int64_t progress_every_ms(const struct progress *progress)
-{
-    return progress->style == PROGRESS_LINE ? DRAW_EVERY_MS : LOOK_EVERY_MS;
 }

@@ -7,6 +7,7 @@
 
 #include <rlock.h>
 
+#define PROGRESS_EVERY_MS 1000
 #define PROGRESS_COLUMNS_MAX 512 /* the longest line, also on a wider terminal */
 /*
  * bytes of the longest line, which is limited in columns: a combining accent adds bytes, but no
@@ -23,11 +24,9 @@ enum progress_style {
 struct progress {
     const struct report *report;
     enum progress_style style;
-    int64_t connect_ms;         /* see progress_init() */
-    int64_t warn_wait_ms;       /* see progress_init() */
-    int terminal;               /* /dev/tty while a line is drawn; -1: not open */
-    char shown[PROGRESS_BYTES]; /* the line that was drawn last */
-    int64_t next_draw_at_ms;    /* when to draw the line again, even if the text has not changed */
+    int64_t connect_ms;   /* see progress_init() */
+    int64_t warn_wait_ms; /* see progress_init() */
+    int terminal;         /* /dev/tty while a line is drawn; -1: not open */
     /* when the next message about the holder is due (PROGRESS_MESSAGES), on rlock_clock_ms() */
     int64_t next_message_at_ms;
     bool has_told;   /* a message about the holder was written */
@@ -48,6 +47,7 @@ void progress_init(struct progress *progress, const struct report *report, int64
 
 /*
  * progress_show: show the obstacle that stands between rlock and the lock; NULL: the wait is over.
+ * Call it each PROGRESS_EVERY_MS, as the line shows times, or as a message may be due.
  */
 void progress_show(struct progress *progress, const struct rlock_obstacle *obstacle);
 
@@ -63,12 +63,6 @@ void progress_say_granted(const struct progress *progress, int64_t granted_ms, u
 /* progress_warn: clear the line, and write a warning. */
 void progress_warn(struct progress *progress, const char *text);
 
-/*
- * progress_every_ms: how often the caller must call progress_show() at least, because the line
- * shows times that change, or because a message becomes due.
- */
-int64_t progress_every_ms(const struct progress *progress);
-
 /* progress_trouble_words: name such a fault of a server in a few words: "server not ready". */
 const char *progress_trouble_words(enum rlock_status status);
 
@@ -81,10 +75,7 @@ void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obsta
 
 /*
  * progress_text: write the line, which takes at most `columns` columns. If the whole line would
- * take more, the key is cut to a third of the columns first. Then the line loses, one after the
- * other, the holder's pid, label and host, the time left, the holder, and the words "rlock" and
- * "waiting". Only below 30 columns the line also loses the place in the queue and the time of the
- * wait. The key is never left out.
+ * take more, the key is cut to a third of the columns first, and then the line at its end.
  */
 void progress_text(char *out, size_t room, size_t columns, const struct report *report,
                    const struct rlock_obstacle *obstacle, int64_t now_ms);

@@ -45,23 +45,17 @@ static void notify(const char *text)
     close(fd);
 }
 
-/* Not in service_status_show(): each run calls that, and its stack would need two pages more. */
-static void notify_of(const struct report *report, const struct rlock_obstacle *obstacle)
+void service_status_show(struct service_status *status, const struct report *report,
+                         const struct rlock_obstacle *obstacle)
 {
     char waiting[PROGRESS_BYTES] = "";
     char text[PROGRESS_BYTES + 64];
 
+    if (getenv("NOTIFY_SOCKET") == NULL || (obstacle == NULL && !status->is_waiting))
+        return;
+    status->is_waiting = obstacle != NULL;
     if (obstacle != NULL)
         progress_text(waiting, sizeof waiting, STATUS_COLUMNS, report, obstacle, rlock_clock_ms());
     snprintf(text, sizeof text, "STATUS=%s\nEXTEND_TIMEOUT_USEC=%d000000\n", waiting, MORE_TIME_S);
     notify(text);
-}
-
-void service_status_show(struct service_status *status, const struct report *report,
-                         const struct rlock_obstacle *obstacle)
-{
-    if (getenv("NOTIFY_SOCKET") == NULL || (obstacle == NULL && !status->is_waiting))
-        return;
-    status->is_waiting = obstacle != NULL;
-    notify_of(report, obstacle);
 }

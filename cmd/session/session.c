@@ -238,7 +238,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .observer = {.on_blocked = blocked,
                      .on_warning = warn,
                      .context = session,
-                     .every_ms = progress_every_ms(&session->progress)},
+                     .every_ms = PROGRESS_EVERY_MS},
         .scripts = (enum rlock_scripts)options->scripts,
         .needs_queue = options->needs_queue,
     };

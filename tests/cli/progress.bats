@@ -42,14 +42,14 @@ assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
     eventually 5 in_line 1
     # rlock is second in the queue, and asks the server only every 2.5 s
     pty_type 'rlock -k "$KEY" -- echo done'
-    pty_expect 5 'waiting 0s for sh of '
+    pty_expect 5 'waiting 0s, .*, for sh of '
     pty_expect 15 'waiting ([4-9]|[0-9]{2,})s'
     (($(drawn | grep -o 'waiting [0-4]s' | sort -u | wc -l) >= 2)) || fail "$(drawn)"
     assert_match "$(last_drawn)" \
-        "^rlock: $KEY: waiting [0-9]+s for sh of .*, (1m00|[45][0-9])s left, place 2$"
+        "^rlock: $KEY: waiting [0-9]+s, place 2, (1m00|[45][0-9])s left, for sh of "
     assert_eq "$(pty_rows | grep -c waiting)" 1 'rows'
     pty_resize 200 # so wide that nothing is cut
-    eventually 5 last_is "for sh of [^ ]+@[^ ]+, pid $(<"$DIR/pids/holder") \(spring cleaning\), "
+    eventually 5 last_is "for sh of [^ ]+@[^ ]+, pid $(<"$DIR/pids/holder") \(spring cleaning\)$"
     let_go holder
     pty_prompt
 }
@@ -57,7 +57,7 @@ assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
 @test "the progress line is cleared when the command starts" {
     taken
     pty_type 'rlock -k "$KEY" -- echo done'
-    pty_expect 5 'waiting 0s for another program \("other", '
+    pty_expect 5 'waiting 0s, .*, for another program \("other"'
     free
     pty_expect 5 $'done\r'
     pty_prompt
@@ -69,13 +69,13 @@ assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
     # a key that never expires, so that the drawn line is longer than the message
     redis_cli set "$KEY" other >/dev/null
     pty_type 'rlock -k "$KEY" -w 0.3 -- true'
-    pty_expect 5 'waiting 0s for '
+    pty_expect 5 'waiting 0s, .*, for '
     pty_prompt
     assert_cleared
     assert_match "$(pty_rows)" \
         $'\n'"rlock: $KEY: timeout: after [0-9.]+s: held by .*; never expires"$'\n' 'the screen'
     pty_type 'rlock -k "$KEY" -- true'
-    pty_expect 5 'waiting 0s for '
+    pty_expect 5 'waiting 0s, .*, for '
     redis_cli eval 'redis.call("DEL", KEYS[1]) redis.call("RPUSH", KEYS[1], "a")' 1 "$KEY"
     pty_prompt
     assert_cleared
@@ -90,9 +90,9 @@ assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
     pty_type 'rlock -k "$KEY" -- echo done'
     pty_expect 5 'waiting 1s'
     eventually 10 last_fits 70 79
-    eventually 5 last_is '^rlock: k[^ ]*\.\.\.: waiting [0-9]+s for .*, place 1$'
-    pty_resize 50
-    eventually 10 last_fits 40 49
+    eventually 5 last_is '^rlock: k[^ ]*\.\.\.: waiting [0-9]+s, place 1, .*\.\.\.$'
+    pty_resize 61
+    eventually 10 last_fits 50 60
     assert_eq "$(pty_rows | grep -c 'waiting')" 1 'rows'
     let_go holder
     pty_expect 5 $'done\r'
@@ -115,7 +115,7 @@ last_fits() {
         "$(printf '%032d' 0) v1 try=1 host=$odd label=$odd"; do
         printf '%s' "$value" | redis_cli -x setex "$KEY" 600 >/dev/null
         pty_type 'rlock -k "$KEY" -- echo done'
-        pty_expect 5 'waiting 0s for '
+        pty_expect 5 'waiting 0s, .*, for '
         free
         pty_expect 5 $'done\r'
         pty_prompt
@@ -127,7 +127,7 @@ last_fits() {
     pty_resize 200
     hold holder -k "$KEY" -t 60 --label $'caf\xc3\xa9 \e[2J'
     pty_type 'rlock -k "$KEY" -- true'
-    pty_expect 5 '\(caf\\xc3\\xa9 \\x1b\[2J\), '
+    pty_expect 5 '\(caf\\xc3\\xa9 \\x1b\[2J\)'
     let_go holder
     pty_prompt
 }
@@ -137,7 +137,7 @@ last_fits() {
 @test "^C clears the progress line, and ends rlock by INT" {
     taken
     pty_type 'rlock -k "$KEY" -- true'
-    pty_expect 5 'waiting 0s for '
+    pty_expect 5 'waiting 0s, .*, for '
     pty_key C-c
     pty_prompt
     pty_type 'echo "status $?."'
@@ -149,7 +149,7 @@ last_fits() {
 @test "^Z clears the progress line, fg draws it again, and in the background none is drawn" {
     taken
     pty_type 'rlock -k "$KEY" -- echo done'
-    pty_expect 5 'waiting 0s for '
+    pty_expect 5 'waiting 0s, .*, for '
     pty_key C-z
     pty_expect 5 'Stopped'
     pty_prompt
@@ -159,7 +159,7 @@ last_fits() {
     eventually 5 in_line 1
     never 1 pty_matches 'waiting'
     pty_type 'fg'
-    pty_expect 5 'waiting [0-9]+s for '
+    pty_expect 5 'waiting [0-9]+s, .*, for '
     free
     pty_expect 5 $'done\r'
     pty_prompt
@@ -173,7 +173,7 @@ last_fits() {
     eventually 5 in_line 1
     never 1 pty_matches 'waiting'
     pty_type 'fg'
-    pty_expect 5 'waiting [0-9]+s for '
+    pty_expect 5 'waiting [0-9]+s, .*, for '
     free
     pty_expect 5 $'done\r'
     pty_prompt
@@ -184,7 +184,7 @@ last_fits() {
 @test "a terminal that ^S has stopped doesn't delay rlock when it is granted the lock" {
     taken
     pty_type 'rlock -k "$KEY" -- touch "$DIR/ran"'
-    pty_expect 5 'waiting 1s for '
+    pty_expect 5 'waiting 1s, .*, for '
     pty_key C-s
     never 2 pty_matches 'waiting 9s' # rlock goes on drawing, but the terminal takes nothing
     free
@@ -245,7 +245,7 @@ own_server() {
     pty_type "RLOCK_URL=$RLOCK_URL"
     pty_prompt
     pty_type 'rlock -k "$KEY" -- echo done'
-    pty_expect 5 'waiting 0s for '
+    pty_expect 5 'waiting 0s, .*, for '
     redis_crash
     pty_expect 10 "server-unreachable: for [1-9][0-9]*s: .*; still trying"
     pty_expect 10 'waiting [0-9]+s, server unreachable for [0-9]+s: '

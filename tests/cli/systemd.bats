@@ -78,7 +78,7 @@ wait_with() {
     NOTIFY_SOCKET=$1 start waiter "$RLOCK" -k "$KEY" -- python3 -c 'import os, socket
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.sendto(b"READY=1\nWATCHDOG=1", os.environ["NOTIFY_SOCKET"].replace("@", "\0", 1))'
-    told="^STATUS=rlock: $KEY: waiting [0-9]+s for sh of .* \(nightly\), .*"
+    told="^STATUS=rlock: $KEY: waiting [0-9]+s, .*, for sh of .* \(nightly\)"
     eventually 10 file_has "$DIR/manager.out" "$told\|EXTEND_TIMEOUT_USEC=90000000\|$"
     let_go holder
     finish waiter

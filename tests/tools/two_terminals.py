@@ -21,7 +21,7 @@ from html import escape
 
 import pyte
 
-COLUMNS, ROWS = 80, 4
+COLUMNS, ROWS = 90, 4
 PATIENCE_S = 30
 CHARACTER, LINE = 7.4, 17  # the size of a character cell in the picture, in pixels
 PAD, GAP, TITLE = 14, 12, 26
