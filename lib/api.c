@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/reason.h"
+#include "base/secret.h"
 #include "doctor/doctor.h"
 #include "ops/acquire_loop.h"
 #include "ops/history.h"
@@ -57,13 +58,6 @@ const char *rlock_status_text(enum rlock_status status)
     const char *text = status < sizeof texts / sizeof texts[0] ? texts[status] : NULL;
 
     return text != NULL ? text : "unknown status";
-}
-
-/* Overwrites a password in memory. Does nothing if it is NULL. */
-static void clear(char *password)
-{
-    if (password != NULL)
-        explicit_bzero(password, strlen(password));
 }
 
 /* Copies the passwords into the handle: its connections use them until rlock_close(). */
@@ -268,10 +262,8 @@ void rlock_close(struct rlock *lock)
     renewer_stop(&lock->renewer);
     quorum_close(&lock->quorum);
     owner_close(&lock->owner);
-    clear(lock->password);
-    clear(lock->sentinel_password);
-    free(lock->password);
-    free(lock->sentinel_password);
+    secret_free(lock->password);
+    secret_free(lock->sentinel_password);
     free(lock);
 }
 
@@ -320,8 +312,8 @@ void rlock_forget_passwords(struct rlock *lock)
 {
     size_t i;
 
-    clear(lock->password);
-    clear(lock->sentinel_password);
+    secret_clear(lock->password);
+    secret_clear(lock->sentinel_password);
     for (i = 0; i < lock->quorum.members.n; i++)
         member_forget_password(&lock->quorum.members.member[i]);
     password_source_clear_password(&lock->quorum.members.password_source);

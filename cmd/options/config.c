@@ -203,10 +203,3 @@ char *config_first_line(const char *path, const char **why)
         *why = strerror(errno);
     return text;
 }
-
-void config_forget(char *line)
-{
-    if (line != NULL)
-        explicit_bzero(line, strlen(line));
-    free(line);
-}

@@ -45,11 +45,9 @@ bool config_is_exposed(const char *path);
 
 /*
  * config_first_line: read the first line of a file, without its newline, onto the heap. The caller
- * frees the line by config_forget(), which overwrites it first, as it may be a password. NULL:
- * `*why` is the reason, which the caller doesn't free. The file may belong to any user. Blocks as
- * config_read() does.
+ * frees the line by secret_free(), as it may be a password. NULL: `*why` is the reason, which the
+ * caller doesn't free. The file may belong to any user. Blocks as config_read() does.
  */
 char *config_first_line(const char *path, const char **why);
-void config_forget(char *line);
 
 #endif

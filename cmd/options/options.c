@@ -2,6 +2,7 @@
 /* options: all options, in one table, and the struct that holds their values. */
 #include "options/options.h"
 
+#include "base/secret.h"
 #include "wire/url.h"
 
 #include <stdio.h>
@@ -293,10 +294,8 @@ void options_fini(struct options *options)
 {
     size_t i;
 
-    for (i = 0; i < options->n_texts; i++) {
-        explicit_bzero(options->texts[i], strlen(options->texts[i]));
-        free(options->texts[i]);
-    }
+    for (i = 0; i < options->n_texts; i++)
+        secret_free(options->texts[i]);
     free(options->texts);
     free(options->keys);
     free(options->urls);

@@ -3,6 +3,7 @@
 #include "session/credentials.h"
 
 #include "base/err.h"
+#include "base/secret.h"
 #include "options/config.h"
 #include "session/environment.h"
 #include "wire/url.h"
@@ -68,7 +69,7 @@ static enum rlock_status read_pipe(char **password, const char *what, const char
     if (line != NULL && *line == '\0')
         why = "the first line is empty";
     *password = why == NULL ? strdup(line) : NULL;
-    config_forget(line);
+    secret_free(line);
     if (*password != NULL)
         return RLOCK_OK;
     if (why == NULL)
@@ -112,13 +113,6 @@ static enum rlock_status check_url(const struct options *options, struct rlock_e
             "a parent rlock removed the server's URL, which has a password, from the "
             "environment: use a configuration file, or give the parent rlock --pass-credentials");
     return RLOCK_OK;
-}
-
-static void clear(char *secret)
-{
-    if (secret != NULL)
-        explicit_bzero(secret, strlen(secret));
-    free(secret);
 }
 
 /* Check a URL of VALKEY_URL or REDIS_URL; option_parser_read() has checked all other URLs. */
@@ -274,9 +268,9 @@ void credentials_fini(struct credentials *credentials)
     size_t i;
 
     for (i = 0; i < credentials->n_urls; i++)
-        clear(credentials->url[i]);
+        secret_free(credentials->url[i]);
     free(credentials->url);
-    clear(credentials->password);
-    clear(credentials->sentinel_password);
+    secret_free(credentials->password);
+    secret_free(credentials->sentinel_password);
     *credentials = (struct credentials){.url = NULL};
 }

@@ -10,6 +10,7 @@
 #include "session/password_lookup.h"
 
 #include "base/clock.h"
+#include "base/secret.h"
 #include "options/config.h"
 #include "process/dumpable.h"
 #include "process/helper.h"
@@ -67,7 +68,7 @@ static void read_file(struct lookup *l)
         answer_password(l, line);
     if (l->answer[0] == FOUND && config_is_exposed(l->place->file))
         l->answer[0] = FOUND_EXPOSED;
-    config_forget(line);
+    secret_free(line);
 }
 
 /*

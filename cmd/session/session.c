@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/secret.h"
 #include "options/config.h"
 #include "options/units.h"
 #include "output/taken.h"
@@ -818,7 +819,7 @@ void session_close(struct session *session)
     password_helper_stop(&session->sentinel_password_helper);
     private_server_close(&session->private_server);
     same_server_fini(&session->same_server);
-    config_forget(session->token_from_file);
+    secret_free(session->token_from_file);
     session->token_from_file = NULL;
     session->token = NULL;
     holds_fini(&session->holds);

@@ -3,6 +3,7 @@
 #include "wire/url.h"
 
 #include "base/err.h"
+#include "base/secret.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -336,8 +337,7 @@ static void show_refused(const char *text, char shown[URL_SHOWN_BYTES])
         return;
     mask_refused(copy);
     err_escape(shown, URL_SHOWN_BYTES, copy);
-    explicit_bzero(copy, strlen(copy));
-    free(copy);
+    secret_free(copy);
 }
 
 static enum rlock_status parse(struct url *url, const char *text, struct rlock_error *err)
@@ -460,9 +460,7 @@ bool url_suggest(const char *text, char shown[URL_SHOWN_BYTES])
         url_fini(&url);
         show_refused(made, shown);
     }
-    if (made != NULL)
-        explicit_bzero(made, strlen(made));
-    free(made);
+    secret_free(made);
     return is_good;
 }
 
@@ -567,8 +565,7 @@ enum rlock_status url_set_user(struct url *url, const char *user, struct rlock_e
 
 void url_clear_password(struct url *url)
 {
-    if (url->password != NULL)
-        explicit_bzero(url->password, strlen(url->password));
+    secret_clear(url->password);
 }
 
 void url_fini(struct url *url)
@@ -579,8 +576,7 @@ void url_fini(struct url *url)
         url_fini(&url->sentinel[i]);
     free(url->sentinel);
     free(url->service);
-    url_clear_password(url);
-    free(url->password);
+    secret_free(url->password);
     free(url->user);
     free(url->host);
     free(url->alias);

@@ -3,6 +3,7 @@
  * fuzz_config: reads a configuration file of any bytes into the options, and reads a password file
  * of the same bytes. The first byte of the input is an enum file_case.
  */
+#include "base/secret.h"
 #include "file.h"
 #include "fuzz.h"
 #include "options/config.h"
@@ -15,7 +16,7 @@ static void read_password(const char *path)
 
     must((line == NULL) == (why != NULL));
     must(line == NULL || strpbrk(line, "\r\n") == NULL);
-    config_forget(line);
+    secret_free(line);
     (void)config_is_exposed(path);
 }
 
