@@ -238,9 +238,6 @@ struct rlock_password_source {
      * `password`, whose `room` is RLOCK_PASSWORD_MAX + 1 bytes. Or returns a fault and fills `err`,
      * with RLOCK_REASON_PASSWORD_LOOKUP if a later lookup may find another password. */
     enum rlock_status (*take)(void *context, char *password, size_t room, struct rlock_error *err);
-    /* The library calls this once for each password that it got from take(), but not before it has
-     * overwritten all copies of all these passwords in memory. May be NULL. */
-    void (*forgotten)(void *context);
     void *context;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dumpable: nobody may read this process's memory while a password is in it.
+ * dumpable: nobody may read this process's memory, as a password is in it.
  *
  * A process that is not "dumpable" (prctl(2), PR_SET_DUMPABLE) writes no core file, and no other
  * process of the same user may attach to it or open its /proc/PID/mem.
@@ -8,17 +8,12 @@
 #ifndef DUMPABLE_H
 #define DUMPABLE_H
 
-/*
- * dumpable_forbid: call this before a password comes into the memory. dumpable_allow: call this
- * after that password was cleared. When both were called equally often, the process is dumpable
- * again, if it was so before. Two threads must not make these calls at the same time.
- */
+/* dumpable_forbid: call this before a password comes into the memory; the process stays so. */
 void dumpable_forbid(void);
-void dumpable_allow(void);
 
 /*
  * dumpable_reset: for a forked child that has cleared all passwords of its parent: make the process
- * dumpable again, if it was so before, also if calls of dumpable_allow() are missing.
+ * dumpable again, if it was so before.
  */
 void dumpable_reset(void);
 

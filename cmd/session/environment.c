@@ -128,8 +128,6 @@ static bool is_to_hide(char *entry)
     return strchr(entry, '=') != NULL && holds_secret(entry) && !names_place(entry);
 }
 
-static bool has_hidden; /* environment_hide() has copied a password to the heap */
-
 void environment_hide(char **inherited)
 {
     char *copy;
@@ -137,9 +135,7 @@ void environment_hide(char **inherited)
     for (; *inherited != NULL; inherited++) {
         if (!is_to_hide(*inherited) || (copy = strdup(*inherited)) == NULL)
             continue;
-        if (!has_hidden)
-            dumpable_forbid();
-        has_hidden = true;
+        dumpable_forbid();
         clear_value(*inherited);
         *inherited = copy; /* never freed: a caller of getenv(3) may use it */
     }
@@ -147,13 +143,9 @@ void environment_hide(char **inherited)
 
 void environment_forget(char *const *inherited)
 {
-    if (!has_hidden)
-        return;
     for (; *inherited != NULL; inherited++)
         if (is_to_hide(*inherited))
             clear_value(*inherited);
-    has_hidden = false;
-    dumpable_allow();
 }
 
 bool environment_hides(char *const *inherited, const char *name)

@@ -110,6 +110,7 @@ static _Noreturn void serve(struct lookup *l)
 {
     int64_t deadline_ms;
 
+    dumpable_forbid();
     if (!environment_shed())
         _exit(1);
     while (recv(l->fd, &deadline_ms, sizeof deadline_ms, 0) == (ssize_t)sizeof deadline_ms) {
@@ -117,14 +118,12 @@ static _Noreturn void serve(struct lookup *l)
             dup2(STDIN_FILENO, STDERR_FILENO);
             continue;
         }
-        dumpable_forbid();
         if (l->place->file != NULL)
             read_file(l);
         else
             run_command(l, deadline_ms);
         (void)!send(l->fd, l->answer, strlen(l->answer), MSG_NOSIGNAL);
         explicit_bzero(l->answer, sizeof l->answer);
-        dumpable_allow();
     }
     _exit(0);
 }
@@ -166,7 +165,6 @@ static enum rlock_status take(void *context, char *password, size_t room, struct
     struct password_helper *helper = context;
     ssize_t n;
 
-    dumpable_forbid();
     n = recv(helper->fd, password, room, MSG_DONTWAIT);
     if (n > 0 && (password[0] == FOUND || password[0] == FOUND_EXPOSED)) {
         helper->is_exposed = password[0] == FOUND_EXPOSED;
@@ -174,7 +172,6 @@ static enum rlock_status take(void *context, char *password, size_t room, struct
         password[n - 1] = '\0';
         return RLOCK_OK;
     }
-    dumpable_allow();
     if (n <= 0)
         return gone(err);
     *err = (struct rlock_error){.status = RLOCK_E_CONFIG, .reason = RLOCK_REASON_PASSWORD_LOOKUP};
@@ -182,18 +179,11 @@ static enum rlock_status take(void *context, char *password, size_t room, struct
     return RLOCK_E_CONFIG;
 }
 
-static void forgotten(void *context)
-{
-    (void)context;
-    dumpable_allow();
-}
-
 struct rlock_password_source password_helper_source(struct password_helper *helper)
 {
     if (helper->pid == 0)
         return (struct rlock_password_source){.ask = NULL};
-    return (struct rlock_password_source){
-        .ask = ask, .take = take, .forgotten = forgotten, .context = helper};
+    return (struct rlock_password_source){.ask = ask, .take = take, .context = helper};
 }
 
 void password_helper_stop(struct password_helper *helper)

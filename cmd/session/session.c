@@ -296,12 +296,13 @@ static enum rlock_status start_helpers(struct session *session,
  * Clear the passwords in the options and the environment, as the library has copied them. With
  * --pass-credentials the environment keeps its passwords, for the command.
  */
-static void forget_passwords(const struct session *session, bool has_password)
+static void forget_passwords(const struct session *session, const struct credentials *credentials)
 {
     const struct options *options = session->options;
 
     options_mask_urls(options);
-    if (has_password) /* until rlock ends, the library keeps a copy of the password */
+    if (has_password(credentials) || credentials->place.name != NULL ||
+        credentials->sentinel_place.name != NULL) /* the library has a password, or looks it up */
         dumpable_forbid();
     if (!options->pass_credentials)
         environment_forget(environ);
@@ -449,7 +450,7 @@ enum exit_reason session_open_with(struct session *session, const char *program,
         st = open_lock(session, program, credentials, &err);
     if (st == RLOCK_OK)
         tell_servers(session, credentials);
-    forget_passwords(session, has_password(credentials));
+    forget_passwords(session, credentials);
     if (st == RLOCK_OK)
         return REASON_GRANTED;
     if (st == RLOCK_STOPPED)

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/reason.h"
+#include "base/secret.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -64,8 +65,7 @@ bool conn_has_password(const struct conn *conn)
 
 void conn_clear_password(struct conn *conn)
 {
-    if (conn->looked_up_password != NULL)
-        explicit_bzero(conn->looked_up_password, strlen(conn->looked_up_password));
+    secret_clear(conn->looked_up_password);
     if (conn->setup != NULL)
         explicit_bzero(conn->setup, conn->setup_bytes);
 }
@@ -73,8 +73,8 @@ void conn_clear_password(struct conn *conn)
 static void clear_setup(struct conn *conn)
 {
     clear(&conn->setup, &conn->setup_bytes);
-    if (conn->looked_up_password != NULL)
-        password_source_give_back(conn->settings.password_source, &conn->looked_up_password);
+    secret_free(conn->looked_up_password);
+    conn->looked_up_password = NULL;
 }
 
 static void conn_reset(struct conn *conn)

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/secret.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -22,32 +23,10 @@ bool password_source_is_set(const struct password_source *source)
     return source != NULL && source->callbacks.ask != NULL;
 }
 
-static void clear(char **password)
-{
-    if (*password != NULL)
-        explicit_bzero(*password, strlen(*password));
-    free(*password);
-    *password = NULL;
-}
-
-/*
- * Once this process has overwritten every copy, calls callbacks.forgotten once for each lookup that
- * found a password. The program forbids core dumps of its memory while it knows any password; it
- * counts these calls to find out when it may allow them again.
- */
-static void report_forgotten(struct password_source *source)
-{
-    if (source->password != NULL || source->n_copies > 0)
-        return;
-    for (; source->n_found > 0; source->n_found--)
-        if (source->callbacks.forgotten != NULL)
-            source->callbacks.forgotten(source->callbacks.context);
-}
-
 void password_source_fini(struct password_source *source)
 {
-    clear(&source->password);
-    report_forgotten(source);
+    secret_free(source->password);
+    source->password = NULL;
 }
 
 enum rlock_status password_source_request(struct password_source *source, struct rlock_error *err)
@@ -72,10 +51,8 @@ int password_source_fd(const struct password_source *source)
 
 void password_source_abandon(struct password_source *source)
 {
-    if (--source->n_waiting > 0)
-        return;
-    clear(&source->password);
-    report_forgotten(source);
+    if (--source->n_waiting == 0)
+        password_source_fini(source);
 }
 
 static bool is_readable(int fd)
@@ -86,23 +63,15 @@ static bool is_readable(int fd)
 /* Takes the password, or the fault, from the lookup that has ended. */
 static void read_result(struct password_source *source)
 {
-    char *text = malloc(RLOCK_PASSWORD_MAX + 1);
+    const struct rlock_password_source *callbacks = &source->callbacks;
 
-    if (text == NULL)
+    source->lookup_fd = -1;
+    source->password = calloc(1, RLOCK_PASSWORD_MAX + 2);
+    if (source->password == NULL)
         source->result = err_set(&source->err, RLOCK_E_MEMORY, 0, "no memory");
     else
-        source->result = source->callbacks.take(source->callbacks.context, text,
-                                                RLOCK_PASSWORD_MAX + 1, &source->err);
-    if (source->result == RLOCK_OK) {
-        source->n_found++;
-        source->password = strdup(text);
-        if (source->password == NULL)
-            source->result = err_set(&source->err, RLOCK_E_MEMORY, 0, "no memory");
-    }
-    source->lookup_fd = -1;
-    if (text != NULL)
-        explicit_bzero(text, RLOCK_PASSWORD_MAX + 1);
-    free(text);
+        source->result = callbacks->take(callbacks->context, source->password,
+                                         RLOCK_PASSWORD_MAX + 1, &source->err);
 }
 
 enum rlock_status password_source_take(struct password_source *source, char **password,
@@ -117,25 +86,13 @@ enum rlock_status password_source_take(struct password_source *source, char **pa
     st = source->result;
     if (st == RLOCK_OK && (*password = strdup(source->password)) == NULL)
         st = err_set(&source->err, RLOCK_E_MEMORY, 0, "no memory");
-    else if (st == RLOCK_OK)
-        source->n_copies++;
     if (st != RLOCK_OK && err != NULL)
         *err = source->err;
     password_source_abandon(source); /* this connection no longer waits */
     return st;
 }
 
-void password_source_give_back(struct password_source *source, char **password)
-{
-    if (*password == NULL)
-        return;
-    clear(password);
-    source->n_copies--;
-    report_forgotten(source);
-}
-
 void password_source_clear_password(struct password_source *source)
 {
-    if (source->password != NULL)
-        explicit_bzero(source->password, strlen(source->password));
+    secret_clear(source->password);
 }

@@ -21,8 +21,6 @@ struct password_source {
     enum rlock_status result; /* of the newest lookup; RLOCK_PENDING while it runs */
     struct rlock_error err;   /* why the newest lookup failed */
     char *password;           /* what the lookup found, while connections wait for it; else NULL */
-    size_t n_copies;          /* copies of passwords that connections have not given back yet */
-    size_t n_found;           /* passwords found, for which callbacks.forgotten() is still due */
 };
 
 /*
@@ -52,7 +50,7 @@ int password_source_fd(const struct password_source *source);
 /*
  * password_source_take: hand the result of the lookup to one connection that waits for it.
  *
- *   password  out, on RLOCK_OK only: a copy; the caller frees it with password_source_give_back()
+ *   password  out, on RLOCK_OK only: a copy; the caller frees it by secret_free()
  *
  * Returns  RLOCK_OK, RLOCK_PENDING (the lookup is running), or the fault that ended the lookup.
  */
@@ -61,9 +59,6 @@ enum rlock_status password_source_take(struct password_source *source, char **pa
 
 /* password_source_abandon: one connection no longer waits. The lookup goes on for the others. */
 void password_source_abandon(struct password_source *source);
-
-/* password_source_give_back: clear and free a copy, and set it to NULL; NULL is allowed. */
-void password_source_give_back(struct password_source *source, char **password);
 
 /*
  * password_source_clear_password: overwrite the password. For a forked process that makes no

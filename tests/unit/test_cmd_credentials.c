@@ -280,8 +280,6 @@ static enum rlock_status look_up(const struct password_place *place, int patienc
     answer.fd = source.ask(source.context, rlock_clock_ms() + patience_ms, err);
     if (poll(&answer, 1, 20000) > 0)
         st = source.take(source.context, found, RLOCK_PASSWORD_MAX + 1, err);
-    if (st == RLOCK_OK)
-        source.forgotten(source.context);
     password_helper_stop(&helper);
     return st;
 }

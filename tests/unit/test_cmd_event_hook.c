@@ -276,16 +276,20 @@ static void test_command(void)
     char text[200];
     char *at;
     int ours = dup(STDERR_FILENO); /* doesn't close on exec */
+    int first = 0;
+    int second = 0;
     int pid = 0;
     int sid = 0;
 
-    hook = start("read -r a b c d e f g <\"/proc/$$/stat\"; echo $$ $f >shown; "
+    hook = start("ls /proc/$PPID/fd | wc -w >>fds; [ $RLOCK_EVENT = granted ] || exit 0; "
+                 "read -r a b c d e f g <\"/proc/$$/stat\"; echo $$ $f >shown; "
                  "readlink /proc/$$/fd/0 >>shown; "
                  "for i in 3 4 5 6 7 8 9; do [ -e /proc/$$/fd/$i ] && echo $i >>shown; done; "
                  "cat /proc/$PPID/comm >>shown");
     close(ours);
     tell(&hook, EVENT_GRANTED);
-    is_int(stop(&hook), 0, "a command has run");
+    tell(&hook, EVENT_RELEASED);
+    is_int(stop(&hook), 0, "the command has run twice");
     snprintf(text, sizeof text, "%s", text_of("shown"));
     at = strchr(text, '\n');
     ok(at != NULL && sscanf(text, "%d %d", &pid, &sid) == 2 && pid == sid,
@@ -293,6 +297,9 @@ static void test_command(void)
     is_str(at != NULL ? at + 1 : "", "/dev/null\nrlock-hook\n",
            "it has no input, and the descriptors 0 to 2");
     unlink(file("shown"));
+    ok(sscanf(text_of("fds"), "%d %d", &first, &second) == 2 && first == second && first > 0,
+       "it leaves no descriptor behind in the hook process");
+    unlink(file("fds"));
 }
 
 int main(void)

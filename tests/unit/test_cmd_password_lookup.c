@@ -7,7 +7,6 @@
 #include "session/password_lookup.h"
 #include "tap.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -54,8 +53,6 @@ static enum rlock_status take(struct password_helper *helper)
     if (poll(&answer, 1, PATIENCE_MS) != 1)
         return RLOCK_TIMEOUT;
     st = source.take(source.context, found, sizeof found - 1, &err);
-    if (st == RLOCK_OK)
-        source.forgotten(source.context);
     return st;
 }
 
@@ -105,36 +102,13 @@ static void test_answers(void)
        "without a process that has the socket the helper exits");
 }
 
-/* Counts the descriptors of a process, when it has become dumpable: only then may we see them. */
-static int count_fds(pid_t pid)
-{
-    int64_t until = rlock_clock_ms() + PATIENCE_MS;
-    char proc[64];
-    DIR *stream;
-    int n = 0;
-
-    snprintf(proc, sizeof proc, "/proc/%d/fd", (int)pid);
-    while ((stream = opendir(proc)) == NULL && rlock_clock_ms() < until)
-        poll(NULL, 0, 1);
-    while (stream != NULL && readdir(stream) != NULL)
-        n++;
-    if (stream != NULL)
-        closedir(stream);
-    return n;
-}
-
-/* Several commands, one after the other, leave nothing behind in the helper. */
-static void test_again(void)
+static void test_name(void)
 {
     struct password_place place = {.name = "password command", .command = "cat /proc/$PPID/comm"};
     struct password_helper helper = start(&place);
-    int fds;
 
     ok(ask(&helper, PATIENCE_MS) >= 0 && take(&helper) == RLOCK_OK, "a command is run");
     is_str(found, "rlock-password", "the helper has a name of its own");
-    fds = count_fds(helper.pid);
-    ok(fds > 0 && ask(&helper, PATIENCE_MS) >= 0 && take(&helper) == RLOCK_OK, "it is run again");
-    is_int(count_fds(helper.pid), fds, "the helper has as many descriptors as before");
     password_helper_stop(&helper);
 }
 
@@ -237,37 +211,20 @@ static void test_leave(void)
     password_helper_stop(&forked);
 }
 
-/* Who owns the files of the process in /proc? A process that isn't dumpable belongs to root. */
-static uid_t owner_of(pid_t pid)
-{
-    char proc[64];
-    struct stat is;
-
-    snprintf(proc, sizeof proc, "/proc/%d/fd", (int)pid);
-    return stat(proc, &is) == 0 ? is.st_uid : 0;
-}
-
-/* Nobody may read the memory of a process while a password is in it. */
+/* Nobody may read the memory of the helper. */
 static void test_dumpable(void)
 {
     struct password_place place = {.name = "password command",
                                    .command = "stat -c %u /proc/$PPID/fd"};
     uid_t before = geteuid();
-    int64_t until = rlock_clock_ms() + PATIENCE_MS;
     struct password_helper helper;
-    uid_t us;
 
     if (before == 0 && seteuid(OTHER_UID) != 0)
         return;
     prctl(PR_SET_DUMPABLE, 1);
-    us = geteuid();
     helper = start(&place);
     ok(ask(&helper, PATIENCE_MS) >= 0 && take(&helper) == RLOCK_OK, "a password is looked up");
-    is_str(found, "0", "meanwhile other processes can't read the helper's memory");
-    while (owner_of(helper.pid) != us && rlock_clock_ms() < until)
-        poll(NULL, 0, 1);
-    is_int(owner_of(helper.pid), us, "they can, when the password is not in it any more");
-    is_int(prctl(PR_GET_DUMPABLE), 1, "this process is as it was, too");
+    is_str(found, "0", "other processes can't read the helper's memory");
     password_helper_stop(&helper);
     is_int(seteuid(before), 0, "this test has its user again");
 }
@@ -280,7 +237,7 @@ int main(void)
     alarm(500);
     RUN(test_not_started());
     RUN(test_answers());
-    RUN(test_again());
+    RUN(test_name());
     RUN(test_stop());
     RUN(test_killed());
     RUN(test_left_behind());

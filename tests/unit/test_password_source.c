@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_password_source: connections share a lookup; the caller is told when no copy is left. */
+/* test_password_source: connections that need a password at the same time share a lookup. */
 #include "base/err.h"
+#include "base/secret.h"
 #include "tap.h"
 #include "wire/password_source.h"
 
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int n_asked, n_forgotten;
+static int n_asked;
 static int ended[2];             /* a pipe that contains a byte when the lookup has ended */
 static enum rlock_status answer; /* what take() returns; RLOCK_PENDING: the lookup has not ended */
 static const char *answered;     /* the password that take() finds */
@@ -45,18 +46,12 @@ static enum rlock_status take(void *context, char *password, size_t room, struct
     return answer;
 }
 
-static void forgotten(void *context)
-{
-    (void)context;
-    n_forgotten++;
-}
-
 static struct password_source begin(enum rlock_status then)
 {
-    struct rlock_password_source callbacks = {.ask = ask, .take = take, .forgotten = forgotten};
+    struct rlock_password_source callbacks = {.ask = ask, .take = take};
     struct password_source source;
 
-    n_asked = n_forgotten = 0;
+    n_asked = 0;
     set_answer(then);
     answered = "first";
     password_source_init(&source, &callbacks, 1000);
@@ -88,11 +83,8 @@ static void test_shared(void)
     is_str(one, "first", "the first connection has a copy");
     is_str(two, "first", "the second connection has a copy");
     ok(source.password == NULL, "the source keeps no password when no connection waits");
-    password_source_give_back(&source, &one);
-    is_int(n_forgotten, 0, "forgotten() is not called while one copy is left");
-    password_source_give_back(&source, &two);
-    password_source_give_back(&source, &two);
-    ok(one == NULL && two == NULL && n_forgotten == 1, "forgotten() is called once for one lookup");
+    secret_free(one);
+    secret_free(two);
     password_source_fini(&source);
 }
 
@@ -110,12 +102,9 @@ static void test_two_lookups(void)
            password_source_take(&source, &two, NULL) == RLOCK_OK && n_asked == 2,
        "a later connection starts another lookup");
     is_str(two, "second", "the later connection takes the new password");
-    password_source_give_back(&source, &one);
-    is_int(n_forgotten, 0, "forgotten() is not called while a copy of any password is left");
-    password_source_give_back(&source, &two);
-    is_int(n_forgotten, 2, "forgotten() is called twice for two lookups");
+    secret_free(one);
+    secret_free(two);
     password_source_fini(&source);
-    is_int(n_forgotten, 2, "password_source_fini() does not call forgotten() again");
 }
 
 static void test_abandoned(void)
@@ -133,12 +122,10 @@ static void test_abandoned(void)
     set_answer(RLOCK_OK);
     is_int(password_source_take(&source, &one, NULL), RLOCK_OK,
            "the second or third connection takes the password");
-    is_int(n_forgotten, 0, "the source keeps the password for the other connection");
-    password_source_give_back(&source, &one);
-    is_int(n_forgotten, 0, "forgotten() is not called while a connection waits");
+    is_str(source.password, "first", "the source keeps the password for the other connection");
+    secret_free(one);
     password_source_abandon(&source);
-    is_int(n_forgotten, 1,
-           "forgotten() is called when the last connection has abandoned the lookup");
+    ok(source.password == NULL, "the source keeps no password when the last one has abandoned it");
     password_source_fini(&source);
 }
 
@@ -161,9 +148,8 @@ static void test_faults(void)
     ok(password_source_request(&source, &err) == RLOCK_OK &&
            password_source_take(&source, &one, &err) == RLOCK_OK && n_asked == 3,
        "after a fault the next connection starts another lookup");
-    password_source_give_back(&source, &one);
+    secret_free(one);
     password_source_fini(&source);
-    is_int(n_forgotten, 1, "forgotten() is called only for the lookup that found a password");
 }
 
 int main(void)
