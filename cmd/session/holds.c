@@ -73,21 +73,19 @@ static enum rlock_status bad_file(struct rlock_error *err, const char *name, con
 static enum rlock_status read_file(int dir, const char *name, struct hold *hold,
                                    struct rlock_error *err)
 {
+    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     char text[FILE_BYTES];
     int has_renewer = 0;
-    struct stat is;
-    ssize_t n;
-    int fd;
+    ssize_t n = -1;
+    int failed;
 
-    fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? RLOCK_GONE : bad_file(err, name, strerror(errno));
-    n = fstat(fd, &is) == 0 && S_ISREG(is.st_mode) ? read(fd, text, sizeof text - 1) : -1;
-    close(fd);
+    if (fd >= 0)
+        n = read(fd, text, sizeof text - 1);
+    failed = errno;
+    if (fd >= 0)
+        close(fd);
     if (n < 0)
-        return bad_file(err, name, "can't be read");
-    if (is.st_uid != geteuid() || (is.st_mode & 077) != 0)
-        return bad_file(err, name, "other users have rights to it");
+        return failed == ENOENT ? RLOCK_GONE : bad_file(err, name, strerror(failed));
     text[n] = '\0';
     if (sscanf(text, "%32[0-9a-f] %" SCNd64 " %" SCNd64 " %d", hold->token, &hold->until_ms,
                &hold->length_ms, &has_renewer) < 4)
@@ -97,38 +95,27 @@ static enum rlock_status read_file(int dir, const char *name, struct hold *hold,
     return RLOCK_OK;
 }
 
-/* Write the new file beside the older one, so that a full disk leaves the older one as it is. */
-static int write_new(int dir, const char *name, const char *text)
-{
-    int failed = 0;
-    int fd;
-
-    unlinkat(dir, name, 0);
-    fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return errno;
-    if (fchmod(fd, 0600) != 0 || !outfile_write(fd, text, strlen(text)) || fsync(fd) != 0)
-        failed = errno;
-    if (close(fd) != 0 && failed == 0)
-        failed = errno;
-    return failed;
-}
-
+/* Write a new file, and rename it: so a full disk leaves the older one as it is. */
 static int write_file(const struct holds *holds, const char *key, const struct hold *hold)
 {
     char name[NAME_BYTES];
     char new_name[NAME_BYTES + 24];
     char shown[FILE_BYTES / 4];
     char text[FILE_BYTES];
-    int failed;
+    int failed = 0;
+    int fd;
 
     name_file(name, holds->server, key);
     snprintf(new_name, sizeof new_name, "%s.%d", name, (int)getpid());
     err_escape(shown, sizeof shown, key);
     snprintf(text, sizeof text, "%s %" PRId64 " %" PRId64 " %d\n%s on %.200s\n", hold->token,
              hold->until_ms, hold->length_ms, hold->has_renewer, shown, holds->server);
-    failed = write_new(holds->dir, new_name, text);
+    fd = openat(holds->dir, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 || fchmod(fd, 0600) != 0 || !outfile_write(fd, text, strlen(text)))
+        failed = errno;
     explicit_bzero(text, sizeof text);
+    if (fd >= 0 && close(fd) != 0 && failed == 0)
+        failed = errno;
     if (failed == 0 && renameat(holds->dir, new_name, holds->dir, name) != 0)
         failed = errno;
     if (failed != 0)
@@ -169,8 +156,6 @@ int holds_write(struct holds *holds, const struct hold *hold)
         if (failed == 0)
             holds->hold[i] = *hold;
     }
-    if (failed == 0 && fsync(holds->dir) != 0 && errno != EINVAL)
-        failed = errno;
     return failed;
 }
 

@@ -201,3 +201,29 @@ void renew_daemon_cancel(const struct renew_daemon *daemon)
     while (waitpid(daemon->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
 }
+
+enum exit_reason renew_daemon_stay(const struct supervise_plan *plan, pid_t bound,
+                                   const struct renew_daemon_log *log, renew_daemon_print *print,
+                                   void *context)
+{
+    const struct report *report = &plan->session->report;
+    struct renew_daemon daemon;
+    int failed = renew_daemon_start(&daemon, plan, bound, log);
+    enum exit_reason reason;
+
+    if (failed)
+        return report_fault(report, REASON_SYSTEM,
+                            "the process that renews the lock could not be started", failed);
+    reason = print(context, daemon.pid);
+    failed = reason == REASON_GRANTED ? renew_daemon_begin(&daemon) : 0;
+    if (failed == ETIMEDOUT)
+        reason = report_fault(report, REASON_LOST, "the lease ended before its renewal began", 0);
+    else if (failed)
+        reason = report_fault(report, REASON_SYSTEM,
+                              "the process that renews the lock could not begin", failed);
+    if (reason == REASON_GRANTED)
+        session_disown(plan->session);
+    else
+        renew_daemon_cancel(&daemon);
+    return reason;
+}

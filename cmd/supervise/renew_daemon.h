@@ -46,4 +46,14 @@ int renew_daemon_begin(const struct renew_daemon *daemon);
 /* renew_daemon_cancel: let the daemon exit, and wait for its end. The caller keeps the lease. */
 void renew_daemon_cancel(const struct renew_daemon *daemon);
 
+/*
+ * renew_daemon_stay: start the daemon, call `print` with its pid to tell the user of the grant, and
+ * let the daemon begin. If one of these fails, report why, and cancel the daemon. Returns the
+ * reason that was reported; or REASON_GRANTED: then the daemon releases the lease.
+ */
+typedef enum exit_reason renew_daemon_print(void *context, pid_t pid);
+enum exit_reason renew_daemon_stay(const struct supervise_plan *plan, pid_t bound,
+                                   const struct renew_daemon_log *log, renew_daemon_print *print,
+                                   void *context);
+
 #endif

@@ -66,12 +66,14 @@ static enum exit_reason wait_for_room(struct acquire *a)
     return REASON_GRANTED;
 }
 
-static enum exit_reason print_token(struct acquire *a)
+static enum exit_reason print_token(void *verb, pid_t renewer)
 {
+    struct acquire *a = verb;
     char text[TOKEN_LINE_BYTES];
     struct json json;
     enum exit_reason reason = wait_for_room(a);
 
+    (void)renewer;
     if (reason != REASON_GRANTED)
         return reason;
     if (a->session.report.json) {
@@ -128,49 +130,21 @@ static enum exit_reason bind_pid(struct acquire *a)
                   : renew_daemon_open_log(&a->log, &a->session);
 }
 
-static enum exit_reason begin(const struct acquire *a, const struct renew_daemon *daemon)
-{
-    int failed = renew_daemon_begin(daemon);
-
-    if (failed == ETIMEDOUT)
-        return fault(a, REASON_LOST, "the lease ended before its renewal began", 0);
-    return failed
-               ? fault(a, REASON_SYSTEM, "the process that renews the lock could not begin", failed)
-               : REASON_GRANTED;
-}
-
-static enum exit_reason print_token_and_stay(struct acquire *a)
+static enum exit_reason hand_out(struct acquire *a)
 {
     const struct supervise_plan plan = {.session = &a->session,
                                         .grant = &a->grant,
                                         .granted_ms = a->granted_at_ms,
                                         .guard = &a->guard};
-    struct renew_daemon daemon;
-    int failed = renew_daemon_start(&daemon, &plan, a->bound, &a->log);
-    enum exit_reason reason;
 
-    if (failed)
-        return fault(a, REASON_SYSTEM, "the process that renews the lock could not be started",
-                     failed);
-    reason = print_token(a);
-    if (reason == REASON_GRANTED)
-        reason = begin(a, &daemon);
-    if (reason != REASON_GRANTED)
-        renew_daemon_cancel(&daemon);
-    else
-        session_disown(&a->session);
-    return reason;
-}
-
-static enum exit_reason hand_out(struct acquire *a)
-{
     if (a->grant.has_parent)
         return fault(a, REASON_USAGE,
                      "the token in RLOCK_TOKEN holds this key already: renew and release the lock "
                      "by that token",
                      0);
     progress_say_granted(&a->session.progress, rlock_clock_ms(), a->grant.fence);
-    return a->bound != 0 ? print_token_and_stay(a) : print_token(a);
+    return a->bound != 0 ? renew_daemon_stay(&plan, a->bound, &a->log, print_token, a)
+                         : print_token(a, 0);
 }
 
 /* ---- carrying out the verb ---- */

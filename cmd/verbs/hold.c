@@ -3,7 +3,7 @@
  * hold: hold a lock for a person, without a command, until a time or until it is released.
  *
  * After rlock has ended, the token is only in a file of the user. Without the token the user can't
- * release the lock, so no lease may last for hours before rlock has stored the token on the disk:
+ * release the lock, so no lease may last for hours before rlock has stored the token:
  *
  * 1. The server grants a lease of 30 s.
  * 2. rlock stores the token. If that fails, or rlock is killed here, the lock is soon free again.
@@ -34,7 +34,6 @@ struct hold_verb {
     struct credentials credentials;
     struct guard_client nobody; /* a hold has no process to guard */
     struct renew_daemon_log log;
-    struct renew_daemon daemon; /* with --renew: the process that renews the lease */
     struct rlock_grant grant;
     int64_t granted_at_ms;
     struct hold hold; /* what rlock stores about the new hold */
@@ -45,18 +44,14 @@ struct hold_verb {
 /* Append a word so that a shell reads it as this word. */
 static void add_shell_word(struct outbuf *out, const char *word)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_.:/@%+=,-";
-    const char *at;
+    bool is_plain = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                 "_.:/@%+=,-") == strlen(word);
 
-    if (*word != '\0' && strspn(word, plain) == strlen(word)) {
-        outbuf_add(out, " %s", word);
-        return;
-    }
-    outbuf_add(out, " '");
-    for (at = word; *at != '\0'; at++)
-        outbuf_add(out, *at == '\'' ? "'\\''" : "%c", *at);
-    outbuf_add(out, "'");
+    outbuf_add(out, is_plain ? " " : " '");
+    for (; *word != '\0'; word++)
+        outbuf_add(out, *word == '\'' ? "'\"'\"'" : "%c", *word);
+    if (!is_plain)
+        outbuf_add(out, "'");
 }
 
 /*
@@ -88,45 +83,34 @@ static void add_release(struct outbuf *out, const struct hold_verb *h, const cha
     }
 }
 
-/* Append a line whose value has bytes of keys, which the terminal must not act on. */
-static void add_line(struct outbuf *out, const char *name, const char *value)
-{
-    char *shown = show_key(value);
-
-    if (shown == NULL)
-        outbuf_fail(out);
-    else
-        outbuf_add(out, "    %-8s %s\n", name, shown);
-    free(shown);
-}
-
-static void put_text(struct outbuf *out, const struct hold_verb *h)
+static void put_text(struct outbuf *out, const struct hold_verb *h, pid_t renewer)
 {
     const struct session *session = &h->session;
     struct outbuf release = {.text = NULL};
     char until[WALL_TIME_BYTES];
     char left[UNITS_TEXT_BYTES];
     char *key = show_key(session->report.key);
+    char *to_end;
 
+    add_release(&release, h, session->options->keys, session->options->n_keys);
+    to_end = show_key(outbuf_text(&release)); /* the terminal must not act on bytes of keys */
     wall_time_local(until, h->hold.until_ms);
     units_text(left, session->hold_ms);
     outbuf_add(out, "%s: held by you\n", key != NULL ? key : "");
-    if (key == NULL)
-        outbuf_fail(out);
-    free(key);
     if (session->options->mode == RLOCK_SLOTS)
         outbuf_add(out, "    slot     %" PRId64 "\n", h->grant.slot);
     outbuf_add(out, "    until    %s, for %s\n", until, left);
-    if (session->options->renews)
-        outbuf_add(out, "    renewed  by process %d\n", (int)h->daemon.pid);
-    add_release(&release, h, session->options->keys, session->options->n_keys);
-    add_line(out, "to end", outbuf_text(&release));
-    if (release.has_failed)
+    if (renewer != 0)
+        outbuf_add(out, "    renewed  by process %d\n", (int)renewer);
+    outbuf_add(out, "    to end   %s\n", to_end != NULL ? to_end : "");
+    if (release.has_failed || key == NULL || to_end == NULL)
         outbuf_fail(out);
+    free(key);
+    free(to_end);
     outbuf_fini(&release);
 }
 
-static void put_json(struct outbuf *out, const struct hold_verb *h)
+static void put_json(struct outbuf *out, const struct hold_verb *h, pid_t renewer)
 {
     const struct session *session = &h->session;
     char text[512];
@@ -138,21 +122,20 @@ static void put_json(struct outbuf *out, const struct hold_verb *h)
     json_unsigned(&json, "fence", h->grant.fence);
     if (session->options->mode == RLOCK_SLOTS)
         json_number(&json, "slot", h->grant.slot);
-    if (session->options->renews)
-        json_number(&json, "renewed_by", h->daemon.pid);
+    if (renewer != 0)
+        json_number(&json, "renewed_by", renewer);
     json_end(&json);
     outbuf_add(out, "%s", text);
 }
 
-static enum exit_reason print_hold(const struct hold_verb *h)
+/* `renewer` is the process that renews the lease; 0: none. */
+static enum exit_reason print_hold(void *verb, pid_t renewer)
 {
+    const struct hold_verb *h = verb;
     struct outbuf out = {.text = NULL};
     enum exit_reason reason = REASON_GRANTED;
 
-    if (h->session.options->json)
-        put_json(&out, h);
-    else
-        put_text(&out, h);
+    (h->session.options->json ? put_json : put_text)(&out, h, renewer);
     if (out.has_failed)
         reason = report_fault(&h->session.report, REASON_SYSTEM, "no memory", 0);
     else if (!report_result(outbuf_text(&out)))
@@ -250,6 +233,7 @@ static enum exit_reason store(struct hold_verb *h)
                               "the token could not be stored, so the lock is given back", failed);
 }
 
+/* Let the lease last as long as the hold: as `rlock renew` does, which notes its TTL for others. */
 static enum exit_reason extend_and_print(struct hold_verb *h)
 {
     struct session *session = &h->session;
@@ -257,15 +241,15 @@ static enum exit_reason extend_and_print(struct hold_verb *h)
     int64_t expires_ms;
     enum exit_reason reason = session_adopt(session, &h->credentials, h->hold.token,
                                             session->options->keys, session->options->n_keys);
-    enum rlock_status st;
 
-    if (reason != REASON_GRANTED)
-        return reason;
-    st = rlock_renew(session->lock, session->hold_ms, session_deadline(session), &expires_ms, &err);
-    return st == RLOCK_OK ? print_hold(h) : session_fault(session, &err);
+    if (reason == REASON_GRANTED &&
+        rlock_renew(session->lock, session->hold_ms, session_deadline(session), &expires_ms,
+                    &err) != RLOCK_OK)
+        reason = session_fault(session, &err);
+    return reason == REASON_GRANTED ? print_hold(h, 0) : reason;
 }
 
-static enum exit_reason print_and_stay(struct hold_verb *h)
+static enum exit_reason take(struct hold_verb *h)
 {
     struct session *session = &h->session;
     const struct supervise_plan plan = {.max_hold_ms = session->hold_ms,
@@ -273,47 +257,23 @@ static enum exit_reason print_and_stay(struct hold_verb *h)
                                         .grant = &h->grant,
                                         .granted_ms = h->granted_at_ms,
                                         .guard = &h->nobody};
-    int failed = renew_daemon_start(&h->daemon, &plan, 0, &h->log);
     enum exit_reason reason;
 
-    if (failed)
-        return report_fault(&session->report, REASON_SYSTEM,
-                            "the process that renews the lock could not be started", failed);
-    reason = print_hold(h);
-    if (reason == REASON_GRANTED && renew_daemon_begin(&h->daemon) != 0)
-        reason = report_fault(&session->report, REASON_SYSTEM,
-                              "the process that renews the lock was killed", 0);
-    if (reason != REASON_GRANTED)
-        renew_daemon_cancel(&h->daemon);
-    else
-        session_disown(session);
-    return reason;
-}
-
-static enum exit_reason store_and_hold(struct hold_verb *h)
-{
-    enum exit_reason reason = store(h);
-
-    if (reason == REASON_GRANTED) {
-        progress_say_granted(&h->session.progress, rlock_clock_ms(), h->grant.fence);
-        reason = h->session.options->renews ? print_and_stay(h) : extend_and_print(h);
+    if (h->grant.has_parent) {
+        reason = report_fault(&session->report, REASON_USAGE,
+                              "the token in RLOCK_TOKEN holds this key already", 0);
+    } else {
+        reason = store(h);
+        if (reason == REASON_GRANTED) {
+            progress_say_granted(&session->progress, rlock_clock_ms(), h->grant.fence);
+            reason = session->options->renews ? renew_daemon_stay(&plan, 0, &h->log, print_hold, h)
+                                              : extend_and_print(h);
+        }
+        if (reason != REASON_GRANTED)
+            holds_remove(&session->holds, h->grant.token);
     }
     if (reason != REASON_GRANTED)
-        holds_remove(&h->session.holds, h->grant.token);
-    return reason;
-}
-
-static enum exit_reason take(struct hold_verb *h)
-{
-    enum exit_reason reason;
-
-    if (h->grant.has_parent)
-        reason = report_fault(&h->session.report, REASON_USAGE,
-                              "the token in RLOCK_TOKEN holds this key already", 0);
-    else
-        reason = store_and_hold(h);
-    if (reason != REASON_GRANTED)
-        session_give_back(&h->session);
+        session_give_back(session);
     return reason;
 }
 
