@@ -36,7 +36,7 @@ build() {
     mkdir -p "$folder/build" "$folder/tests" "$folder/packaging"
     cp -a Makefile lib "$folder/"
     cp -a packaging/release.mk "$folder/packaging/"
-    cp -a tests/sim "$folder/tests/"
+    cp -a tests/sim tests/tests.mk "$folder/tests/"
     cp -a build/gen build/plain "$folder/build/"
     sed -i -e "$3" "$folder/$2" || return 1
     make -s -C "$folder" -j2 build/plain/sim/sim >"$folder/build.log" 2>&1 ||

@@ -132,6 +132,11 @@ static void draw(struct job *job, int64_t ttl_ms)
     if (rlock_timing_fit(ttl_ms, -1, &job->config.timing, NULL) != RLOCK_OK)
         abort();
     draw_keys(job);
+    if (world.has_commands && job->config.n_keys == 1 && job->config.mode == RLOCK_EXCLUSIVE &&
+        random_one_in(2)) {
+        job->config.scripts = RLOCK_SCRIPTS_NO;
+        job->config.queue = RLOCK_QUEUE_FIFO;
+    }
 }
 
 /* ---- carrying a job out ---- */

@@ -21,6 +21,7 @@ struct client_world {
     int64_t ttl_most_ms;
     bool has_modes;       /* clients also take shared locks and, if there is one server, slots */
     bool has_sets;        /* some clients ask for several keys at once */
+    bool has_commands;    /* half of the exclusive locks of one key are taken without scripts */
     bool has_breaks;      /* some clients break others' locks */
     bool by_name;         /* URLs have host names, which clients have to resolve */
     int64_t hold_most_ms; /* nine of ten holds, at least, end by themselves within this time */

@@ -31,7 +31,8 @@ enum fault {
     BREAKS = 1 << 12,
     CROWD = 1 << 13,           /* many clients */
     FLUSHED_SCRIPTS = 1 << 14, /* SCRIPT FLUSH: the server doesn't know the scripts any more */
-    BRIEF_HOLDS = 1 << 15      /* no fault: the queue is long, and many turns follow each other */
+    BRIEF_HOLDS = 1 << 15,     /* no fault: the queue is long, and many turns follow each other */
+    COMMANDS = 1 << 16         /* no fault: half of the clients take their locks by commands */
 };
 
 #define SERVER_FAULTS                                                                \
@@ -76,6 +77,10 @@ static const struct family {
     {"brief holds, server clock", 1, BRIEF_HOLDS | CLOCK_BACK | CLOCK_FORWARD},
     {"brief holds, all at once", 1,
      BRIEF_HOLDS | LATE_MESSAGES | LOSSY_NETWORK | STOPPED_SERVER | SLOW_SCRIPTS | STOPPED_CLIENTS |
+         KILLED_CLIENTS},
+    {"scripts and commands", 1, COMMANDS | STOPPED_CLIENTS | KILLED_CLIENTS},
+    {"scripts and commands, all at once", 1,
+     COMMANDS | LOSSY_NETWORK | STOPPED_SERVER | RESTARTED_SERVER | STOPPED_CLIENTS |
          KILLED_CLIENTS},
 };
 
@@ -254,6 +259,7 @@ void faults_run_world(uint64_t seed, int family)
     clients.has_modes = random_one_in(2);
     clients.has_sets = random_one_in(3);
     clients.has_breaks = has(BREAKS);
+    clients.has_commands = has(COMMANDS);
     clients.by_name = random_one_in(4);
     clients.hold_most_ms = 3 * clients.ttl_most_ms;
     clients.pause_most_us = random_log(10 * MS, 5 * SECOND);
@@ -264,9 +270,10 @@ void faults_run_world(uint64_t seed, int family)
     clients.latest_us = has(LATE_MESSAGES) ? random_log(100 * MS, 5 * SECOND) : 0;
     world.ttl_us = clients.ttl_most_ms * MS;
     world.between_us = random_log(2 * SECOND, 60 * SECOND);
+    script_refuse_lists(seed % 8 == 5); /* not drawn: the kept seeds stay the worlds they are */
     oracle = (struct oracle_world){
         .is_quorum = clients.n_servers > 1,
-        .is_unwoken = seed % 8 == 5, /* not drawn: the kept seeds stay the worlds that they are */
+        .has_no_order = seed % 8 == 5 || has(COMMANDS),
         .is_reliable = (world.family->faults &
                         ~(unsigned)(LATE_MESSAGES | BREAKS | FLUSHED_SCRIPTS | BRIEF_HOLDS)) == 0,
         .latest_us = clients.latest_us,
@@ -275,7 +282,6 @@ void faults_run_world(uint64_t seed, int family)
         .has_sets = clients.has_sets};
     draw_conditions(clients.latest_us);
     draw_servers();
-    script_refuse_lists(oracle.is_unwoken);
     oracle_start(&oracle);
     n = draw_count();
     trace("seed %llu: %s: %d clients, %d keys, TTL up to %lld ms", (unsigned long long)seed,

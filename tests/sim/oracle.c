@@ -340,7 +340,8 @@ static void check_order(const struct server *server, const struct process *proce
 {
     size_t i;
 
-    for (i = 0; i < oracle.n_waiters && !oracle.world.is_quorum && !oracle.world.is_unwoken; i++) {
+    for (i = 0; i < oracle.n_waiters && !oracle.world.is_quorum && !oracle.world.has_no_order;
+         i++) {
         const struct waiter *waiter = &oracle.waiter[i];
 
         if (is_untroubled(waiter) && waiter->server == server && waiter->key == key &&
@@ -465,6 +466,7 @@ static bool may_write(const struct text *key, size_t n, const char *name)
     return false;
 }
 
+/* n 0: the keys were changed by commands. */
 static void check_changes(const struct text *key, size_t n)
 {
     size_t i;
@@ -475,7 +477,7 @@ static void check_changes(const struct text *key, size_t n)
                         oracle.change[i].name);
         if (oracle.change[i].lacks_expiry)
             oracle_fail("expiry: %s has none", oracle.change[i].name);
-        if (!may_write(key, n, oracle.change[i].name))
+        if (n > 0 && !may_write(key, n, oracle.change[i].name))
             oracle_fail("foreign: %s was changed, which isn't a key of the script",
                         oracle.change[i].name);
     }
@@ -511,9 +513,9 @@ static void watch_command(struct server *server, struct process *client, const s
     if (trace_is_on)
         trace_command(server, client, word, n, reply);
     client->n_requests++;
+    check_changes(word + 3, n_keys);
     if (!is_script)
         return;
-    check_changes(word + 3, n_keys);
     script = text_is(word[0], "EVAL") ? script_number(word[1]) : script_number_of_sha1(word[1]);
     if (n_keys == KEYS_PER_LOCK && reply->at[0] != '-' &&
         script == script_number_of_sha1(text_of(sha1_acquire)))

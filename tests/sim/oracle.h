@@ -36,8 +36,9 @@ struct oracle_world {
     int64_t latest_us; /* the longest delay of a message in the network */
     int64_t ttl_ms;    /* the longest TTL that a client asks for */
     int n_keys;
-    bool is_unwoken; /* the servers refuse that scripts wake waiters: order is not certain then */
-    bool has_sets;   /* a client may ask for several keys, and keep one until it has all */
+    /* The servers refuse that scripts wake waiters, or some clients wait without a queue. */
+    bool has_no_order;
+    bool has_sets; /* a client may ask for several keys, and keep one until it has all */
 };
 
 void oracle_start(const struct oracle_world *world);

@@ -19,6 +19,11 @@
 struct session {
     struct link *link;
     struct buffer input;
+    bool is_queuing;      /* between MULTI and EXEC */
+    struct buffer queued; /* the requests since MULTI */
+    size_t n_queued;
+    struct buffer watched; /* the key of WATCH; at NULL: none */
+    struct buffer was;     /* the string and the expiry that this key had */
     bool is_blocked;
     struct buffer blocked_on[BLOCK_KEYS_MAX];
     size_t n_blocked_on;
@@ -152,6 +157,9 @@ static void free_session(struct session *session)
     while (session->n_blocked_on > 0)
         buffer_free(&session->blocked_on[--session->n_blocked_on]);
     buffer_free(&session->input);
+    buffer_free(&session->queued);
+    buffer_free(&session->watched);
+    buffer_free(&session->was);
     free(session);
 }
 
@@ -278,6 +286,18 @@ static bool run_script(struct server *s, const struct text *word, size_t n, stru
     return true;
 }
 
+static void reply_time(const struct server *s, struct buffer *reply)
+{
+    char seconds[24];
+    char rest[24];
+
+    snprintf(seconds, sizeof seconds, "%lld", (long long)(server_now_us(s) / SECOND));
+    snprintf(rest, sizeof rest, "%lld", (long long)(server_now_us(s) % SECOND));
+    buffer_add_format(reply, "*2\r\n");
+    commands_bulk(reply, text_of(seconds));
+    commands_bulk(reply, text_of(rest));
+}
+
 /* Carries out a command, but not EVAL, EVALSHA and BLPOP. Replies to unknown ones with an error. */
 static void run_command(struct server *s, const struct text *word, size_t n, struct buffer *reply)
 {
@@ -285,6 +305,8 @@ static void run_command(struct server *s, const struct text *word, size_t n, str
         return;
     if (text_is_word(word[0], "INFO"))
         reply_info(s, reply);
+    else if (text_is_word(word[0], "TIME"))
+        reply_time(s, reply);
     else if (text_is_word(word[0], "ROLE"))
         reply_role(reply);
     else if (text_is_word(word[0], "AUTH") || text_is_word(word[0], "SELECT"))
@@ -411,6 +433,79 @@ static void serve_blocked(struct server *s)
     } while (first != NULL);
 }
 
+/* ---- transactions ---- */
+
+/* Appends what the key has: its string and its expiry. A key without a value has nothing. */
+static void look_at(struct server *s, const struct buffer *name, struct buffer *out)
+{
+    const struct store_key *key = store_find(server_store(s), store_text(name));
+
+    if (key == NULL)
+        return;
+    buffer_add_format(out, "%lld ", (long long)key->expires_ms);
+    buffer_add(out, key->string.at, key->string.n);
+}
+
+static void watch(struct session *session, struct text name)
+{
+    buffer_free(&session->watched);
+    buffer_free(&session->was);
+    buffer_add(&session->watched, name.at, name.n);
+    look_at(session->link->server, &session->watched, &session->was);
+}
+
+/* EXEC forgets the watched key, and executes what was queued, unless the key has changed. */
+static void execute(struct session *session, struct buffer *reply)
+{
+    static struct text word[WORDS_MAX];
+    struct server *s = session->link->server;
+    struct buffer is = {.at = NULL};
+    size_t bytes;
+    size_t n;
+
+    look_at(s, &session->watched, &is);
+    if (is.n != session->was.n || (is.n > 0 && memcmp(is.at, session->was.at, is.n) != 0)) {
+        buffer_add_format(reply, "*-1\r\n");
+    } else {
+        buffer_add_format(reply, "*%zu\r\n", session->n_queued);
+        for (; (bytes = parse(&session->queued, word, &n)) > 0;
+             buffer_take(&session->queued, bytes))
+            run_command(s, word, n, reply);
+    }
+    buffer_free(&is);
+    buffer_free(&session->queued);
+    buffer_free(&session->watched);
+    buffer_free(&session->was);
+    session->n_queued = 0;
+    session->is_queuing = false;
+}
+
+/* Carries out, or queues, a request of a transaction. False: it is none. */
+static bool transact(struct session *session, const struct text *word, size_t n,
+                     struct buffer *reply)
+{
+    size_t i;
+
+    if (text_is_word(word[0], "MULTI")) {
+        session->is_queuing = true;
+        buffer_add_format(reply, "+OK\r\n");
+    } else if (text_is_word(word[0], "EXEC")) {
+        execute(session, reply);
+    } else if (text_is_word(word[0], "WATCH")) {
+        watch(session, word[1]);
+        buffer_add_format(reply, "+OK\r\n");
+    } else if (session->is_queuing) {
+        session->n_queued++;
+        buffer_add_format(&session->queued, "*%zu\r\n", n);
+        for (i = 0; i < n; i++)
+            commands_bulk(&session->queued, word[i]);
+        buffer_add_format(reply, "+QUEUED\r\n");
+    } else {
+        return false;
+    }
+    return true;
+}
+
 /* ---- reading and carrying out commands ---- */
 
 static void carry_out(struct session *session, const struct text *word, size_t n)
@@ -426,7 +521,7 @@ static void carry_out(struct session *session, const struct text *word, size_t n
     if (text_is_word(word[0], "EVAL") || text_is_word(word[0], "EVALSHA")) {
         if (run_script(s, word, n, &reply) && s->slow_one_in > 0 && random_one_in(s->slow_one_in))
             server_stop(s, random_log(MS, s->slow_most_us));
-    } else {
+    } else if (!transact(session, word, n, &reply)) {
         run_command(s, word, n, &reply);
     }
     if (server_on_command != NULL)
