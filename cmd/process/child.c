@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -42,4 +43,16 @@ int child_leave_session(const char *name, int stderr_fd)
     if (null >= 0)
         close(null);
     return failed;
+}
+
+void child_reset_signals(void)
+{
+    sigset_t child;
+    int number;
+
+    for (number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &child, NULL);
 }

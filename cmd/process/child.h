@@ -27,4 +27,10 @@ pid_t child_fork(int *fd);
  */
 int child_leave_session(const char *name, int stderr_fd);
 
+/*
+ * child_reset_signals: in a process just forked, give all signals their default actions, and block
+ * SIGCHLD only, which signalfd(2) and sigtimedwait(2) then receive.
+ */
+void child_reset_signals(void);
+
 #endif

@@ -31,17 +31,13 @@
 pid_t helper_fork(int *fd, const char *name)
 {
     pid_t pid = child_fork(fd);
-    sigset_t child;
 
     if (pid != 0)
         return pid;
     (void)!child_leave_session(name, STDERR_FILENO);
+    child_reset_signals();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     fds_keep(fd, 1);
-    signal(SIGCHLD, SIG_DFL); /* if ignored, waitpid(2) would return no status */
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD); /* blocked, for signalfd(2) */
-    sigprocmask(SIG_SETMASK, &child, NULL);
     return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "session/private_server_process.h"
 
 #include "base/err.h"
+#include "process/child.h"
 #include "process/fds.h"
 
 #include <errno.h>
@@ -196,21 +197,9 @@ static void clear_starter(void)
 /* Leave the session, the terminal, the signals and the descriptors of the rlock that forked us. */
 static void leave_starter(int keep[], int n)
 {
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct sigaction usual = {.sa_handler = SIG_DFL};
-    sigset_t child;
-    int i;
-
-    prctl(PR_SET_NAME, "rlock-local");
-    setsid();
+    (void)!child_leave_session("rlock-local", -1);
+    child_reset_signals();
     umask(077);
-    for (i = 1; i < NSIG; i++)
-        sigaction(i, &usual, NULL);
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD); /* blocked, so that sigtimedwait(2) receives it */
-    sigprocmask(SIG_SETMASK, &child, NULL);
-    for (i = 0; i <= STDERR_FILENO; i++)
-        dup2(nothing, i);
     fds_keep(keep, n);
     clear_starter();
 }

@@ -738,8 +738,8 @@ static bool release_later(const struct supervisor *s, enum rlock_ending ending, 
     if (pid != 0)
         return pid > 0;
     (void)!child_leave_session("rlock-release", -1);
+    child_reset_signals();
     (void)!chdir("/");
-    sigprocmask(SIG_SETMASK, &s->session->signals.inherited, NULL);
     fds_drop_inherited();
     if (s->guard->pid > 0)
         close(s->guard->fd); /* else the guard would wait until this process has ended */
