@@ -33,7 +33,6 @@
 #include <unistd.h>
 
 #define SYSLOG_SOCKET "/dev/log" /* where syslog(3) sends its messages */
-#define RELEASE_MS 10000         /* how long the daemon tries to release a lease that nobody has */
 
 /*
  * What `rlock acquire` sends to the daemon. The daemon sends an int when it is ready, and the guard
@@ -54,16 +53,6 @@ static int detach(const struct renew_daemon_log *log)
         close(log->fd);
     fds_drop_inherited();
     return failed;
-}
-
-/* Releases the lease after `rlock acquire` has died. */
-static void give_back(const struct supervise_plan *plan)
-{
-    struct rlock_deadline deadline = {rlock_clock_ms() + RELEASE_MS, -1};
-
-    if (plan->grant->expires_ms < deadline.at_ms)
-        deadline.at_ms = plan->grant->expires_ms;
-    (void)!rlock_release(plan->session->lock, deadline, RLOCK_ENDS_FREE, 0, NULL);
 }
 
 static void tell(int program_fd, int failed)
@@ -104,7 +93,7 @@ static _Noreturn void be_daemon(struct supervise_plan *plan, const struct renew_
         begin(plan, program_fd);
     guard_client_reap(plan->guard);
     if (failed == 0 && n <= 0)
-        give_back(plan);
+        session_give_back(plan->session); /* `rlock acquire` has died */
     _exit(0);
 }
 
