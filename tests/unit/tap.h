@@ -6,15 +6,17 @@
  *     {
  *         ok(url.port == 6379, "the port has a default");
  *         is_int(url.port, 6379, "the port has a default");
- *         is_str(url.host, "localhost", "the host has a default");
+ *         is_str(url.host, "localhost");
  *     }
  *     ...
- *     RUN(test_port());
+ *     RUN_ALL(test_port, test_host);
+ *     RUN(test_family(AF_INET));
  *     RUN_AS("a row of a table", test_row(i));
  *     return done_testing();
  *
- * Each RUN is one result. An assertion that fails prints its file, its line and its text as a
- * comment. What main() asserts outside of RUN is one result, `main`.
+ * Each RUN is one result, and each test of RUN_ALL. An assertion that fails prints its file, its
+ * line and its text as a comment; without a text, what it asserts. What main() asserts outside of
+ * RUN is one result, `main`.
  *
  * ok(), okf() and the macros is_...() return true if the assertion holds, so that a test can skip
  * steps after a failure. Each test program has one source file, so this header may define the
@@ -31,11 +33,22 @@
 
 #define RUN(call) RUN_AS(#call, call)
 #define RUN_AS(name, call) (tap_begin(name), (void)(call), tap_end())
+#define RUN_ALL(...) tap_run_all(#__VA_ARGS__, (void (*const[])(void)){__VA_ARGS__})
 
-#define ok(passed, name) tap_ok(__FILE__, __LINE__, passed, "%s", name)
+#define ok(...) TAP_THIRD(__VA_ARGS__, TAP_OK, TAP_OK_UNNAMED, )(__VA_ARGS__)
 #define okf(passed, ...) tap_ok(__FILE__, __LINE__, passed, __VA_ARGS__)
-#define is_int(got, wanted, name) tap_is_int(__FILE__, __LINE__, got, wanted, name)
-#define is_str(got, wanted, name) tap_is_str(__FILE__, __LINE__, got, wanted, name)
+#define is_int(...) TAP_FOURTH(__VA_ARGS__, TAP_INT, TAP_INT_UNNAMED, )(__VA_ARGS__)
+#define is_str(...) TAP_FOURTH(__VA_ARGS__, TAP_STR, TAP_STR_UNNAMED, )(__VA_ARGS__)
+
+/* The macro to call, which stands behind as many arguments as there may be. */
+#define TAP_THIRD(a, b, third, ...) third
+#define TAP_FOURTH(a, b, c, fourth, ...) fourth
+#define TAP_OK(passed, name) tap_ok(__FILE__, __LINE__, passed, "%s", name)
+#define TAP_OK_UNNAMED(passed) TAP_OK(passed, #passed)
+#define TAP_INT(got, wanted, name) tap_is_int(__FILE__, __LINE__, got, wanted, name)
+#define TAP_INT_UNNAMED(got, wanted) TAP_INT(got, wanted, #got)
+#define TAP_STR(got, wanted, name) tap_is_str(__FILE__, __LINE__, got, wanted, name)
+#define TAP_STR_UNNAMED(got, wanted) TAP_STR(got, wanted, #got)
 
 /* A test: a RUN, or main() outside of all RUNs. */
 struct tap_test {
@@ -92,6 +105,17 @@ static inline void tap_end(void)
     if (!tap_now->has_failed)
         tap_result("ok", tap_now);
     tap_now = &tap_main;
+}
+
+/* Runs the tests, whose names are `names`, with commas in between. */
+static inline void tap_run_all(const char *names, void (*const tests[])(void))
+{
+    char name[100];
+
+    for (; *names != '\0'; names += strcspn(names, ","), names += strspn(names, ", ")) {
+        snprintf(name, sizeof name, "%.*s()", (int)strcspn(names, ","), names);
+        RUN_AS(name, (*tests++)());
+    }
 }
 
 static inline bool tap_ok(const char *file, int line, bool passed, const char *format, ...)

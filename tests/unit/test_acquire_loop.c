@@ -109,16 +109,14 @@ static void test_nobody_observes(void)
                                         [ASKED_LEAVE] = ANSWERS(":0\r\n")}};
     struct seen seen = {.n_shown = 0};
 
-    is_int(wait_for(&server, 400, (struct rlock_observer){.every_ms = 1}, &seen), RLOCK_TIMEOUT,
-           "a wait without an observer ends at its deadline");
+    is_int(wait_for(&server, 400, (struct rlock_observer){.every_ms = 1}, &seen), RLOCK_TIMEOUT);
 }
 
 static void test_replies(void)
 {
     static const int64_t every_ms[] = {0, FAR_MS};
-    size_t i;
 
-    for (i = 0; i < sizeof every_ms / sizeof every_ms[0]; i++) {
+    for (size_t i = 0; i < sizeof every_ms / sizeof every_ms[0]; i++) {
         struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD),
                                             [ASKED_WAKE] = ANSWERS(BLOCKS),
                                             [ASKED_LEAVE] = ANSWERS(":0\r\n")}};
@@ -126,15 +124,11 @@ static void test_replies(void)
         struct rlock_observer observer = {
             .on_blocked = see, .context = &seen, .every_ms = every_ms[i]};
 
-        is_int(wait_for(&server, 500, observer, &seen), RLOCK_TIMEOUT,
-               "a wait for a held lock times out");
+        is_int(wait_for(&server, 500, observer, &seen), RLOCK_TIMEOUT);
         ok(seen.n_shown > 0, "the observer is called when a reply says that the lock is held");
-        is_int(seen.n_shown, server_count(&server, ASKED_ACQUIRE),
-               "the observer is called once for each attempt");
-        is_int(seen.n_sent, server_count(&server, ASKED_ACQUIRE),
-               "on_sent is called once for each attempt");
-        ok(seen.n_ends == 1 && seen.n_after_end == 0,
-           "the observer is told once that the wait is over, and is not called afterwards");
+        is_int(seen.n_shown, server_count(&server, ASKED_ACQUIRE));
+        is_int(seen.n_sent, server_count(&server, ASKED_ACQUIRE));
+        ok(seen.n_ends == 1 && seen.n_after_end == 0);
     }
 }
 
@@ -146,13 +140,10 @@ static void test_refreshes(void)
     struct seen seen = {.n_shown = 0};
     struct rlock_observer observer = {.on_blocked = see, .context = &seen, .every_ms = 10};
 
-    is_int(wait_for(&server, 500, observer, &seen), RLOCK_TIMEOUT,
-           "a wait with refreshes times out");
+    is_int(wait_for(&server, 500, observer, &seen), RLOCK_TIMEOUT);
     ok(seen.n_again > 0, "the obstacle is shown again after every_ms");
-    is_int(seen.n_shown - seen.n_again, server_count(&server, ASKED_ACQUIRE),
-           "a refresh sends no request to the server");
-    ok(seen.n_ends == 1 && seen.n_after_end == 0,
-       "the obstacle is not shown again after the wait is over");
+    is_int(seen.n_shown - seen.n_again, server_count(&server, ASKED_ACQUIRE));
+    ok(seen.n_ends == 1 && seen.n_after_end == 0);
 }
 
 static void test_nothing_seen(void)
@@ -162,8 +153,7 @@ static void test_nothing_seen(void)
     struct seen seen = {.n_shown = 0};
     struct rlock_observer observer = {.on_blocked = see, .context = &seen, .every_ms = 1};
 
-    is_int(wait_for(&server, 200, observer, &seen), RLOCK_E_UNREACHABLE,
-           "a server that never replies is unreachable");
+    is_int(wait_for(&server, 200, observer, &seen), RLOCK_E_UNREACHABLE);
     is_int(seen.n_shown, 0, "no obstacle is shown before the first reply");
     is_int(seen.n_ends, 1, "the observer is told that the wait is over, also if no reply has come");
 }
@@ -173,9 +163,7 @@ static void test_unreachable(void)
     struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(CLOSE, GRANT)}};
     struct seen seen = {.n_shown = 0};
 
-    is_int(wait_for(&server, 20000, (struct rlock_observer){.on_blocked = NULL}, &seen), RLOCK_OK,
-           "after the server closed the connection, the waiter connects again and is granted the "
-           "lock");
+    is_int(wait_for(&server, 20000, (struct rlock_observer){.on_blocked = NULL}, &seen), RLOCK_OK);
     is_int(seen.n_unreachable, 1, "on_unreachable is called before the waiter connects again");
 }
 
@@ -186,8 +174,7 @@ static void test_trouble(void)
     struct seen seen = {.n_shown = 0};
     struct rlock_observer observer = {.on_blocked = see, .context = &seen};
 
-    is_int(wait_for(&server, 20000, observer, &seen), RLOCK_OK,
-           "a waiter goes on after a server has loaded its data");
+    is_int(wait_for(&server, 20000, observer, &seen), RLOCK_OK);
     ok(seen.n_troubles > 0, "the observer is told of the server's error");
     ok(seen.n_shown > seen.n_troubles, "the observer is told of the holder, too");
 }
@@ -203,8 +190,7 @@ static void test_warning(void)
     is_int(wait_for(&server, 300,
                     (struct rlock_observer){.on_warning = note_warning, .context = &seen}, &seen),
            RLOCK_TIMEOUT, "a wait for a holder with other servers times out");
-    ok(strstr(seen.warning, "uses several servers (list 1234abcd)") != NULL,
-       "the waiter is warned of a holder with other servers");
+    ok(strstr(seen.warning, "uses several servers (list 1234abcd)") != NULL);
 }
 
 /* The stop descriptor becomes readable while the waiter blocks. */
@@ -259,9 +245,7 @@ static const struct {
 
 static void test_in_doubt(void)
 {
-    size_t i;
-
-    for (i = 0; i < sizeof doubts / sizeof doubts[0]; i++) {
+    for (size_t i = 0; i < sizeof doubts / sizeof doubts[0]; i++) {
         struct server server = {.answers = {[ASKED_ACQUIRE] = doubts[i].acquire,
                                             [ASKED_WAKE] = ANSWERS(BLOCKS),
                                             [ASKED_UNDO] = doubts[i].leave,
@@ -313,8 +297,7 @@ static void test_changed_password(void)
     close(ended[1]); /* makes the other end readable */
     source.context = &ended[0];
     password_source = &source;
-    is_int(wait_for(&server, 20000, observer, &seen), RLOCK_OK,
-           "a waiter is granted the lock once the server accepts the password again");
+    is_int(wait_for(&server, 20000, observer, &seen), RLOCK_OK);
     okf(strstr(seen.warning, "WRONGPASS") != NULL &&
             strstr(seen.warning, "; rlock looks the password up again until the wait is over") !=
                 NULL,
@@ -352,10 +335,8 @@ static void test_waits_for_replicas(enum rlock_queue queue, const char *ticket)
            RLOCK_OK, "a waiter is granted the lock once a replica has the grant");
     rlock_close(lock);
     server_stop(&server);
-    is_int(server_count(&server, ASKED_OTHER), queue == RLOCK_QUEUE_NONE ? 2 : 3,
-           "a waiter in the queue gives the grant back and returns to the queue in one request");
-    is_int(server_count(&server, ASKED_UNDO), queue == RLOCK_QUEUE_NONE,
-           "a waiter that is not in the queue undoes the grant");
+    is_int(server_count(&server, ASKED_OTHER), queue == RLOCK_QUEUE_NONE ? 2 : 3);
+    is_int(server_count(&server, ASKED_UNDO), queue == RLOCK_QUEUE_NONE);
     is_int(server_count(&server, ASKED_ACQUIRE), 2, "the waiter has made two attempts");
     is_int(server_count(&server, ASKED_LEAVE), 0, "a waiter that has the lock leaves nothing");
     for (i = atomic_load(&server.n_log) - 1; i > 0 && server.log[i].what != ASKED_ACQUIRE; i--)
@@ -391,16 +372,8 @@ int main(void)
 {
     RUN(test_waits_for_replicas(RLOCK_QUEUE_FIFO, " 1700000000000000 x "));
     RUN(test_waits_for_replicas(RLOCK_QUEUE_NONE, "  x "));
-    RUN(test_lacks_replicas());
-    RUN(test_changed_password());
-    RUN(test_nobody_observes());
-    RUN(test_replies());
-    RUN(test_refreshes());
-    RUN(test_nothing_seen());
-    RUN(test_unreachable());
-    RUN(test_trouble());
-    RUN(test_warning());
-    RUN(test_stopped());
-    RUN(test_in_doubt());
+    RUN_ALL(test_lacks_replicas, test_changed_password, test_nobody_observes, test_replies,
+            test_refreshes, test_nothing_seen, test_unreachable, test_trouble, test_warning,
+            test_stopped, test_in_doubt);
     return done_testing();
 }

@@ -22,9 +22,8 @@ static void add(struct addresses *list, const char *ends)
 static void is_list(const struct addresses *list, const char *wanted, const char *name)
 {
     char ends[ADDRESSES_MAX + 1] = "";
-    size_t i;
 
-    for (i = 0; i < list->n; i++) {
+    for (size_t i = 0; i < list->n; i++) {
         struct sockaddr_in at;
 
         memcpy(&at, &list->address[i].storage, sizeof at);
@@ -46,8 +45,7 @@ static void test_limits(void)
     is_int((int64_t)list.n, 0, "an address that is too long is not added");
     addresses_add_unix(&list, "/run/redis.sock");
     is_int(list.address[0].storage.ss_family, AF_UNIX, "a path is the address of a Unix socket");
-    is_str(((const struct sockaddr_un *)&list.address[0].storage)->sun_path, "/run/redis.sock",
-           "the address has the path");
+    is_str(((const struct sockaddr_un *)&list.address[0].storage)->sun_path, "/run/redis.sock");
 }
 
 static void test_append(void)
@@ -95,15 +93,11 @@ static void test_order_of_full_list(void)
     is_list(&full.list, "13456782", "an address of a full list moves to the end");
     addresses_move_first(&full.list, &other.address[1]);
     is_list(&full.list, "81345672", "an address of a full list moves to the front");
-    ok(full.behind[0].bytes == 1 && full.behind[1].bytes == 2,
-       "nothing behind the list is overwritten");
+    ok(full.behind[0].bytes == 1 && full.behind[1].bytes == 2);
 }
 
 int main(void)
 {
-    RUN(test_limits());
-    RUN(test_append());
-    RUN(test_order());
-    RUN(test_order_of_full_list());
+    RUN_ALL(test_limits, test_append, test_order, test_order_of_full_list);
     return done_testing();
 }

@@ -36,8 +36,7 @@ static struct rlock *open_at(struct server *server)
     struct rlock_config config = config_for(&url);
     struct rlock *lock = NULL;
 
-    if (!ok(server_start(server) && rlock_open(&lock, &config, NULL) == RLOCK_OK,
-            "a handle is opened"))
+    if (!ok(server_start(server) && rlock_open(&lock, &config, NULL) == RLOCK_OK))
         return NULL;
     return lock;
 }
@@ -60,21 +59,16 @@ static void test_config_size(void)
     struct rlock *lock = NULL;
 
     newer.config.size = 0;
-    is_int(rlock_open(&lock, &newer.config, &err), RLOCK_E_USAGE,
-           "a config without size is refused");
+    is_int(rlock_open(&lock, &newer.config, &err), RLOCK_E_USAGE);
     newer.config.size = sizeof newer.config - 1;
-    is_int(rlock_open(&lock, &newer.config, &err), RLOCK_E_USAGE,
-           "a config that is too short is refused");
+    is_int(rlock_open(&lock, &newer.config, &err), RLOCK_E_USAGE);
     newer.config.size = sizeof newer;
-    if (is_int(rlock_open(&lock, &newer.config, &err), RLOCK_OK,
-               "a newer caller's config is accepted if its newer members are zero"))
+    if (is_int(rlock_open(&lock, &newer.config, &err), RLOCK_OK))
         rlock_close(lock);
     newer.newer_member = INT64_C(1) << 40;
     lock = NULL;
-    is_int(rlock_open(&lock, &newer.config, &err), RLOCK_E_USAGE,
-           "a newer caller's config is refused if a member is set that this library lacks");
-    ok(lock == NULL && strstr(err.text, RLOCK_VERSION) != NULL,
-       "the error text names the library's version, and no handle is returned");
+    is_int(rlock_open(&lock, &newer.config, &err), RLOCK_E_USAGE);
+    ok(lock == NULL && strstr(err.text, RLOCK_VERSION) != NULL);
 }
 
 static void test_arguments(void)
@@ -91,8 +85,7 @@ static void test_arguments(void)
     memset(long_key, 'k', sizeof long_key - 1);
     config.keys = (const char *const[]){""};
     is_int(rlock_open(&lock, &config, &err), RLOCK_E_USAGE, "an empty key is refused");
-    is_int(rlock_open(&lock, &config, NULL), RLOCK_E_USAGE,
-           "an empty key is refused without a struct rlock_error, too");
+    is_int(rlock_open(&lock, &config, NULL), RLOCK_E_USAGE);
     config.keys = (const char *const[]){long_key};
     is_int(rlock_open(&lock, &config, &err), RLOCK_E_USAGE, "a key of more than 64 KiB is refused");
     config = config_for(good);
@@ -102,17 +95,14 @@ static void test_arguments(void)
     is_int(rlock_open(&lock, &config, &err), RLOCK_E_CONFIG, "a quorum of two members is refused");
     config = config_for(bad);
     config.password = "pw";
-    is_int(rlock_open(&lock, &config, &err), RLOCK_E_CONFIG,
-           "a URL with a malformed port is refused");
-    ok(err.status == RLOCK_E_CONFIG && err.text[0] != '\0' && strstr(err.text, "s3cret") == NULL,
-       "the error text of a malformed URL hides its password");
+    is_int(rlock_open(&lock, &config, &err), RLOCK_E_CONFIG);
+    ok(err.status == RLOCK_E_CONFIG && err.text[0] != '\0' && strstr(err.text, "s3cret") == NULL);
     ok(lock == none, "no handle is returned on failure");
     config = config_for(good);
     if (is_int(rlock_open(&lock, &config, &err), RLOCK_OK, "opening a handle needs no server")) {
         is_int(rlock_acquire(lock, once, &(struct rlock_grant){.fence = 0}, NULL, &err),
                RLOCK_E_UNREACHABLE, "an acquire fails if no server listens");
-        ok(strstr(err.text, "127.0.0.1:1: connect: ") == err.text,
-           "the error text names the server and the system call");
+        ok(strstr(err.text, "127.0.0.1:1: connect: ") == err.text);
         rlock_unkeep(lock);
     }
     rlock_close(lock);
@@ -136,25 +126,20 @@ static void test_whole(void)
 
     if (lock == NULL)
         return;
-    is_int(rlock_acquire(lock, in(10000), &grant, &obstacle, NULL), RLOCK_OK,
-           "a waiter is granted the lock when the lock is free");
+    is_int(rlock_acquire(lock, in(10000), &grant, &obstacle, NULL), RLOCK_OK);
     ok(strlen(grant.token) == 32 && grant.fence == 1700000000000000 &&
-           grant.expires_ms > rlock_clock_ms() && grant.expires_ms <= rlock_clock_ms() + 1000,
-       "the grant has a token, a fence and expires_ms");
+       grant.expires_ms > rlock_clock_ms() && grant.expires_ms <= rlock_clock_ms() + 1000);
     is_str(obstacle.holder.text, "", "a grant leaves the obstacle empty");
     if (is_int(rlock_keep(lock, &events, NULL), RLOCK_OK, "the renewer starts")) {
         ok(read(events, &event, 0) == 0 &&
-               poll(&(struct pollfd){.fd = events, .events = POLLIN}, 1, 5000) == 1 &&
-               read(events, &event, sizeof event) == (ssize_t)sizeof event &&
-               event.kind == RLOCK_KEPT_RENEWED && event.expires_ms > grant.expires_ms,
-           "the renewer renews the lease");
+           poll(&(struct pollfd){.fd = events, .events = POLLIN}, 1, 5000) == 1 &&
+           read(events, &event, sizeof event) == (ssize_t)sizeof event &&
+           event.kind == RLOCK_KEPT_RENEWED && event.expires_ms > grant.expires_ms);
         rlock_unkeep(lock);
         rlock_unkeep(lock);
     }
-    is_int(rlock_release(lock, in(5000), RLOCK_ENDS_FREE, 0, NULL), RLOCK_OK,
-           "the lock is released");
-    is_int(rlock_acquire(lock, in(5000), &grant, NULL, NULL), RLOCK_OK,
-           "the lock is acquired again by the same handle");
+    is_int(rlock_release(lock, in(5000), RLOCK_ENDS_FREE, 0, NULL), RLOCK_OK);
+    is_int(rlock_acquire(lock, in(5000), &grant, NULL, NULL), RLOCK_OK);
     is_int(rlock_keep(lock, &events, NULL), RLOCK_OK, "the renewer starts again");
     close_at(&server, lock);
     ok(server_count(&server, ASKED_RELEASE) == 1, "closing a handle releases no lock");
@@ -174,26 +159,20 @@ static void test_not_had(void)
 
     if (lock == NULL)
         return;
-    is_int(rlock_acquire(lock, once, &grant, &obstacle, NULL), RLOCK_BUSY,
-           "with a deadline that has passed rlock_acquire() returns RLOCK_BUSY");
-    is_int(server_count(&server, ASKED_ACQUIRE), 1,
-           "with a deadline that has passed rlock_acquire() sends one request");
+    is_int(rlock_acquire(lock, once, &grant, &obstacle, NULL), RLOCK_BUSY);
+    is_int(server_count(&server, ASKED_ACQUIRE), 1);
     is_int(atomic_load(&server.n_log), 1, "with a deadline that has passed nothing else is sent");
     is_int(obstacle.left_ms, 60000, "the obstacle has the time left");
     ok(strstr(obstacle.holder.text, "foreign") != NULL, "the obstacle names the holder");
-    is_int(rlock_acquire(lock, in(400), &grant, &obstacle, NULL), RLOCK_TIMEOUT,
-           "with a deadline in the future rlock_acquire() returns RLOCK_TIMEOUT");
+    is_int(rlock_acquire(lock, in(400), &grant, &obstacle, NULL), RLOCK_TIMEOUT);
     ok(rlock_clock_ms() >= before + 400, "the timeout comes no sooner than the deadline");
-    ok(server_count(&server, ASKED_ACQUIRE) > 2,
-       "a waiter sends further attempts until the deadline");
-    is_int(server_count(&server, ASKED_RELEASE), 0,
-           "a waiter that was granted nothing releases nothing");
+    ok(server_count(&server, ASKED_ACQUIRE) > 2);
+    is_int(server_count(&server, ASKED_RELEASE), 0);
     is_int(server_count(&server, ASKED_LEAVE), 1, "a waiter that gives up leaves the queue");
     if (pipe(stop) == 0) {
         ok(write(stop[1], "", 1) == 1 &&
-               rlock_acquire(lock, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, &grant, NULL,
-                             NULL) == RLOCK_STOPPED,
-           "a wait without a time limit ends when the stop descriptor is readable");
+           rlock_acquire(lock, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, &grant, NULL, NULL) ==
+               RLOCK_STOPPED);
         close(stop[0]);
         close(stop[1]);
     }
@@ -204,9 +183,8 @@ static void test_not_had(void)
 static void test_lost_reply(void)
 {
     static const struct rlock_deadline *const deadlines[] = {&once, NULL}; /* NULL: 10 s from now */
-    size_t i;
 
-    for (i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2; i++) {
         struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(CLOSE, GRANT),
                                             [ASKED_RELEASE] = ANSWERS(CLOSE, ":-1\r\n")}};
         struct rlock_grant grant = {.fence = 0};
@@ -217,8 +195,7 @@ static void test_lost_reply(void)
         okf(rlock_acquire(lock, deadlines[i] != NULL ? *deadlines[i] : in(10000), &grant, NULL,
                           NULL) == RLOCK_OK,
             "after a lost reply the acquire is sent again (deadline %zu)", i);
-        is_int(rlock_release(lock, in(5000), RLOCK_ENDS_FREE, 0, NULL), RLOCK_OK,
-               "a release whose reply was lost succeeds if the lock is gone then");
+        is_int(rlock_release(lock, in(5000), RLOCK_ENDS_FREE, 0, NULL), RLOCK_OK);
         close_at(&server, lock);
         is_str(server.log[0].first, grant.token, "the first attempt has the token of the grant");
         is_str(server.log[1].first, grant.token, "the second attempt has the same token");
@@ -238,15 +215,11 @@ static void test_doubt(void)
 
     if (lock == NULL)
         return;
-    is_int(rlock_acquire(lock, once, &grant, &obstacle, &err), RLOCK_E_UNREACHABLE,
-           "an acquire without a reply fails");
+    is_int(rlock_acquire(lock, once, &grant, &obstacle, &err), RLOCK_E_UNREACHABLE);
     is_int(server_count(&server, ASKED_LEAVE), 1, "an acquire without a reply is undone");
-    ok(strstr(err.text, "may stay taken") == NULL && !obstacle.in_doubt,
-       "the error says nothing about the lock if the undo was confirmed");
-    is_int(rlock_acquire(lock, once, &grant, &obstacle, &err), RLOCK_E_UNREACHABLE,
-           "a second acquire without a reply fails");
-    ok(strstr(err.text, "may stay taken") != NULL && obstacle.in_doubt,
-       "the error says that the lock may stay taken if the undo has no reply either");
+    ok(strstr(err.text, "may stay taken") == NULL && !obstacle.in_doubt);
+    is_int(rlock_acquire(lock, once, &grant, &obstacle, &err), RLOCK_E_UNREACHABLE);
+    ok(strstr(err.text, "may stay taken") != NULL && obstacle.in_doubt);
     close_at(&server, lock);
 }
 
@@ -259,9 +232,8 @@ static void test_release(void)
                 {":-1\r\n", RLOCK_GONE},      {"-NOPERM no\r\n", RLOCK_E_REFUSED},
                 {":9\r\n", RLOCK_E_PROTOCOL}, {"-READONLY no\r\n", RLOCK_E_SERVER},
                 {SILENT, RLOCK_E_UNREACHABLE}};
-    size_t i;
 
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct server server = {
             .answers = {
                 [ASKED_ACQUIRE] = ANSWERS(GRANT), [ASKED_RELEASE] = ANSWERS(rows[i].answer)}};
@@ -292,9 +264,8 @@ static void test_renew(void)
                 {FREED, RLOCK_RELEASED, 0},
                 {LOADING, RLOCK_E_SERVER, 0},
                 {SILENT, RLOCK_E_UNREACHABLE, 0}};
-    size_t i;
 
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct server server = {.answers = {[ASKED_RENEW] = ANSWERS(rows[i].answer)}};
         const char *url = server.url;
         struct rlock_config config = config_for(&url);
@@ -302,11 +273,9 @@ static void test_renew(void)
         int64_t expires_ms = 0;
 
         config.token = "0123456789abcdef0123456789abcdef";
-        if (!ok(server_start(&server) && rlock_open(&lock, &config, NULL) == RLOCK_OK,
-                "a handle with a token is opened"))
+        if (!ok(server_start(&server) && rlock_open(&lock, &config, NULL) == RLOCK_OK))
             continue;
-        is_int(rlock_renew(lock, 500, in(300), &expires_ms, NULL), RLOCK_E_USAGE,
-               "a ttl of half a second is refused");
+        is_int(rlock_renew(lock, 500, in(300), &expires_ms, NULL), RLOCK_E_USAGE);
         okf(rlock_renew(lock, 0, in(300), &expires_ms, NULL) == rows[i].st,
             "rlock_renew() returns the right status for reply %zu", i);
         okf(expires_ms == 0 ? rows[i].left_ms == 0
@@ -326,9 +295,8 @@ static void test_tokens(void)
     struct rlock_config config = config_for(&url);
     struct rlock_error err = {.text = ""};
     struct rlock *lock = NULL;
-    size_t i;
 
-    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         config.token = bad[i];
         okf(rlock_open(&lock, &config, &err) == RLOCK_E_USAGE && lock == NULL &&
                 err.reason == RLOCK_REASON_TOKEN,
@@ -339,26 +307,22 @@ static void test_tokens(void)
 static void test_status_texts(void)
 {
     const char *unknown = rlock_status_text((enum rlock_status)(RLOCK_E_SYSTEM + 1));
-    int i;
-    int j;
 
-    for (i = RLOCK_OK; i <= RLOCK_E_SYSTEM; i++)
-        for (j = RLOCK_BUSY; j < i; j++)
+    for (int i = RLOCK_OK; i <= RLOCK_E_SYSTEM; i++)
+        for (int j = RLOCK_BUSY; j < i; j++)
             okf(strcmp(rlock_status_text((enum rlock_status)i),
                        rlock_status_text((enum rlock_status)j)) != 0,
                 "statuses %d and %d have different texts", i, j);
     is_str(rlock_status_text((enum rlock_status)1), unknown, "the internal status 1 has no text");
-    is_str(rlock_status_text(RLOCK_BUSY), "somebody else holds the lock",
-           "RLOCK_BUSY has its text");
+    is_str(rlock_status_text(RLOCK_BUSY), "somebody else holds the lock");
 }
 
 /* rlock_acquire() must refuse replies that look like a grant, but have no fence. */
 static void test_malformed_grants(void)
 {
     static const char *const rows[] = {RENEWED, RESTORED, "*3\r\n:1\r\n:1\r\n$1\r\n0\r\n"};
-    size_t i;
 
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct server server = {
             .answers = {[ASKED_ACQUIRE] = ANSWERS(rows[i]), [ASKED_LEAVE] = ANSWERS(RELEASED)}};
         struct rlock *lock = open_at(&server);
@@ -369,8 +333,7 @@ static void test_malformed_grants(void)
         okf(rlock_acquire(lock, once, &grant, NULL, NULL) == RLOCK_E_PROTOCOL && grant.fence == 77,
             "a reply without a fence is no grant: %s", rows[i]);
         close_at(&server, lock);
-        is_int(server_count(&server, ASKED_LEAVE), 1,
-               "an acquire with a malformed reply is undone");
+        is_int(server_count(&server, ASKED_LEAVE), 1);
     }
 }
 
@@ -395,8 +358,7 @@ static void test_absurd_answers(void)
 
     if (lock == NULL)
         return;
-    is_int(rlock_acquire(lock, in(600), &grant, NULL, NULL), RLOCK_TIMEOUT,
-           "replies with extreme times and places overflow nothing");
+    is_int(rlock_acquire(lock, in(600), &grant, NULL, NULL), RLOCK_TIMEOUT);
     close_at(&server, lock);
 }
 
@@ -464,12 +426,11 @@ static void test_forget_passwords(void)
     struct rlock *lock = NULL;
     struct rlock_grant grant;
     int n_heard = 0;
-    int i;
 
     config.n_urls = MEMBERS;
     config.connect_ms = 5000;
     config.password_source = &source;
-    for (i = 0; i < MEMBERS; i++) {
+    for (int i = 0; i < MEMBERS; i++) {
         server[i] = (struct server){
             .answers = {
                 [ASKED_ACQUIRE] = granted, [ASKED_LEAVE] = released, [ASKED_OTHER] = accepted}};
@@ -482,7 +443,7 @@ static void test_forget_passwords(void)
     (void)!rlock_acquire(lock, once, &grant, NULL, NULL);
     ok(forgetful == NULL, "a member gets AUTH, and the passwords are forgotten");
     rlock_close(lock);
-    for (i = 0; i < MEMBERS; i++) {
+    for (int i = 0; i < MEMBERS; i++) {
         server_stop(&server[i]);
         n_heard += strcmp(server[i].log[0].text, "AUTH " SECRET " ") == 0;
     }
@@ -492,18 +453,8 @@ static void test_forget_passwords(void)
 
 int main(void)
 {
-    RUN(test_config_size());
-    RUN(test_arguments());
-    RUN(test_whole());
-    RUN(test_not_had());
-    RUN(test_lost_reply());
-    RUN(test_doubt());
-    RUN(test_release());
-    RUN(test_renew());
-    RUN(test_tokens());
-    RUN(test_status_texts());
-    RUN(test_malformed_grants());
-    RUN(test_absurd_answers());
-    RUN(test_forget_passwords());
+    RUN_ALL(test_config_size, test_arguments, test_whole, test_not_had, test_lost_reply, test_doubt,
+            test_release, test_renew, test_tokens, test_status_texts, test_malformed_grants,
+            test_absurd_answers, test_forget_passwords);
     return done_testing();
 }

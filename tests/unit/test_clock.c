@@ -18,8 +18,7 @@ static void test_clock(void)
     clock_gettime(CLOCK_BOOTTIME, &boot);
     after = rlock_clock_ms();
     ok(before <= boot.tv_sec * 1000 + boot.tv_nsec / 1000000 &&
-           boot.tv_sec * 1000 + boot.tv_nsec / 1000000 <= after,
-       "rlock_clock_ms() returns the time of CLOCK_BOOTTIME");
+       boot.tv_sec * 1000 + boot.tv_nsec / 1000000 <= after);
 }
 
 static void test_arithmetic(void)
@@ -28,25 +27,19 @@ static void test_arithmetic(void)
     int64_t now;
 
     is_int(deadline_at(deadline, 999).at_ms, 999, "deadline_at() returns an earlier time");
-    is_int(deadline_at(deadline, 1001).at_ms, 1000,
-           "deadline_at() keeps the deadline if the time is later");
-    is_int(deadline_at(deadline, RLOCK_NEVER).at_ms, 1000,
-           "RLOCK_NEVER is later than any deadline");
+    is_int(deadline_at(deadline, 1001).at_ms, 1000);
+    is_int(deadline_at(deadline, RLOCK_NEVER).at_ms, 1000);
     is_int(deadline_at(never, 5).at_ms, 5, "any time is earlier than RLOCK_NEVER");
-    is_int(deadline_at(never, RLOCK_NEVER).at_ms, RLOCK_NEVER,
-           "deadline_at() of RLOCK_NEVER twice is RLOCK_NEVER");
+    is_int(deadline_at(never, RLOCK_NEVER).at_ms, RLOCK_NEVER);
     is_int(deadline_at(deadline, INT64_MIN).at_ms, INT64_MIN, "deadline_at() accepts INT64_MIN");
     is_int(deadline_at(never, 5).stop_fd, 7, "deadline_at() keeps the stop descriptor");
     is_int(deadline_in(never, 5).stop_fd, 7, "deadline_in() keeps the stop descriptor");
 
     now = rlock_clock_ms();
     deadline = deadline_in(never, 60000);
-    ok(deadline.at_ms >= now + 60000 && deadline.at_ms <= rlock_clock_ms() + 60000,
-       "deadline_in() adds 60000 ms to the time of the call");
-    is_int(deadline_in((struct rlock_deadline){now, -1}, 60000).at_ms, now,
-           "deadline_in() keeps an earlier deadline");
-    ok(deadline_in(never, -1000).at_ms <= rlock_clock_ms() - 1000,
-       "deadline_in() of -1000 ms returns a time in the past");
+    ok(deadline.at_ms >= now + 60000 && deadline.at_ms <= rlock_clock_ms() + 60000);
+    is_int(deadline_in((struct rlock_deadline){now, -1}, 60000).at_ms, now);
+    ok(deadline_in(never, -1000).at_ms <= rlock_clock_ms() - 1000);
 }
 
 static void test_over(void)
@@ -54,17 +47,12 @@ static void test_over(void)
     int64_t now = rlock_clock_ms();
 
     ok(!deadline_has_passed(never), "RLOCK_NEVER has not passed");
-    ok(deadline_has_passed((struct rlock_deadline){now, -1}),
-       "a deadline at the present time has passed");
-    ok(deadline_has_passed((struct rlock_deadline){INT64_MIN, -1}),
-       "a deadline at INT64_MIN has passed");
-    ok(!deadline_has_passed((struct rlock_deadline){now + 60000, -1}),
-       "a deadline in a minute has not passed");
+    ok(deadline_has_passed((struct rlock_deadline){now, -1}));
+    ok(deadline_has_passed((struct rlock_deadline){INT64_MIN, -1}));
+    ok(!deadline_has_passed((struct rlock_deadline){now + 60000, -1}));
     is_int(deadline_poll_ms(never), -1, "the timeout for RLOCK_NEVER is -1");
-    is_int(deadline_poll_ms((struct rlock_deadline){now - 1, -1}), 0,
-           "the timeout for a past deadline is 0");
-    is_int(deadline_poll_ms((struct rlock_deadline){RLOCK_NEVER - 1, -1}), INT_MAX,
-           "a timeout that does not fit an int becomes INT_MAX");
+    is_int(deadline_poll_ms((struct rlock_deadline){now - 1, -1}), 0);
+    is_int(deadline_poll_ms((struct rlock_deadline){RLOCK_NEVER - 1, -1}), INT_MAX);
 }
 
 static void test_sleep(void)
@@ -79,40 +67,28 @@ static void test_sleep(void)
         return;
     deadline.stop_fd = stop[0];
     deadline.at_ms = rlock_clock_ms() + 50;
-    is_int(clock_sleep(deadline), RLOCK_TIMEOUT,
-           "clock_sleep() ignores a stop descriptor that is not readable");
+    is_int(clock_sleep(deadline), RLOCK_TIMEOUT);
     ok(write(stop[1], "", 1) == 1, "the stop descriptor becomes readable");
     deadline.at_ms = RLOCK_NEVER;
-    is_int(clock_sleep(deadline), RLOCK_STOPPED,
-           "clock_sleep() ends when the stop descriptor is readable");
+    is_int(clock_sleep(deadline), RLOCK_STOPPED);
     deadline.at_ms = 0;
-    is_int(clock_sleep(deadline), RLOCK_TIMEOUT,
-           "clock_sleep() returns RLOCK_TIMEOUT if its deadline has passed, even with a stop");
+    is_int(clock_sleep(deadline), RLOCK_TIMEOUT);
     deadline.at_ms = RLOCK_NEVER;
-    ok(read(stop[0], &(char){0}, 1) == 1 && close(stop[1]) == 0,
-       "the writing end of the stop pipe is closed");
-    is_int(clock_sleep(deadline), RLOCK_STOPPED,
-           "clock_sleep() ends when the writing end is closed");
+    ok(read(stop[0], &(char){0}, 1) == 1 && close(stop[1]) == 0);
+    is_int(clock_sleep(deadline), RLOCK_STOPPED);
     close(stop[0]);
 }
 
 /* In a build with UBSan an overflow ends the program, so main() calls this test last. */
 static void test_overflow(void)
 {
-    is_int(deadline_in(never, RLOCK_NEVER).at_ms, RLOCK_NEVER,
-           "deadline_in() of RLOCK_NEVER is RLOCK_NEVER");
-    is_int(deadline_poll_ms((struct rlock_deadline){INT64_MIN, -1}), 0,
-           "the timeout for INT64_MIN is 0");
-    ok(!deadline_has_passed(deadline_in(never, RLOCK_NEVER - 1)),
-       "a deadline whose calculation would overflow has not passed");
+    is_int(deadline_in(never, RLOCK_NEVER).at_ms, RLOCK_NEVER);
+    is_int(deadline_poll_ms((struct rlock_deadline){INT64_MIN, -1}), 0);
+    ok(!deadline_has_passed(deadline_in(never, RLOCK_NEVER - 1)));
 }
 
 int main(void)
 {
-    RUN(test_clock());
-    RUN(test_arithmetic());
-    RUN(test_over());
-    RUN(test_sleep());
-    RUN(test_overflow());
+    RUN_ALL(test_clock, test_arithmetic, test_over, test_sleep, test_overflow);
     return done_testing();
 }

@@ -26,20 +26,17 @@ static void test_redirects(const struct url *seed)
     struct cluster cluster;
     struct rlock_error err;
     struct url to;
-    size_t i;
 
     cluster_init(&cluster, seed);
-    for (i = 0; i < sizeof redirects / sizeof redirects[0]; i++) {
+    for (size_t i = 0; i < sizeof redirects / sizeof redirects[0]; i++) {
         if (!okf(cluster_redirect(&cluster, redirects[i].reply, seed, &to, &err) == RLOCK_OK, "%s",
                  redirects[i].reply))
             continue;
-        is_str(to.shown, redirects[i].shown,
-               "cluster_redirect() returns the target of the redirect");
-        ok(strcmp(to.password, "pw") == 0 && to.is_tls,
-           "the target has the password and the TLS of the redirecting node");
+        is_str(to.shown, redirects[i].shown);
+        ok(strcmp(to.password, "pw") == 0 && to.is_tls);
         url_fini(&to);
     }
-    for (i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++)
+    for (size_t i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++)
         okf(cluster_redirect(&cluster, nowhere[i], seed, &to, &err) == RLOCK_E_PROTOCOL,
             "a redirect without a valid target is refused: %s", nowhere[i]);
     cluster_fini(&cluster);
@@ -80,8 +77,7 @@ static void test_forgotten(const struct url *seed)
     locates(&cluster, seed, "10.0.0.2:7000");
     locates(&cluster, seed, "10.0.0.1:7000");
     cluster_fini(&cluster);
-    if (ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.3:7000", seed, &to, &err) == RLOCK_OK,
-           "a cluster whose nodes are forgotten follows a redirect"))
+    if (ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.3:7000", seed, &to, &err) == RLOCK_OK))
         url_fini(&to);
     locates(&cluster, seed, "10.0.0.3:7000");
     locates(&cluster, seed, "10.0.0.3:7000");
@@ -113,35 +109,27 @@ static void test_primaries(const struct url *seed)
     size_t n = 0;
 
     while (cluster_next_primary(&rest, seed, CLUSTER_BY_ANY, &primary)) {
-        is_str(primary.shown, n < 2 ? shown[n] : "no more",
-               "cluster_next_primary() returns a primary that serves slots");
+        is_str(primary.shown, n < 2 ? shown[n] : "no more");
         url_fini(&primary);
         n++;
     }
-    is_int((int64_t)n, 2,
-           "cluster_next_primary() skips replicas, and nodes without an address or without slots");
+    is_int((int64_t)n, 2);
     rest = nodes;
-    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_NUMBER, &primary),
-       "the first primary is found with CLUSTER_BY_NUMBER");
+    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_NUMBER, &primary));
     url_fini(&primary);
-    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_NUMBER, &primary),
-       "the second primary is found with CLUSTER_BY_NUMBER");
+    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_NUMBER, &primary));
     is_str(primary.host, "10.0.0.2", "the host is the IP address with CLUSTER_BY_NUMBER");
     is_str(primary.alias, "two.example", "the alias is the host name with CLUSTER_BY_NUMBER");
     is_str(primary.given_host, "seed", "`given_host` is the host of the URL that the user gave");
     url_fini(&primary);
     rest = nodes;
-    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_PORT, &primary),
-       "the first primary is found with CLUSTER_BY_PORT");
+    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_PORT, &primary));
     url_fini(&primary);
-    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_PORT, &primary),
-       "the second primary is found with CLUSTER_BY_PORT");
-    is_str(primary.shown, "seed:6379",
-           "the host is that of the replying node with CLUSTER_BY_PORT");
+    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_PORT, &primary));
+    is_str(primary.shown, "seed:6379");
     url_fini(&primary);
     rest = "ERR This instance has cluster support disabled";
-    ok(!cluster_next_primary(&rest, seed, CLUSTER_BY_ANY, &primary),
-       "an error text contains no primary");
+    ok(!cluster_next_primary(&rest, seed, CLUSTER_BY_ANY, &primary));
 }
 
 /*
@@ -155,25 +143,20 @@ static void test_aliases(const struct url *seed)
 
     cluster_init(&cluster, seed);
     ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", seed, &to, NULL) == RLOCK_OK &&
-           to.alias == NULL && cluster.called == CLUSTER_BY_NUMBER,
-       "the target of the first redirect has an address and no alias");
+       to.alias == NULL && cluster.called == CLUSTER_BY_NUMBER);
     url_fini(&to);
     cluster_set_nodes(&cluster, nodes, seed);
     is_int((int64_t)cluster.n, 2, "CLUSTER NODES does not add the known node again");
     is_str(cluster.node[0].host, "10.0.0.2", "the known node is still named by its address");
-    ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", seed, &to, NULL) == RLOCK_OK,
-       "after CLUSTER NODES the same redirect is accepted again");
-    is_str(to.alias, "two.example",
-           "the target of that redirect now has the host name as an alias");
+    ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", seed, &to, NULL) == RLOCK_OK);
+    is_str(to.alias, "two.example");
     url_fini(&to);
     ok(cluster_redirect(&cluster, "MOVED 1 two.example:6379", seed, &to, NULL) == RLOCK_OK &&
-           cluster.called == CLUSTER_BY_NAME,
-       "a redirect that names the node by its host name is accepted");
+       cluster.called == CLUSTER_BY_NAME);
     is_str(to.alias, "10.0.0.2", "the target of that redirect has the address as an alias");
     url_fini(&to);
     ok(cluster_redirect(&cluster, "MOVED 1 two.example:1", seed, &to, NULL) == RLOCK_OK &&
-           to.alias == NULL,
-       "the target of a redirect to another port has no alias");
+       to.alias == NULL);
     url_fini(&to);
     cluster_set_nodes(&cluster,
                       "b 10.0.0.2:1@2,all.example master - 0 1 2 connected 1\n"
@@ -181,20 +164,17 @@ static void test_aliases(const struct url *seed)
                       seed);
     is_int((int64_t)cluster.n, 2, "two nodes with the same host name are both remembered");
     ok(cluster_redirect(&cluster, "MOVED 1 all.example:1", seed, &to, NULL) == RLOCK_OK &&
-           to.alias == NULL,
-       "a redirect to the shared host name gets no alias");
+       to.alias == NULL);
     url_fini(&to);
     cluster_set_nodes(&cluster,
                       "b 10.0.0.4:1@2 master,fail - 0 1 2 disconnected\n"
                       "c 10.0.0.4:1@2,four.example master - 0 1 3 connected 1\n",
                       seed);
-    ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.4:1", seed, &to, NULL) == RLOCK_OK,
-       "a redirect is accepted to a node that has replaced another at the same address");
+    ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.4:1", seed, &to, NULL) == RLOCK_OK);
     is_str(to.alias, "four.example", "the alias is that of the new node, as the old one had none");
     url_fini(&to);
     ok(cluster_redirect(&cluster, "MOVED 1 :1", seed, &to, NULL) == RLOCK_OK &&
-           cluster.called == CLUSTER_BY_PORT,
-       "a redirect without a host sets CLUSTER_BY_PORT");
+       cluster.called == CLUSTER_BY_PORT);
     url_fini(&to);
     cluster_fini(&cluster);
 }
@@ -216,9 +196,8 @@ static void test_endpoints(void)
          "*3\r\n:9\r\n:9\r\n*2\r\n$4\r\nname\r\n:1\r\n",
          CLUSTER_BY_NAME},
     };
-    size_t i;
 
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct resp_reader *resp = resp_reader_new();
         const struct resp_value *reply = NULL;
 
@@ -257,9 +236,8 @@ static const struct {
 static void test_health(void)
 {
     struct cluster_health health;
-    size_t i;
 
-    for (i = 0; i < sizeof healths / sizeof healths[0]; i++) {
+    for (size_t i = 0; i < sizeof healths / sizeof healths[0]; i++) {
         cluster_examine(healths[i].nodes, &health);
         okf(health.n_slots == healths[i].n_slots && health.n_primaries == healths[i].n_primaries &&
                 health.n_alone == healths[i].n_alone,
@@ -273,10 +251,9 @@ static void test_many(const struct url *seed)
     struct cluster cluster;
     char text[10000];
     size_t n = 0;
-    int i;
 
     cluster_init(&cluster, seed);
-    for (i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++)
         n += (size_t)snprintf(text + n, sizeof text - n,
                               "id 10.0.0.%d:6379@16379 master - 0 1 2 connected\n", i);
     cluster_set_nodes(&cluster, text, seed);
@@ -293,16 +270,14 @@ int main(void)
 {
     struct url seed;
 
-    if (!ok(url_parse(&seed, "rediss://:pw@seed", NULL) == RLOCK_OK,
-            "the test parses the first URL"))
+    if (!ok(url_parse(&seed, "rediss://:pw@seed", NULL) == RLOCK_OK))
         return done_testing();
     RUN(test_redirects(&seed));
     RUN(test_nodes(&seed));
     RUN(test_forgotten(&seed));
     RUN(test_primaries(&seed));
     RUN(test_aliases(&seed));
-    RUN(test_endpoints());
-    RUN(test_health());
+    RUN_ALL(test_endpoints, test_health);
     RUN(test_many(&seed));
     url_fini(&seed);
     return done_testing();

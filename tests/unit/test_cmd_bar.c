@@ -44,9 +44,8 @@ static void is_bar(size_t i, const struct terminal *terminal, const char *wanted
 static void test_lengths(void)
 {
     const struct terminal plain = {.is_terminal = true};
-    size_t i;
 
-    for (i = 0; i < sizeof bars / sizeof *bars; i++)
+    for (size_t i = 0; i < sizeof bars / sizeof *bars; i++)
         is_bar(i, &plain, bars[i].wanted, bars[i].name);
     ok(bar_ms(&(struct bar){.waited_ms = -1, .held_ms = 5}) == 5, "what isn't known has no length");
 }
@@ -66,7 +65,6 @@ static void test_looks(void)
 
 int main(void)
 {
-    RUN(test_lengths());
-    RUN(test_looks());
+    RUN_ALL(test_lengths, test_looks);
     return done_testing();
 }

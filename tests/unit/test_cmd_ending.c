@@ -22,16 +22,12 @@ int main(void)
     ending_text(text, &none);
     is_str(text, "", "without TERM, KILL and an end the text is empty");
     ending_text(text, &all);
-    ok(strncmp(text, "TERM at 20", 10) == 0 && has(text, ", KILL at ") && has(text, ", ended at "),
-       "TERM, KILL and the end are told in this order, and the first of them with its date");
-    ok(strrchr(text, 'T') < strstr(text, "KILL"),
-       "KILL and the end, on the same day, are told without their date");
+    ok(strncmp(text, "TERM at 20", 10) == 0 && has(text, ", KILL at ") && has(text, ", ended at "));
+    ok(strrchr(text, 'T') < strstr(text, "KILL"));
     ending_text(text, &killed);
-    ok(strncmp(text, "KILL at 20", 10) == 0 && !has(text, "TERM") && !has(text, "ended"),
-       "TERM and the end are left out if there was none");
+    ok(strncmp(text, "KILL at 20", 10) == 0 && !has(text, "TERM") && !has(text, "ended"));
     ending_add_facts(&message, &killed);
-    is_str(message.facts[0].name, "kill_at",
-           "the time of KILL becomes the member kill_at of the JSON message");
+    is_str(message.facts[0].name, "kill_at");
     ok(message.facts[1].kind == FACT_NONE, "TERM and the end get no member if there was none");
     return done_testing();
 }

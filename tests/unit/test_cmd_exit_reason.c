@@ -45,11 +45,8 @@ static const struct {
 
 int main(void)
 {
-    size_t i;
-    size_t j;
-
     is_int(sizeof statuses / sizeof statuses[0], EXIT_REASONS, "the test knows every exit reason");
-    for (i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
         const struct exit_reason_row *row = exit_reason_row(statuses[i].reason);
 
         if (!okf(row->name != NULL && row->meaning != NULL, "reason %zu has a name and a meaning",
@@ -60,14 +57,13 @@ int main(void)
         okf(row->name[0] != '\0' &&
                 row->name[strspn(row->name, "abcdefghijklmnopqrstuvwxyz-")] == '\0',
             "%s has only lower-case letters and hyphens", row->name);
-        for (j = 0; j < i; j++)
+        for (size_t j = 0; j < i; j++)
             if (strcmp(row->name, exit_reason_row(statuses[j].reason)->name) == 0)
                 okf(false, "%s is the name of one reason only", row->name);
     }
     /* The statuses are 0 and 2 to RLOCK_E_SYSTEM, as rlock.h has no status 1. */
-    is_int(sizeof meanings / sizeof meanings[0], RLOCK_E_SYSTEM,
-           "the test knows every status of the library");
-    for (i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
+    is_int(sizeof meanings / sizeof meanings[0], RLOCK_E_SYSTEM);
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
         okf(meanings[i].status == (enum rlock_status)(i > 0 ? i + 1 : 0) &&
                 exit_reason_of(meanings[i].status) == meanings[i].reason,
             "the library status in row %zu gives the reason %s", i,

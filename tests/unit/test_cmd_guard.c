@@ -156,12 +156,9 @@ static void test_status(void)
 
     run("[ \"$RLOCK_FENCE\" = 7 ] && exit 3", in_ms(LONG_MS, LONG_MS));
     news = hear_done("the guard tells that the command has ended");
-    ok(WIFEXITED(news.status) && WEXITSTATUS(news.status) == 3,
-       "the command has the variables of the grant, and the guard tells its status");
-    ok(news.ending.term_ms == 0 && news.ending.kill_ms == 0 && news.ending.ended_ms > 0,
-       "a command that ended by itself got neither TERM nor KILL");
-    ok(!news.lease_ended_first && !news.program_was_gone,
-       "the guard had no reason to end the command");
+    ok(WIFEXITED(news.status) && WEXITSTATUS(news.status) == 3);
+    ok(news.ending.term_ms == 0 && news.ending.kill_ms == 0 && news.ending.ended_ms > 0);
+    ok(!news.lease_ended_first && !news.program_was_gone);
     stop();
 }
 
@@ -174,16 +171,14 @@ static void test_failed_start(void)
     plan.spawn.argv = (char *[]){"/nonexistent/command", NULL};
     start(start_with(in_ms(LONG_MS, LONG_MS)));
     news = hear();
-    ok(news.kind == GUARD_NEWS_FAILED && news.error == ENOENT && news.is_exec_error,
-       "the guard tells why exec failed");
+    ok(news.kind == GUARD_NEWS_FAILED && news.error == ENOENT && news.is_exec_error);
     stop();
 
     make_plan("echo >&9");
     late.not_after_ms = rlock_clock_ms();
     start(late);
     news = hear();
-    ok(news.kind == GUARD_NEWS_FAILED && news.error == SPAWN_TOO_LATE,
-       "at `not_after_ms` the guard doesn't start the command any more");
+    ok(news.kind == GUARD_NEWS_FAILED && news.error == SPAWN_TOO_LATE);
     ok(ends() && !is_ready(), "so the command has not run");
     stop();
 
@@ -191,8 +186,7 @@ static void test_failed_start(void)
     cgroup.procs_fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
     start(start_with(in_ms(LONG_MS, LONG_MS)));
     news = hear();
-    ok(news.kind == GUARD_NEWS_FAILED && news.error == ENOSPC && !news.is_exec_error,
-       "the guard tells why the command could not enter its cgroup");
+    ok(news.kind == GUARD_NEWS_FAILED && news.error == ENOSPC && !news.is_exec_error);
     stop();
     close(cgroup.procs_fd);
     cgroup.procs_fd = -1;
@@ -201,8 +195,7 @@ static void test_failed_start(void)
     plan.environment = NULL;
     start(start_with(in_ms(LONG_MS, LONG_MS)));
     news = hear();
-    ok(news.kind == GUARD_NEWS_FAILED && news.error == ENOMEM && !news.is_exec_error,
-       "without an environment the guard fails for lack of memory");
+    ok(news.kind == GUARD_NEWS_FAILED && news.error == ENOMEM && !news.is_exec_error);
     stop();
 }
 
@@ -213,8 +206,8 @@ static void test_killed_before_start(void)
     kill(guard.pid, SIGKILL);
     waitid(P_PID, (id_t)guard.pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
     start(start_with(in_ms(LONG_MS, LONG_MS)));
-    is_int(WEXITSTATUS(hear_done("a guard that was killed before the start is replaced").status), 4,
-           "the second guard has run the command");
+    is_int(WEXITSTATUS(hear_done("a guard that was killed before the start is replaced").status),
+           4);
     stop();
 }
 
@@ -238,8 +231,7 @@ static void test_signals(void)
     guard_client_signal(&guard, SIGUSR1, true);
     guard_client_signal(&guard, SIGUSR2, false);
     news = hear_done("the command ends by the second signal");
-    is_int(WEXITSTATUS(news.status), 6,
-           "the guard doesn't pass on a signal that the terminal has also sent to the command");
+    is_int(WEXITSTATUS(news.status), 6);
     stop();
 }
 
@@ -272,8 +264,7 @@ static void test_early_signal(void)
     guard_client_signal(&guard, SIGHUP, true);
     guard_client_signal(&guard, SIGUSR2, false);
     news = hear_done("the command ends by the last signal");
-    is_int(WEXITSTATUS(news.status), 1,
-           "the guard passes on neither SIGWINCH nor the second SIGHUP");
+    is_int(WEXITSTATUS(news.status), 1);
     stop();
 }
 
@@ -288,8 +279,7 @@ static void test_end(void)
     news = hear_done("the guard ends the command when the program asks for it");
     ok(WIFSIGNALED(news.status) && WTERMSIG(news.status) == SIGTERM, "TERM has ended the command");
     ok(news.ending.term_ms > 0 && news.ending.kill_ms == 0, "the command got TERM, and no KILL");
-    ok(!news.lease_ended_first,
-       "the guard tells that it ended the command for another reason than the lease");
+    ok(!news.lease_ended_first);
     stop();
 
     run("trap '' TERM; " WAIT_FOR_EVER, in_ms(LONG_MS, LONG_MS));
@@ -298,8 +288,7 @@ static void test_end(void)
     guard_client_end(&guard, kill_ms);
     news = hear_done("the guard ends a command that ignores TERM");
     ok(WIFSIGNALED(news.status) && WTERMSIG(news.status) == SIGKILL, "KILL has ended the command");
-    ok(news.ending.kill_ms >= kill_ms && news.ending.term_ms < kill_ms,
-       "the command got KILL at the time that the program asked for, and TERM before");
+    ok(news.ending.kill_ms >= kill_ms && news.ending.term_ms < kill_ms);
     stop();
 }
 
@@ -313,7 +302,6 @@ static int be_refused(void)
     struct guard_news news;
     pid_t refused;
     int pair[2];
-    int n;
 
     if (pipe2(pair, O_CLOEXEC) != 0 || dup2(pair[0], INPUT_FD) < 0)
         abort();
@@ -327,7 +315,7 @@ static int be_refused(void)
     refused = news.pid;
     if (news.kind != GUARD_NEWS_REFUSED || news.was_kill || refused <= 0)
         return 4;
-    for (n = 0; (news = hear()).kind == GUARD_NEWS_REFUSED; n++) {
+    for (int n = 0; (news = hear()).kind == GUARD_NEWS_REFUSED; n++) {
         if (!news.was_kill || news.pid != refused)
             return 5;
         if (n == 2)
@@ -365,8 +353,7 @@ static void test_lease_end(void)
     is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease that ends soon");
     news = hear_done("the guard ends the command before the lease ends");
     ok(news.lease_ended_first, "the guard tells that it ended the command because of the lease");
-    ok(news.ending.term_ms >= lease.term_ms && news.ending.kill_ms >= lease.kill_ms,
-       "TERM and KILL came at their deadlines");
+    ok(news.ending.term_ms >= lease.term_ms && news.ending.kill_ms >= lease.kill_ms);
     ok(ends(), "no process of the command is left");
     stop();
 }
@@ -381,13 +368,11 @@ static void test_extended_lease(void)
     guard_client_extend(&guard, longer);
     news = hear();
     ok(news.kind == GUARD_NEWS_AGREES && news.lease.term_ms == longer.term_ms &&
-           news.lease.kill_ms == longer.kill_ms,
-       "the guard agrees to the deadlines of the renewed lease");
+       news.lease.kill_ms == longer.kill_ms);
     guard_client_extend(&guard, in_ms(0, PATIENCE_MS));
     while ((news = hear()).kind == GUARD_NEWS_AGREES)
         continue;
-    ok(news.kind == GUARD_NEWS_DONE && WTERMSIG(news.status) == SIGTERM,
-       "the guard acts by the deadlines that it was told last");
+    ok(news.kind == GUARD_NEWS_DONE && WTERMSIG(news.status) == SIGTERM);
     stop();
 }
 
@@ -412,8 +397,7 @@ static void test_pause(void)
     ok(is_ready(), "the command runs");
     make_lease_end();
     news = hear();
-    ok(news.kind == GUARD_NEWS_PAUSED && news.frozen_since_ms > 0,
-       "--on-lost pause: the guard freezes the command at the deadline for TERM");
+    ok(news.kind == GUARD_NEWS_PAUSED && news.frozen_since_ms > 0);
     since_ms = news.frozen_since_ms;
     guard_client_extend(&guard, in_ms(LONG_MS, LONG_MS));
     news = hear();
@@ -493,8 +477,7 @@ static void test_wait_all(void)
     start(start_with(in_ms(LONG_MS, LONG_MS)));
     close(INPUT_FD);
     guard_socket.fd = guard.fd;
-    is_int(poll(&guard_socket, 1, 200), 0,
-           "--wait-all: the guard waits for all processes that the command has started");
+    is_int(poll(&guard_socket, 1, 200), 0);
     close(pair[1]);
     news = hear_done("the last process of the command has ended");
     is_int(WEXITSTATUS(news.status), 7, "the status is that of the command itself");
@@ -609,16 +592,14 @@ static void test_bound(void)
     guard_client_extend(&guard, in_ms(SOON_MS, SOON_MS + GRACE_MS));
     is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease that ends soon");
     news = hear_done("the guard ends the bound process before the lease ends");
-    ok(news.lease_ended_first && news.ending.term_ms > 0 && news.ending.kill_ms > 0,
-       "the process got TERM, and then KILL");
+    ok(news.lease_ended_first && news.ending.term_ms > 0 && news.ending.kill_ms > 0);
     is_int(signal_of(pid), SIGKILL, "KILL has ended the process");
     stop_bound();
 
     pid = start_bound(false, in_ms(LONG_MS, LONG_MS));
     is_int(guard_client_signal_bound(&guard, SIGUSR1), 0, "the kernel allows a signal");
     news = hear_done("the bound process has ended by itself");
-    ok(!news.lease_ended_first && news.ending.term_ms == 0 && news.ending.kill_ms == 0,
-       "the guard had nothing to end");
+    ok(!news.lease_ended_first && news.ending.term_ms == 0 && news.ending.kill_ms == 0);
     is_int(signal_of(pid), SIGUSR1, "a signal was passed on to the process");
     stop_bound();
 
@@ -683,8 +664,7 @@ static void test_below_bound(bool replaces)
     }
     while (waitpid(pid, &status, WNOHANG) == 0 && rlock_clock_ms() < end_ms)
         poll(NULL, 0, 10);
-    ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
-       "the process from which rlock descends is killed");
+    ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     kill(pid, SIGKILL);
 }
 
@@ -730,12 +710,11 @@ static bool has_cgroup(void)
 {
     int low[10];
     int failed;
-    int i;
 
-    for (i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++)
         low[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     failed = cgroup_make(&cgroup, parent, sizeof parent);
-    for (i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++)
         close(low[i]);
     return failed == 0;
 }
@@ -746,27 +725,15 @@ int main(void)
     sigemptyset(&no_signals);
     if (!environment_make(&environment, environ, "key", (char *[]){NULL}, true))
         return 1;
-    RUN(test_status());
-    RUN(test_failed_start());
-    RUN(test_killed_before_start());
-    RUN(test_signals());
-    RUN(test_early_signal());
-    RUN(test_end());
-    RUN(test_refusals());
-    RUN(test_lease_end());
-    RUN(test_extended_lease());
+    RUN_ALL(test_status, test_failed_start, test_killed_before_start, test_signals,
+            test_early_signal, test_end, test_refusals, test_lease_end, test_extended_lease);
     if (has_cgroup()) {
-        RUN(test_pause());
-        RUN(test_outside());
-        RUN(test_exit_outside());
+        RUN_ALL(test_pause, test_outside, test_exit_outside);
         cgroup_remove(&cgroup);
     } else {
         skip("--on-lost pause", "no control group can be made here");
     }
-    RUN(test_wait_all());
-    RUN(test_guard_end());
-    RUN(test_program_gone());
-    RUN(test_bound());
+    RUN_ALL(test_wait_all, test_guard_end, test_program_gone, test_bound);
     RUN(test_below_bound(false));
     RUN(test_below_bound(true));
     RUN(test_fate());

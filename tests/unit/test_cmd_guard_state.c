@@ -229,11 +229,10 @@ static void test_table_cells(void)
     bool was_tried[GUARD_STATES][GUARD_EVENTS] = {{false}};
     struct guard_machine m;
     unsigned actions;
-    size_t i;
     enum guard_state s;
     enum guard_event e;
 
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *row = &rows[i];
 
         reach(&m, row->from, row->path);
@@ -289,84 +288,60 @@ static void test_deadlines(void)
     struct guard_machine m;
 
     reach(&m, GUARD_STATE_RUNNING, PLAIN);
-    is_int(guard_state_next_ms(&m, 5), COUNT_MS,
-           "RUNNING: the next turn is for the count of the tree");
-    is_int(guard_state_due(&m, COUNT_MS - 1), GUARD_EVENTS,
-           "RUNNING: no event is due before the count");
-    is_int(guard_state_due(&m, COUNT_MS), GUARD_EVENT_COUNT_DUE,
-           "RUNNING: the count is due at its time");
+    is_int(guard_state_next_ms(&m, 5), COUNT_MS);
+    is_int(guard_state_due(&m, COUNT_MS - 1), GUARD_EVENTS);
+    is_int(guard_state_due(&m, COUNT_MS), GUARD_EVENT_COUNT_DUE);
     send_event(&m, GUARD_EVENT_COUNT_DUE, COUNT_MS, none);
-    is_int(guard_state_next_ms(&m, COUNT_MS), TERM_MS,
-           "RUNNING: after the count the next turn is for TERM");
-    is_int(guard_state_due(&m, TERM_MS - 1), GUARD_EVENTS,
-           "RUNNING: no event is due between the count and TERM");
+    is_int(guard_state_next_ms(&m, COUNT_MS), TERM_MS);
+    is_int(guard_state_due(&m, TERM_MS - 1), GUARD_EVENTS);
     is_int(guard_state_due(&m, TERM_MS), GUARD_EVENT_TERM_DUE, "RUNNING: TERM is due at its time");
-    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_TERM_DUE,
-           "RUNNING: when TERM and KILL are overdue, TERM_DUE comes first");
+    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_TERM_DUE);
     send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 500, (struct deadlines)NEW_LEASE);
-    is_int(guard_state_next_ms(&m, 500), 3500,
-           "RUNNING: under a new lease the next turn is for a new count");
+    is_int(guard_state_next_ms(&m, 500), 3500);
     send_event(&m, GUARD_EVENT_COUNT_DUE, 3500, none);
-    is_int(guard_state_next_ms(&m, 3500), 5000,
-           "RUNNING: after the new count the next turn is for the new lease's TERM");
+    is_int(guard_state_next_ms(&m, 3500), 5000);
     send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 900});
-    is_int(guard_state_next_ms(&m, 500), 900,
-           "TERMINATING: the next turn is for the KILL that END_ASKED has set");
+    is_int(guard_state_next_ms(&m, 500), 900);
     send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 1200});
-    is_int(guard_state_next_ms(&m, 500), 900,
-           "TERMINATING: another END_ASKED does not make KILL later");
+    is_int(guard_state_next_ms(&m, 500), 900);
     send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 700});
     is_int(guard_state_next_ms(&m, 500), 700, "TERMINATING: another END_ASKED makes KILL earlier");
     is_int(guard_state_due(&m, 699), GUARD_EVENTS, "TERMINATING: no event is due before that KILL");
-    is_int(guard_state_due(&m, 700), GUARD_EVENT_END_DUE,
-           "TERMINATING: END_DUE comes when that KILL is due");
+    is_int(guard_state_due(&m, 700), GUARD_EVENT_END_DUE);
     send_event(&m, GUARD_EVENT_END_DUE, 700, none);
     is_int(guard_state_due(&m, 701), GUARD_EVENTS, "KILLING: END_DUE does not come again");
     is_int(guard_state_next_ms(&m, 710), 710, "KILLING: the guard repeats KILL at once");
     ok(!m.lease_ended_first, "END_ASKED, not the lease, is noted as the reason of this end");
-    is_int(guard_state_due(&m, 5999), GUARD_EVENTS,
-           "KILLING: no event is due before the lease's KILL");
-    is_int(guard_state_due(&m, 6000), GUARD_EVENT_KILL_DUE,
-           "KILLING: the lease's KILL is due, which the tree has outlived");
+    is_int(guard_state_due(&m, 5999), GUARD_EVENTS);
+    is_int(guard_state_due(&m, 6000), GUARD_EVENT_KILL_DUE);
     send_event(&m, GUARD_EVENT_KILL_DUE, 6000, none);
     ok(m.lease_ended_first, "KILLING: the lease counts as ended before the tree");
     is_int(guard_state_due(&m, 6001), GUARD_EVENTS, "KILLING: KILL_DUE does not come again");
 
     reach(&m, GUARD_STATE_RUNNING, PLAIN);
     send_event(&m, GUARD_EVENT_COMMAND_KILLED, 50, none);
-    is_int(guard_state_next_ms(&m, 50), 50 + GRACE_MS,
-           "a signal has killed the command: KILL comes after the grace period");
+    is_int(guard_state_next_ms(&m, 50), 50 + GRACE_MS);
 
     reach(&m, GUARD_STATE_TERMINATING, BY_LEASE);
     ok(m.lease_ended_first, "TERM at the lease's time: the lease is noted as the reason");
-    is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS,
-           "TERMINATING: the next turn is for the lease's KILL");
-    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE,
-           "TERMINATING: the lease's KILL is due at its time");
+    is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS);
+    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE);
 
     reach(&m, GUARD_STATE_PAUSED, PAUSES);
-    is_int(guard_state_next_ms(&m, KILL_MS - 2), KILL_MS,
-           "PAUSED, not frozen yet: the next turn is not later than KILL");
-    ok(guard_state_next_ms(&m, TERM_MS) < TERM_MS + 20,
-       "PAUSED, not frozen yet: the guard looks again within 20 ms");
-    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE,
-           "PAUSED, not frozen yet: the lease's KILL is due at its time");
-    ok(!m.lease_ended_first,
-       "PAUSED: a renewal may still come, so the lease is no reason of an end yet");
+    is_int(guard_state_next_ms(&m, KILL_MS - 2), KILL_MS);
+    ok(guard_state_next_ms(&m, TERM_MS) < TERM_MS + 20);
+    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE);
+    ok(!m.lease_ended_first);
     reach(&m, GUARD_STATE_PAUSED, FROZEN);
-    is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER,
-           "PAUSED: a frozen tree has no deadline, so the guard asks for no turn");
-    is_int(guard_state_due(&m, 9000), GUARD_EVENTS,
-           "PAUSED: no event is due for a frozen tree after the lease's end");
+    is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER);
+    is_int(guard_state_due(&m, 9000), GUARD_EVENTS);
     is_int(m.frozen_since_ms, TERM_MS + 5, "PAUSED: frozen_since_ms is when nothing ran any more");
     reach(&m, GUARD_STATE_KILLING, FROZEN);
-    is_int(guard_state_due(&m, 9000), GUARD_EVENTS,
-           "KILLING: a frozen tree does not outlive the lease's KILL");
+    is_int(guard_state_due(&m, 9000), GUARD_EVENTS);
     reach(&m, GUARD_STATE_PAUSED, FROZEN_ALL);
     send_event(&m, GUARD_EVENT_COMMAND_EXITED, 3000, none);
     send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 3000, (struct deadlines)NEW_LEASE);
-    is_int(m.state, GUARD_STATE_DRAINING,
-           "--wait-all: the command ended in the frozen tree: a renewal leads to DRAINING");
+    is_int(m.state, GUARD_STATE_DRAINING);
     guard_state_start(&m, (struct guard_rules){.wait_all = true},
                       (struct deadlines){RLOCK_NEVER, RLOCK_NEVER}, 0);
     is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER, "--on-lost ignore: there is no deadline");
@@ -380,14 +355,11 @@ static void test_bound(void)
 
     guard_state_start(&m, (struct guard_rules){.is_bound = true},
                       (struct deadlines){TERM_MS, KILL_MS}, 0);
-    is_int(send_event(&m, GUARD_EVENT_PROGRAM_GONE, 100, none), 0,
-           "a bound process may use what is left of the lease when rlock is dead");
-    is_int(send_event(&m, GUARD_EVENT_TERM_DUE, TERM_MS, none), TERM,
-           "it gets TERM at the lease's time");
+    is_int(send_event(&m, GUARD_EVENT_PROGRAM_GONE, 100, none), 0);
+    is_int(send_event(&m, GUARD_EVENT_TERM_DUE, TERM_MS, none), TERM);
     is_int(guard_state_work(&m), TERM, "the guard goes on to look for its descendants");
     ok(guard_state_next_ms(&m, TERM_MS) < TERM_MS + 100, "and does so again and again");
-    is_int(send_event(&m, GUARD_EVENT_PROGRAM_GONE, TERM_MS + 10, none), TERM,
-           "rlock dies after TERM: KILL doesn't come sooner");
+    is_int(send_event(&m, GUARD_EVENT_PROGRAM_GONE, TERM_MS + 10, none), TERM);
     is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE, "KILL is due at the lease's time");
 }
 
@@ -410,45 +382,36 @@ static void test_many_processes(void)
 
     reach_counted(&m, PLAIN, 1000);
     is_int(guard_state_next_ms(&m, COUNT_MS), TERM_MS - 225, "1000 processes: TERM comes earlier");
-    is_int(guard_state_due(&m, TERM_MS - 225), GUARD_EVENT_TERM_DUE,
-           "1000 processes: TERM is due at that time");
+    is_int(guard_state_due(&m, TERM_MS - 225), GUARD_EVENT_TERM_DUE);
     send_event(&m, GUARD_EVENT_TERM_DUE, TERM_MS - 225, none);
     ok(m.lease_ended_first, "an earlier TERM: the lease is still noted as the reason");
     is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS - 75, "1000 processes: KILL comes earlier");
     send_input(&m, GUARD_EVENT_TREE_COUNTED,
                (struct guard_input){.now_ms = TERM_MS, .n_processes = 4500});
-    is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS - 600,
-           "TERMINATING: more processes than at the count make KILL come earlier still");
-    is_int(guard_state_due(&m, KILL_MS - 600), GUARD_EVENT_KILL_DUE,
-           "TERMINATING: KILL is due at that time");
+    is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS - 600);
+    is_int(guard_state_due(&m, KILL_MS - 600), GUARD_EVENT_KILL_DUE);
 
     reach_counted(&m, PLAIN, 20000);
-    is_int(guard_state_due(&m, COUNT_MS), GUARD_EVENT_TERM_DUE,
-           "20000 processes: TERM should have come before the count, and is due at once");
+    is_int(guard_state_due(&m, COUNT_MS), GUARD_EVENT_TERM_DUE);
     send_event(&m, GUARD_EVENT_TERM_DUE, COUNT_MS, none);
-    is_int(m.state, GUARD_STATE_KILLING,
-           "20000 processes: KILL is due at once as well, so no TERM is sent");
+    is_int(m.state, GUARD_STATE_KILLING);
 
     reach_counted(&m, PLAIN, 4500);
     send_event(&m, GUARD_EVENT_LEASE_EXTENDED, COUNT_MS + 1, (struct deadlines)NEW_LEASE);
-    ok(guard_state_next_ms(&m, COUNT_MS + 1) > KILL_MS,
-       "a new lease: no deadline of the old lease is left");
+    ok(guard_state_next_ms(&m, COUNT_MS + 1) > KILL_MS);
 
     reach(&m, GUARD_STATE_TERMINATING, PLAIN);
     send_event(&m, GUARD_EVENT_END_ASKED, 100, (struct deadlines){0, RLOCK_NEVER});
     send_input(&m, GUARD_EVENT_TREE_COUNTED,
                (struct guard_input){.now_ms = 100, .n_processes = 4500});
-    is_int(guard_state_next_ms(&m, 100), 400,
-           "TERMINATING: a count does not move the KILL that END_ASKED has set");
+    is_int(guard_state_next_ms(&m, 100), 400);
     send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 200, (struct deadlines)NEW_LEASE);
-    is_int(m.due.kill_ms, 6000 - 600,
-           "TERMINATING: the count makes the KILL of a new lease earlier, too");
+    is_int(m.due.kill_ms, 6000 - 600);
 
     reach_counted(&m, PAUSES, 1000);
     send_event(&m, GUARD_EVENT_TERM_DUE, TERM_MS - 225, none);
     is_int(m.state, GUARD_STATE_PAUSED, "--on-lost pause, 1000 processes: freezing begins earlier");
-    is_int(guard_state_due(&m, KILL_MS - 75), GUARD_EVENT_KILL_DUE,
-           "PAUSED, 1000 processes: KILL is due earlier, too");
+    is_int(guard_state_due(&m, KILL_MS - 75), GUARD_EVENT_KILL_DUE);
 }
 
 /* ---- a random walk over states and events ---- */
@@ -563,12 +526,11 @@ static void dispatch(enum guard_event event, struct deadlines lease)
 static void freeze_tree(void)
 {
     bool was_still = !something_runs();
-    int i;
 
     w.has_frozen = true;
     if (one_in(10)) /* the scheduler keeps the guard from running meanwhile */
         w.now_ms += random_from(0, 400);
-    for (i = w.n_running; i > 0; i--)
+    for (int i = w.n_running; i > 0; i--)
         if (!one_in(4)) {
             w.n_running--;
             w.n_stopped++;
@@ -583,10 +545,8 @@ static void freeze_tree(void)
 
 static void kill_tree(void)
 {
-    int i;
-
     w.has_sent_kill = w.is_ending = true;
-    for (i = w.n_running + w.n_stopped; i > 0; i--)
+    for (int i = w.n_running + w.n_stopped; i > 0; i--)
         if (!one_in(5)) {
             if (w.n_running > 0)
                 w.n_running--;
@@ -860,11 +820,8 @@ int main(int argc, char **argv)
 
     if (argc > 1)
         seed = strtoull(argv[1], NULL, 10);
-    RUN(test_table_cells());
-    RUN(test_impossible_events());
-    RUN(test_deadlines());
-    RUN(test_many_processes());
-    RUN(test_bound());
+    RUN_ALL(test_table_cells, test_impossible_events, test_deadlines, test_many_processes,
+            test_bound);
     RUN(test_random_walk(seed));
     return done_testing();
 }

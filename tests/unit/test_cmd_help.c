@@ -36,8 +36,7 @@ static void test_verb(void)
     char *text = printed(VERB_RELEASE, 80, false);
 
     ok(strncmp(text, "usage: rlock release [OPTIONS] [KEY...]\n",
-               strlen("usage: rlock release [OPTIONS]")) == 0,
-       "the help of a verb begins with its usage");
+               strlen("usage: rlock release [OPTIONS]")) == 0);
     free(text);
 }
 
@@ -48,20 +47,17 @@ static void test_narrow(void)
     const char *row = strstr(text, "\n  -k, --key KEY\n");
 
     ok(row != NULL, "on a narrow terminal the option has a line of its own");
-    ok(row != NULL && strspn(row + strlen("\n  -k, --key KEY\n"), " ") == 6,
-       "its description begins in column 6");
+    ok(row != NULL && strspn(row + strlen("\n  -k, --key KEY\n"), " ") == 6);
     free(text);
 }
 
 static void test_widths(void)
 {
-    size_t columns;
     size_t longest;
-    int verb;
     int n_wide = 0;
 
-    for (verb = 0; verb < VERB_COUNT; verb++)
-        for (columns = 60; columns <= 120; columns += 20) {
+    for (int verb = 0; verb < VERB_COUNT; verb++)
+        for (size_t columns = 60; columns <= 120; columns += 20) {
             char *text = printed((enum verb)verb, columns, true);
 
             if (lines_of(text, &longest) < 3 || longest > columns)
@@ -78,9 +74,8 @@ static void test_tables(void)
         int rows;
     } tables[] = {{"verbs", VERB_COUNT}, {"options", OPTION_COUNT}, {"flock", FLOCK_COUNT}};
     size_t longest;
-    size_t i;
 
-    for (i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         char *text;
         size_t bytes;
         FILE *out = open_memstream(&text, &bytes);
@@ -95,9 +90,6 @@ static void test_tables(void)
 
 int main(void)
 {
-    RUN(test_verb());
-    RUN(test_narrow());
-    RUN(test_widths());
-    RUN(test_tables());
+    RUN_ALL(test_verb, test_narrow, test_widths, test_tables);
     return done_testing();
 }

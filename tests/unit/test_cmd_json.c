@@ -13,11 +13,10 @@ static size_t character(const unsigned char *at)
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t n = at[0] < 0x80 ? 1 : at[0] >> 5 == 6 ? 2 : at[0] >> 4 == 14 ? 3 : 4;
     unsigned code = n == 1 ? at[0] : at[0] & (0x7fu >> n);
-    size_t i;
 
     if (at[0] < ' ' || at[0] == '"' || at[0] == '\\' || (n == 4 && at[0] >> 3 != 30))
         return 0;
-    for (i = 1; i < n; i++) {
+    for (size_t i = 1; i < n; i++) {
         if (at[i] >> 6 != 2)
             return 0;
         code = code << 6 | (at[i] & 0x3f);
@@ -115,9 +114,8 @@ static void test_strings(void)
     char wanted[128];
     char text[512];
     struct json json;
-    size_t i;
 
-    for (i = 0; i < sizeof strings / sizeof strings[0]; i++) {
+    for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
         json_begin(&json, text, sizeof text);
         json_string(&json, "s", strings[i].value);
         json_end(&json);
@@ -143,10 +141,8 @@ static void test_members(void)
     json_unsigned(&json, "more", UINT64_MAX);
     json_number(&json, "zero", 0);
     json_end(&json);
-    is_str(text,
-           "{\"a\":\"b\",\"least\":-9223372036854775808,\"greatest\":9223372036854775807,"
-           "\"more\":18446744073709551615,\"zero\":0}\n",
-           "the members come in their order");
+    is_str(text, "{\"a\":\"b\",\"least\":-9223372036854775808,\"greatest\":9223372036854775807,"
+                 "\"more\":18446744073709551615,\"zero\":0}\n");
     is_int(members(text), 5, "the object is valid and has five members");
 }
 
@@ -157,10 +153,8 @@ static void test_rooms(void)
     bool is_good = true;
     char text[256];
     int most = 0;
-    size_t room;
-    size_t i;
 
-    for (room = 4; room < 200; room++) {
+    for (size_t room = 4; room < 200; room++) {
         struct json json;
         int n;
 
@@ -173,7 +167,7 @@ static void test_rooms(void)
         json_end(&json);
         n = members(text);
         is_good = is_good && n >= 0 && strlen(text) == json.used && json.used < room;
-        for (i = room; i < sizeof text; i++)
+        for (size_t i = room; i < sizeof text; i++)
             is_good = is_good && text[i] == 0x01;
         if (!is_good)
             printf("# room %zu: %s\n", room, text);
@@ -188,9 +182,8 @@ static void test_cut(void)
 {
     bool is_good = true;
     char text[64];
-    size_t room;
 
-    for (room = 4; room < sizeof text; room++) {
+    for (size_t room = 4; room < sizeof text; room++) {
         struct json json;
 
         json_begin(&json, text, room);
@@ -207,14 +200,12 @@ static void test_any_bytes(void)
     bool is_good = true;
     char value[64];
     char text[64 * JSON_BYTES_EACH + 16];
-    int round;
-    size_t i;
 
-    for (round = 0; round < 20000; round++) {
+    for (int round = 0; round < 20000; round++) {
         size_t n = (size_t)rand_r(&seed) % (sizeof value - 1);
         struct json json;
 
-        for (i = 0; i < n; i++) /* bytes that often form UTF-8 sequences */
+        for (size_t i = 0; i < n; i++) /* bytes that often form UTF-8 sequences */
             value[i] = "\x80\x9f\xa0\xbf\xc3\xe0\xe2\xed\xf0\xf4\xff\x01\"\\az"[rand_r(&seed) % 16];
         value[n] = '\0';
         json_begin(&json, text, sizeof text);
@@ -231,10 +222,6 @@ static void test_any_bytes(void)
 
 int main(void)
 {
-    RUN(test_strings());
-    RUN(test_members());
-    RUN(test_rooms());
-    RUN(test_cut());
-    RUN(test_any_bytes());
+    RUN_ALL(test_strings, test_members, test_rooms, test_cut, test_any_bytes);
     return done_testing();
 }

@@ -65,9 +65,8 @@ int main(void)
     struct mistake mistake;
     char *words[WORDS_MAX];
     char room[200];
-    size_t i;
 
-    for (i = 0; i < sizeof no_key / sizeof no_key[0]; i++) {
+    for (size_t i = 0; i < sizeof no_key / sizeof no_key[0]; i++) {
         split(no_key[i].words, room, words);
         mistake = mistake_no_key(words, no_key[i].may_be_verb, "/nowhere:/usr/bin:/bin");
         okf(strstr(mistake.why, no_key[i].why) == mistake.why &&
@@ -80,7 +79,7 @@ int main(void)
     split("sh -c true", room, words);
     mistake = mistake_no_key(words, true, NULL);
     ok(strstr(mistake.hint, "rlock -k sh") != NULL, "without PATH no word is a program");
-    for (i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         mistake = mistake_in_command(commands[i].word);
         okf(strstr(mistake.hint, commands[i].hint) != NULL &&
                 (mistake.hint[0] == '\0') == (commands[i].hint[0] == '\0'),

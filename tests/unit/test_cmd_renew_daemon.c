@@ -57,8 +57,7 @@ static void start_with(struct run *run, const char *const *renewals, const char 
                   "--on-lost", on_lost, "--bind-pid", pid, "--log", run->log, NULL);
     is_int(program_status(&run->program), 0, "the lock is bound to a process");
     ok(read(run->program.out_fd, token, sizeof token - 1) > 0 &&
-           (is_text ? strlen(token) == 33 : strstr(token, "{\"token\":\"") == token),
-       "rlock has printed the token");
+       (is_text ? strlen(token) == 33 : strstr(token, "{\"token\":\"") == token));
 }
 
 static void start(struct run *run, const char *const *renewals, const char *on_lost)
@@ -73,9 +72,8 @@ static void await_words(struct run *run, const char *words)
     int fd = open(run->log, O_RDONLY | O_CLOEXEC);
     const char *at = NULL;
     ssize_t n;
-    int i;
 
-    for (i = 0; i < PROGRAM_PATIENCE_MS && (at == NULL || strchr(at, '\n') == NULL); i += 5) {
+    for (int i = 0; i < PROGRAM_PATIENCE_MS && (at == NULL || strchr(at, '\n') == NULL); i += 5) {
         poll(NULL, 0, 5);
         n = pread(fd, said, sizeof run->program.said - 1, 0);
         said[n > 0 ? n : 0] = '\0';
@@ -96,9 +94,7 @@ static void await(struct run *run, const char *event)
 
 static bool are_asked(const struct run *run, enum asked_for what, int n)
 {
-    int i;
-
-    for (i = 0; i < PROGRAM_PATIENCE_MS && server_count(run->program.server, what) < n; i++)
+    for (int i = 0; i < PROGRAM_PATIENCE_MS && server_count(run->program.server, what) < n; i++)
         poll(NULL, 0, 1);
     return server_count(run->program.server, what) == n;
 }
@@ -202,9 +198,8 @@ static void test_loss(void)
 {
     static struct run run;
     bool is_soon = false;
-    int i;
 
-    for (i = 0; i < TRIES && !is_soon; i++)
+    for (int i = 0; i < TRIES && !is_soon; i++)
         is_soon = loses(&run);
     ok(is_soon, "the daemon waits no longer than the process runs");
 }
@@ -230,8 +225,7 @@ static void test_no_end(void)
     end(&ignoring);
 
     await_words(&freeing, "released: another process released the lock by its token");
-    ok(sscanf(freeing.program.said, "%d-%d-%dT", &date[0], &date[1], &date[2]) == 3,
-       "a line of the log begins with the time of day");
+    ok(sscanf(freeing.program.said, "%d-%d-%dT", &date[0], &date[1], &date[2]) == 3);
     is_int(lseek(file, 0, SEEK_END), end_ofs, "the daemon writes only to its log");
     ok(lives(freeing.bound), "a release by the token doesn't end the process");
     ok(strstr(freeing.program.said, "lost") == NULL, "the lock is not lost");
@@ -263,16 +257,14 @@ static void start_daemon(struct started *started, int64_t lease_ms)
 
     *started = (struct started){.guard = {.fd = -1}, .bound = start_process(), .guard_fd = -1};
     is_int(guard_client_bind(&started->guard, started->bound), 0, "a process is bound");
-    is_int(renew_daemon_start(&started->daemon, &plan, started->bound, &log), 0,
-           "the daemon is ready");
+    is_int(renew_daemon_start(&started->daemon, &plan, started->bound, &log), 0);
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)started->daemon.pid,
              (int)started->daemon.pid);
     children = fopen(path, "r");
     if (children == NULL)
         skip("the daemon has a child, the guard", "the kernel has no lists of children");
     else
-        ok(fscanf(children, "%d", &its_guard) == 1 && its_guard > 0,
-           "the daemon has a child, the guard");
+        ok(fscanf(children, "%d", &its_guard) == 1 && its_guard > 0);
     if (children != NULL)
         fclose(children);
     if (its_guard > 0)
@@ -303,8 +295,7 @@ static void test_cancel(void)
     lives_on(&started, "a daemon that is cancelled leaves the process alone");
 
     start_daemon(&started, 0);
-    is_int(renew_daemon_begin(&started.daemon), ETIMEDOUT,
-           "a daemon doesn't begin after the end of the lease");
+    is_int(renew_daemon_begin(&started.daemon), ETIMEDOUT);
     renew_daemon_cancel(&started.daemon);
     lives_on(&started, "a lease that ended before the daemon began ends no process");
 
@@ -345,8 +336,7 @@ static void test_killed_while_beginning(void)
         return;
     }
     waitpid(started.daemon.pid, NULL, 0);
-    is_int(signal_of(&(struct run){.bound = started.bound}), SIGKILL,
-           "the lock is handed out, and its process ends with the lease");
+    is_int(signal_of(&(struct run){.bound = started.bound}), SIGKILL);
     proctree_free(&started.guard.tree);
     close(started.guard_fd);
 }
@@ -380,8 +370,7 @@ static void test_dead_daemon(void)
     setrlimit(RLIMIT_CORE, &(struct rlimit){.rlim_cur = 0, .rlim_max = 0});
     if (log == MAP_FAILED)
         abort();
-    is_int(renew_daemon_start(&daemon, &plan, 0, log), ECHILD,
-           "a daemon that dies before it is ready has not been started");
+    is_int(renew_daemon_start(&daemon, &plan, 0, log), ECHILD);
     ok(kill(daemon.pid, 0) != 0, "the daemon is reaped");
     munmap(log, 1);
 }
@@ -390,12 +379,7 @@ int main(void)
 {
     alarm(500); /* ends this test if rlock hangs */
     prctl(PR_SET_NAME, "bound");
-    RUN(test_end_of_process());
-    RUN(test_loss());
-    RUN(test_no_end());
-    RUN(test_cancel());
-    RUN(test_killed_while_beginning());
-    RUN(test_log());
-    RUN(test_dead_daemon());
+    RUN_ALL(test_end_of_process, test_loss, test_no_end, test_cancel, test_killed_while_beginning,
+            test_log, test_dead_daemon);
     return done_testing();
 }

@@ -39,9 +39,7 @@ static void never_said(const struct program *program, const char *event)
 /* The words of the first release, which say how long the key stays, or "". */
 static const char *release_text(const struct program *program)
 {
-    int i;
-
-    for (i = 0; i < atomic_load(&program->server->n_log); i++)
+    for (int i = 0; i < atomic_load(&program->server->n_log); i++)
         if (program->server->log[i].what == ASKED_RELEASE)
             return program->server->log[i].text;
     return "";
@@ -70,8 +68,7 @@ static void test_not_started(void)
     program_start(p, "-k", "job", "-t", LONG, "--min-hold", "60s", "--", "/nonexistent/x", NULL);
     is_int(program_end(p), 127, "a command that does not exist");
     program_has_said(p, "not-found", "\"why\":\"/nonexistent/x: No such file or directory\"");
-    ok(release_text(p)[0] != '\0' && strstr(release_text(p), " rest ") == NULL,
-       "the lock of a command that has not run is free at once");
+    ok(release_text(p)[0] != '\0' && strstr(release_text(p), " rest ") == NULL);
     program_forget(p);
 
     p = make(&a_program);
@@ -215,8 +212,7 @@ static void test_trouble(void)
     program_has_said(p, "renewed", "\"level\":\"notice\"");
     while ((line = program_find(p, "renewed", 1)) == NULL && program_listen(p))
         continue;
-    ok(line != NULL && strstr(line, "\"level\":\"info\"") != NULL,
-       "the second renewal after the failure is nothing to notice");
+    ok(line != NULL && strstr(line, "\"level\":\"info\"") != NULL);
     program_go(p);
     is_int(program_end(p), 0, "the lock was never lost");
     program_forget(p);
@@ -258,8 +254,7 @@ static void test_pause(void)
     program_has_said(p, "resumed", "\"why\":\"after ");
     first_renewed = strstr(p->said, "{\"event\":\"renewed\"");
     first_resumed = strstr(p->said, "{\"event\":\"resumed\"");
-    ok(first_renewed != NULL && first_renewed < first_resumed,
-       "the command goes on only after a renewal");
+    ok(first_renewed != NULL && first_renewed < first_resumed);
     program_go(p);
     is_int(program_end(p), 0, "the lock was never lost");
     program_forget(p);
@@ -295,15 +290,13 @@ static void test_not_released(void)
     program_start(p, "-k", "job", "-t", LONG, "--", "true", NULL);
     program_start(q, "-k", "job", "-t", "6s", "--", "true", NULL);
     is_int(program_status(p), 0, "the server does not answer the release");
-    ok(program_is_closed(p->runs_fd) && has_left("rlock-release"),
-       "the process that goes on to release the lock keeps nothing that rlock has inherited");
+    ok(program_is_closed(p->runs_fd) && has_left("rlock-release"));
     program_end(p);
     program_has_said(p, "not-released", "or sooner: rlock tries for another 10 s\"");
     is_int(program_end(q), 0, "the server does not answer the release, and the lease ends soon");
     line = program_find(q, "not-released", 0);
     tries = line != NULL ? strstr(line, "tries for another ") : NULL;
-    ok(line != NULL && (tries == NULL || atoi(tries + strlen("tries for another ")) <= 4),
-       "rlock tries until the lease ends");
+    ok(line != NULL && (tries == NULL || atoi(tries + strlen("tries for another ")) <= 4));
     program_forget(p);
     program_forget(q);
 }
@@ -353,8 +346,7 @@ static void test_too_late(void)
     p->body = run_too_late;
     program_start(p, "-k", "job", "-t", LONG, "--", SH, "echo >&9; exit 0", NULL);
     is_int(program_end(p), 76, "a lease whose TERM is due starts no command");
-    ok(strstr(p->said, "\"why\":\"the lease ended before the command was started\"") != NULL,
-       "rlock tells that it has not started the command");
+    ok(strstr(p->said, "\"why\":\"the lease ended before the command was started\"") != NULL);
     program_forget(p);
 }
 
@@ -376,19 +368,9 @@ int main(void)
 {
     alarm(500); /* ends this test if rlock hangs */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    RUN(test_plain());
-    RUN(test_not_started());
-    RUN(test_renewed());
-    RUN(test_max_hold());
-    RUN(test_lost());
-    RUN(test_stopped());
-    RUN(test_refused());
-    RUN(test_killed());
-    RUN(test_trouble());
-    RUN(test_terminal());
-    RUN(test_pause());
-    RUN(test_not_released());
-    RUN(test_too_late());
+    RUN_ALL(test_plain, test_not_started, test_renewed, test_max_hold, test_lost, test_stopped,
+            test_refused, test_killed, test_trouble, test_terminal, test_pause, test_not_released,
+            test_too_late);
     end_children();
     return done_testing();
 }

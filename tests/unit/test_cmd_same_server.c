@@ -14,9 +14,7 @@ static char *const nothing[] = {NULL};
 /* The value of an entry; NULL: there is no such entry. */
 static const char *value_of(const struct same_server *same, const char *name)
 {
-    size_t i;
-
-    for (i = 0; i < same->n; i++)
+    for (size_t i = 0; i < same->n; i++)
         if (strncmp(same->entries[i], name, strlen(name)) == 0 &&
             same->entries[i][strlen(name)] == '=')
             return same->entries[i] + strlen(name) + 1;
@@ -64,12 +62,9 @@ static void test_entries(void)
     options.tls_key = "/no/key";
     options.tls_name = "name";
     same_server_init(&same, &options, &credentials, nothing);
-    is_str(value_of(&same, "RLOCK_URL"), "redis://u@h:7/3 redis://a",
-           "the command gets the URLs of -u, without passwords");
-    is_str(value_of(&same, "RLOCK_TLS_CA"), getcwd(here, sizeof here),
-           "it gets a file's absolute path");
-    is_str(value_of(&same, "RLOCK_TLS_CERT"), "/no/where",
-           "it gets a missing file's name as it is");
+    is_str(value_of(&same, "RLOCK_URL"), "redis://u@h:7/3 redis://a");
+    is_str(value_of(&same, "RLOCK_TLS_CA"), getcwd(here, sizeof here));
+    is_str(value_of(&same, "RLOCK_TLS_CERT"), "/no/where");
     is_str(value_of(&same, "RLOCK_TLS_KEY"), "/no/key", "it gets the key, too");
     is_str(value_of(&same, "RLOCK_TLS_NAME"), "name", "it gets the name for TLS");
     is_str(value_of(&same, "RLOCK_SENTINEL_USER"), "watcher", "it gets the user of the Sentinels");
@@ -106,9 +101,8 @@ static void test_inherited(void)
     struct credentials credentials = {.url = urls, .n_urls = 1};
     struct options options = {.url_from = FROM_COMMAND_LINE};
     struct same_server same;
-    size_t i;
 
-    for (i = 0; i < sizeof inherited_urls / sizeof inherited_urls[0]; i++) {
+    for (size_t i = 0; i < sizeof inherited_urls / sizeof inherited_urls[0]; i++) {
         char *const inherited[] = {strdup(inherited_urls[i].url), strdup(inherited_urls[i].parent),
                                    NULL};
 
@@ -145,10 +139,9 @@ static void test_differs(void)
     struct credentials credentials = {.url = urls, .n_urls = 2};
     struct options options = {.url_from = FROM_DEFAULT};
     struct same_server same;
-    size_t i;
 
     same_server_init(&same, &options, &credentials, nothing);
-    for (i = 0; i < sizeof parents / sizeof parents[0]; i++) {
+    for (size_t i = 0; i < sizeof parents / sizeof parents[0]; i++) {
         char entry[100];
         char *const under[] = {(char *)TOKEN, entry, NULL};
         char *const outside[] = {entry, NULL};
@@ -166,9 +159,6 @@ static void test_differs(void)
 
 int main(void)
 {
-    RUN(test_names());
-    RUN(test_entries());
-    RUN(test_inherited());
-    RUN(test_differs());
+    RUN_ALL(test_names, test_entries, test_inherited, test_differs);
     return done_testing();
 }

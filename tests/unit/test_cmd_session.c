@@ -22,11 +22,10 @@ static struct password_helper *helper(int i)
 static void start(pid_t pid[N_HELPERS])
 {
     static const struct password_place place = {.name = "password file", .file = "/nowhere"};
-    int i;
 
     options = options_by_default;
     session_init(&session, &options);
-    for (i = 0; i < N_HELPERS; i++) {
+    for (int i = 0; i < N_HELPERS; i++) {
         is_int(password_helper_start(helper(i), &place), 0, "a helper is started");
         pid[i] = helper(i)->pid;
     }
@@ -35,11 +34,10 @@ static void start(pid_t pid[N_HELPERS])
 static void test_close(void)
 {
     pid_t pid[N_HELPERS];
-    int i;
 
     start(pid);
     session_close(&session);
-    for (i = 0; i < N_HELPERS; i++) {
+    for (int i = 0; i < N_HELPERS; i++) {
         is_int(helper(i)->pid, 0, "a closed session has no helper");
         ok(kill(pid[i], 0) != 0 && errno == ESRCH, "its helper has ended, and was reaped");
     }
@@ -51,16 +49,15 @@ static void test_disown(void)
     pid_t pid[N_HELPERS];
     int copy[N_HELPERS];
     int status;
-    int i;
 
     start(pid);
-    for (i = 0; i < N_HELPERS; i++)
+    for (int i = 0; i < N_HELPERS; i++)
         copy[i] = dup(helper(i)->fd);
     session_disown(&session);
-    for (i = 0; i < N_HELPERS; i++)
+    for (int i = 0; i < N_HELPERS; i++)
         ok(helper(i)->pid == 0 && helper(i)->fd == -1, "a disowned helper is not the session's");
     session_close(&session);
-    for (i = 0; i < N_HELPERS; i++) {
+    for (int i = 0; i < N_HELPERS; i++) {
         is_int(waitpid(pid[i], &status, WNOHANG), 0, "the helper runs on after the session's end");
         status = -1;
         close(copy[i]);
@@ -71,7 +68,6 @@ static void test_disown(void)
 int main(void)
 {
     alarm(500);
-    RUN(test_close());
-    RUN(test_disown());
+    RUN_ALL(test_close, test_disown);
     return done_testing();
 }

@@ -51,23 +51,19 @@ static const struct {
 int main(void)
 {
     static const char longest[] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
-    size_t i;
-    size_t j;
 
-    for (i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         okf(suggest_distance(pairs[i].one, pairs[i].other) == pairs[i].distance,
             "\"%s\" and \"%s\" differ by %zu", pairs[i].one, pairs[i].other, pairs[i].distance);
         okf(suggest_distance(pairs[i].other, pairs[i].one) == pairs[i].distance,
             "\"%s\" and \"%s\" differ by %zu", pairs[i].other, pairs[i].one, pairs[i].distance);
     }
-    is_int((int64_t)strlen(longest), SUGGEST_BYTES_MAX,
-           "the longest word of the test has SUGGEST_BYTES_MAX bytes");
-    is_int((int64_t)suggest_distance(longest, ""), SUGGEST_BYTES_MAX,
-           "a word of SUGGEST_BYTES_MAX bytes is compared to its end");
-    for (i = 0; i < sizeof words / sizeof words[0]; i++) {
+    is_int((int64_t)strlen(longest), SUGGEST_BYTES_MAX);
+    is_int((int64_t)suggest_distance(longest, ""), SUGGEST_BYTES_MAX);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         struct suggestion suggestion = {.typed = words[i].typed};
 
-        for (j = 0; j < sizeof names / sizeof names[0]; j++)
+        for (size_t j = 0; j < sizeof names / sizeof names[0]; j++)
             suggest_consider(&suggestion, names[j]);
         okf(suggestion.best == words[i].meant ||
                 (suggestion.best != NULL && words[i].meant != NULL &&

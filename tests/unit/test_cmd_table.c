@@ -135,11 +135,7 @@ static void test_colours(void)
 
 int main(void)
 {
-    RUN(test_widths());
-    RUN(test_narrow_terminal());
-    RUN(test_first_column());
-    RUN(test_bars());
-    RUN(test_failure());
-    RUN(test_colours());
+    RUN_ALL(test_widths, test_narrow_terminal, test_first_column, test_bars, test_failure,
+            test_colours);
     return done_testing();
 }

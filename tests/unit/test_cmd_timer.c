@@ -18,7 +18,6 @@ int main(void)
 {
     int timer = timer_open();
     int64_t at_ms = 0;
-    int i;
 
     if (!ok(timer >= 0, "a timer is opened"))
         return done_testing();
@@ -26,7 +25,7 @@ int main(void)
     ok(is_readable(timer, PATIENCE_MS), "a time in the past makes the timer readable");
     timer_set(timer, RLOCK_NEVER);
     ok(!is_readable(timer, 10), "a timer that is set to RLOCK_NEVER is not readable");
-    for (i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++) {
         at_ms = rlock_clock_ms() + 100;
         timer_set(timer, at_ms);
         ok(is_readable(timer, PATIENCE_MS), "the timer becomes readable");

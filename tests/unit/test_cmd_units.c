@@ -187,27 +187,26 @@ int main(void)
     char text[UNITS_TEXT_BYTES];
     int64_t value;
     bool is_good;
-    size_t i;
 
-    for (i = 0; i < sizeof good / sizeof good[0]; i++) {
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         value = -7;
         is_good = units_duration(good[i].text, &value) && value == good[i].ms;
         okf(is_good, "\"%s\" is parsed as %lld ms (got %lld)", good[i].text, (long long)good[i].ms,
             (long long)value);
     }
-    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         value = -7;
         okf(!units_duration(bad[i], &value) && value == -7, "\"%s\" is refused as a duration",
             bad[i]);
     }
-    for (i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         value = -1;
         okf(units_number(numbers[i].text, numbers[i].most, &value) == (numbers[i].value >= 0) &&
                 value == numbers[i].value,
             "units_number() with the limit %lld parses or refuses \"%s\"",
             (long long)numbers[i].most, numbers[i].text);
     }
-    for (i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         units_text(text, texts[i].ms);
         is_str(text, texts[i].text, "a duration is printed as the table says");
     }

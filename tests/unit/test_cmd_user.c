@@ -90,9 +90,8 @@ static const struct {
 int main(void)
 {
     char text[200];
-    size_t i;
 
-    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         entry_of(cases[i].content, text);
         is_str(text, cases[i].wanted, cases[i].name);
     }

@@ -37,9 +37,8 @@ int main(void)
     struct mistake mistake;
     char name[64];
     char entry[80];
-    size_t i;
 
-    for (i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         bool is_good = variable_check(entries[i].entry, &mistake);
 
         if (entries[i].why == NULL)
@@ -49,7 +48,7 @@ int main(void)
                     strcmp(mistake.hint, entries[i].hint) == 0 && is_printable(mistake.why),
                 "%s: %s; %s", entries[i].entry, mistake.why, mistake.hint);
     }
-    for (i = 0; i < OPTION_COUNT; i++) {
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
         if (!option_table[i].is_everywhere)
             continue;
         option_variable(&option_table[i], name);
@@ -58,7 +57,7 @@ int main(void)
         okf(!variable_is_given(entry), "rlock passes %s on to its command as the user set it",
             name);
     }
-    for (i = 0; i < VARIABLE_COUNT; i++) {
+    for (size_t i = 0; i < VARIABLE_COUNT; i++) {
         snprintf(entry, sizeof entry, "%s=1", variable_table[i].name);
         okf(variable_check(entry, &mistake), "%s is known", variable_table[i].name);
         okf(variable_is_given(entry) == variable_table[i].is_given,

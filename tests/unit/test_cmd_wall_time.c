@@ -23,9 +23,8 @@ int main(void)
     char text[WALL_TIME_BYTES];
     char clock[WALL_TIME_BYTES];
     int64_t now_ms;
-    size_t i;
 
-    for (i = 0; i < sizeof zones / sizeof zones[0]; i++) {
+    for (size_t i = 0; i < sizeof zones / sizeof zones[0]; i++) {
         setenv("TZ", zones[i].zone, 1);
         tzset();
         wall_time_local(text, AT_MS);
@@ -40,23 +39,18 @@ int main(void)
     wall_time_utc(text, INT64_C(4102444800000));
     is_str(text, "2100-01-01T00:00:00.000Z", "a time after 2038 is written");
     wall_time_utc(text, INT64_MAX);
-    ok(strlen(text) < sizeof text,
-       "wall_time_utc() of a time beyond the calendar doesn't overflow the text");
+    ok(strlen(text) < sizeof text);
     wall_time_local(text, INT64_MAX);
-    ok(strlen(text) < sizeof text,
-       "wall_time_local() of a time beyond the calendar doesn't overflow the text");
+    ok(strlen(text) < sizeof text);
     wall_time_until(text, AT_MS);
     is_str(text, "2026-11-22 04:35", "a time of another day has its date");
     wall_time_until(text, INT64_MAX);
-    ok(strlen(text) < sizeof text,
-       "wall_time_until() of a time beyond the calendar doesn't overflow the text");
+    ok(strlen(text) < sizeof text);
     now_ms = wall_time_now_ms();
     wall_time_clock(clock, now_ms);
     wall_time_until(text, now_ms);
     is_str(text, clock, "a time of this day has no date");
-    ok(now_ms / 1000 <= time(NULL) && now_ms / 1000 > time(NULL) - 60,
-       "wall_time_now_ms() returns the time of time(2)");
-    ok(llabs(wall_time_of(rlock_clock_ms() - 5000) - (now_ms - 5000)) < 1000,
-       "5 s ago on the program's clock is 5 s ago by the time of day");
+    ok(now_ms / 1000 <= time(NULL) && now_ms / 1000 > time(NULL) - 60);
+    ok(llabs(wall_time_of(rlock_clock_ms() - 5000) - (now_ms - 5000)) < 1000);
     return done_testing();
 }

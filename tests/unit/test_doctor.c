@@ -351,12 +351,10 @@ static void test_clocks(void)
     int64_t before_s = time(NULL) - 1700000000;
     int behind_s = 0;
     int ours_ms = 0;
-    int i;
 
-    if (!ok(server_start(&server) && examine_urls(urls, 1, &findings) == RLOCK_OK,
-            "a server whose clock stands still is examined"))
+    if (!ok(server_start(&server) && examine_urls(urls, 1, &findings) == RLOCK_OK))
         return;
-    for (i = 0; i < LAST + 2; i++)
+    for (int i = 0; i < LAST + 2; i++)
         read_ms[i] = server_read_ms(&server, ASKED_OTHER, N_BEFORE + i);
     okf(findings.middle_ms >= SLOW_MS, "half of the round trips take 100 ms or more: %.1f ms",
         findings.middle_ms);
@@ -389,22 +387,19 @@ static void test_quorum(void)
     static struct server server[MEMBERS];
     const char *const urls[] = {server[0].url, server[1].url, server[2].url};
     struct findings findings = {.seen = ""};
-    int i;
 
-    for (i = 0; i < MEMBERS; i++) {
+    for (int i = 0; i < MEMBERS; i++) {
         server[i] = (struct server){
             .answers = {[ASKED_OTHER] = i == 1 ? silent : answers, [ASKED_WAKE] = not_woken}};
         if (!ok(server_start(&server[i]), "a member of a quorum is started"))
             return;
     }
-    is_int(examine_urls(urls, MEMBERS, &findings), RLOCK_OK,
-           "a quorum is examined of which one member doesn't answer");
+    is_int(examine_urls(urls, MEMBERS, &findings), RLOCK_OK);
     ok(strstr(findings.seen, "quorum 2 ") != NULL &&
-           strncmp(finding_of(&findings, "2 of 3"),
-                   "2 of 3 members answer, 2 are needed; 0 were restarted too recently to count; ",
-                   77) == 0,
-       "a finding counts the members that answer");
-    for (i = 0; i < MEMBERS; i++)
+       strncmp(finding_of(&findings, "2 of 3"),
+               "2 of 3 members answer, 2 are needed; 0 were restarted too recently to count; ",
+               77) == 0);
+    for (int i = 0; i < MEMBERS; i++)
         server_stop(&server[i]);
 }
 
@@ -438,31 +433,25 @@ static void test_sentinel(int other_port)
     snprintf(address, sizeof address, ADDRESS, port);
     snprintf(watched, sizeof watched, WATCHED, other_port != 0 ? other_port : port);
     snprintf(url, sizeof url, "redis+sentinel://%.40s/main", sentinel.url + strlen("redis://"));
-    is_int(examine_urls(urls, 1, &findings), RLOCK_OK,
-           "a server is examined that a Sentinel names");
+    is_int(examine_urls(urls, 1, &findings), RLOCK_OK);
     if (other_port == 0)
         ok(strstr(findings.found,
-                  "\n3 Sentinels agree, and replace a primary that is down for 0 ms") != NULL,
-           "the Sentinels agree if SENTINEL MASTER names the same server");
+                  "\n3 Sentinels agree, and replace a primary that is down for 0 ms") != NULL);
     else
         ok(strstr(findings.found, "\nthe Sentinels disagree: one says that the primary is "
-                                  "127.0.0.1:1\n") != NULL,
-           "the Sentinels disagree if SENTINEL MASTER names another server");
+                                  "127.0.0.1:1\n") != NULL);
     server_stop(&primary);
     server_stop(&sentinel);
 }
 
 int main(void)
 {
-    size_t i;
-
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         RUN_AS(rows[i].what, examine(&rows[i], NULL, false, NULL));
-    for (i = 0; i < sizeof users / sizeof users[0]; i++)
+    for (size_t i = 0; i < sizeof users / sizeof users[0]; i++)
         RUN_AS(users[i].row.what,
                examine(&users[i].row, users[i].key, users[i].without_scripts, users[i].sent));
-    RUN(test_clocks());
-    RUN(test_quorum());
+    RUN_ALL(test_clocks, test_quorum);
     RUN(test_sentinel(0));
     RUN(test_sentinel(1));
     return done_testing();

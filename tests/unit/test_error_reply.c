@@ -156,9 +156,8 @@ static void test_reasons(void)
 {
     struct rlock_error err;
     enum error_reply kind;
-    size_t i;
 
-    for (i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
         (void)error_reply_read(reasons[i].text, "secret", &kind, &err);
         okf(err.reason == reasons[i].reason && kind == reasons[i].kind, "reason and kind of: %s",
             reasons[i].text);
@@ -170,9 +169,8 @@ static void test_sentences(void)
 {
     struct rlock_error err;
     enum error_reply kind;
-    size_t i;
 
-    for (i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
         const char *sentence = reason_sentence(reasons[i].reason);
 
         if (sentence == NULL)
@@ -185,8 +183,7 @@ static void test_sentences(void)
     }
     (void)error_reply_read("WRONGPASS invalid username-password pair", NULL, &kind, &err);
     err_prefix(&err, "host:1");
-    is_str(err.text + err.said, "the server says: WRONGPASS invalid username-password pair",
-           "err.said is the place of the server's words, also after a prefix was added");
+    is_str(err.text + err.said, "the server says: WRONGPASS invalid username-password pair");
 }
 
 /* Returns the server's words in the text of the error. */
@@ -202,25 +199,22 @@ static const char *words_of(const char *reply)
 static void test_words(void)
 {
     char reply[1024];
-    size_t j;
 
-    for (j = 0; j < sizeof wrappings / sizeof wrappings[0]; j++) {
+    for (size_t j = 0; j < sizeof wrappings / sizeof wrappings[0]; j++) {
         snprintf(reply, sizeof reply, "%sOOM command not allowed%s", wrappings[j].before,
                  wrappings[j].after);
-        is_str(words_of(reply), "OOM command not allowed",
-               "the script's hash and line are left out");
+        is_str(words_of(reply), "OOM command not allowed");
     }
     is_str(words_of("DENIED Redis is running in protected mode because protected mode is enabled "
                     "and no password is set for the default user. In this mode connections are "
                     "only accepted from the loopback interface. If you want to connect from "),
            "DENIED Redis is running in protected mode because protected mode is enabled and no "
-           "password is set for the default user.",
-           "a long reply ends after a whole sentence");
+           "password is set for the default user.");
     memset(reply, 'x', 500);
     reply[500] = '\0';
     is_str(words_of(reply) + 156, "...", "a long reply without a sentence ends in dots");
-    is_str(words_of("ERR Error running script (call to f_"), "ERR Error running script (call to f_",
-           "a script error that is cut is shown as it is");
+    is_str(words_of("ERR Error running script (call to f_"),
+           "ERR Error running script (call to f_");
 }
 
 static void test_texts(void)
@@ -231,31 +225,25 @@ static void test_texts(void)
     enum error_reply kind;
 
     (void)error_reply_read("ERR unknown command AUTH, with args: pw1 pw1", "pw1", &kind, &err);
-    is_str(err.text, "the server says: ERR unknown command AUTH, with args: *** ***",
-           "a password that a reply repeats is masked");
+    is_str(err.text, "the server says: ERR unknown command AUTH, with args: *** ***");
     snprintf(reply, sizeof reply, "%0150d%s", 0, "secretsecret");
     (void)error_reply_read(reply, "secretsecret", &kind, &err);
     ok(strstr(err.text, "sec") == NULL, "a password is masked at the end of the shown text");
     memset(password, 'z', sizeof password - 1);
     snprintf(reply, sizeof reply, "ERR unknown command 'AUTH', with args: '%s'", password);
     (void)error_reply_read(reply, password, &kind, &err);
-    ok(strchr(err.text, 'z') == NULL,
-       "a password of 1500 bytes is masked, although the text is cut");
+    ok(strchr(err.text, 'z') == NULL);
     snprintf(reply, sizeof reply, "ERR with args: 'user' '%.117s' ", password);
     (void)error_reply_read(reply, password, &kind, &err);
     ok(strchr(err.text, 'z') == NULL, "a password that the server itself has cut is masked");
     (void)error_reply_read("ERR se secr ", "secretsecret", &kind, &err);
-    is_str(err.text, "the server says: ERR se secr ",
-           "words that begin like the password are not masked");
+    is_str(err.text, "the server says: ERR se secr ");
     (void)error_reply_read("FOREIGN job holds a hash", NULL, &kind, &err);
-    ok(err.status == RLOCK_E_REFUSED && strncmp(err.text, "job holds a hash: another", 25) == 0,
-       "FOREIGN is reported with the key, as another program uses the key");
+    ok(err.status == RLOCK_E_REFUSED && strncmp(err.text, "job holds a hash: another", 25) == 0);
     (void)error_reply_read("ERR Protocol error: unauthenticated bulk length", NULL, &kind, &err);
-    is_str(err.text + err.said, "the server says: NOAUTH Authentication required.",
-           "\"unauthenticated\" is reported as NOAUTH");
+    is_str(err.text + err.said, "the server says: NOAUTH Authentication required.");
     (void)error_reply_read("CROSSSLOT Keys", NULL, &kind, &err);
-    ok(strstr(rlock_reason_help(err.reason), "braces") != NULL,
-       "the advice for CROSSSLOT is to use braces");
+    ok(strstr(rlock_reason_help(err.reason), "braces") != NULL);
 }
 
 int main(void)
@@ -263,11 +251,9 @@ int main(void)
     struct rlock_error err;
     enum error_reply kind;
     char reply[1024];
-    size_t i;
-    size_t j;
 
-    for (i = 0; i < sizeof errors / sizeof errors[0]; i++)
-        for (j = 0; j < sizeof wrappings / sizeof wrappings[0]; j++) {
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        for (size_t j = 0; j < sizeof wrappings / sizeof wrappings[0]; j++) {
             snprintf(reply, sizeof reply, "%s%s%s", wrappings[j].before, errors[i].text,
                      wrappings[j].after);
             err.text[0] = '\0';
@@ -284,9 +270,6 @@ int main(void)
     ok(strlen(err.text) < sizeof err.text, "a long error reply is cut");
     (void)error_reply_read("ERR a\nb\x1b[2J\rc", NULL, &kind, &err);
     ok(is_printable(err.text), "the text has no control characters");
-    RUN(test_reasons());
-    RUN(test_sentences());
-    RUN(test_words());
-    RUN(test_texts());
+    RUN_ALL(test_reasons, test_sentences, test_words, test_texts);
     return done_testing();
 }

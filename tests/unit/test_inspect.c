@@ -84,8 +84,7 @@ static void test_inspect(void)
 {
     struct seen seen;
 
-    ok(run(INSPECT, ANSWERS(PAGE_ONE, PAGE_TWO), &seen) == RLOCK_OK,
-       "a lock whose waiters come in two pages is read");
+    ok(run(INSPECT, ANSWERS(PAGE_ONE, PAGE_TWO), &seen) == RLOCK_OK);
     is_str(seen.text, "k aaaa bbbb ", "the lock is shown once, then its waiters in their order");
     is_int(seen.waiter.for_ms, 3000, "a waiter has for how long it has waited");
     is_int(seen.view.seen, RLOCK_SEEN_EXCLUSIVE, "the lock is held exclusively");
@@ -93,8 +92,7 @@ static void test_inspect(void)
     is_int((long long)seen.view.fence, 77, "the view has the fence");
     is_str(seen.holder.host, "web1", "the view has the holder's host");
     is_int(seen.holder.for_ms, 5000, "the view has for how long the lock has been held");
-    ok(run(INSPECT, ANSWERS("*4\r\n" NOW VIEW_FREE NAME LAST), &seen) == RLOCK_OK,
-       "a free lock is read");
+    ok(run(INSPECT, ANSWERS("*4\r\n" NOW VIEW_FREE NAME LAST), &seen) == RLOCK_OK);
     is_int(seen.view.seen, RLOCK_SEEN_FREE, "a free lock is seen as free");
     is_int((long long)seen.view.n_holders, 0, "a free lock has no holder");
 }
@@ -138,20 +136,17 @@ static void test_majority(void)
     struct rlock_visitor visitor = {.on_lock = see_lock, .on_waiter = see_waiter, .context = &seen};
     struct rlock *lock = NULL;
     bool good = true;
-    size_t i;
 
-    for (i = 0; i < MEMBERS; i++) {
+    for (size_t i = 0; i < MEMBERS; i++) {
         good = good && server_start(&server[i]);
         urls[i] = server[i].url;
     }
     ok(good && rlock_open(&lock, &config, NULL) == RLOCK_OK &&
-           rlock_inspect(lock, "k", (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &visitor,
-                         NULL) == RLOCK_OK,
-       "a lock of a quorum is read");
-    ok(seen.n_locks == 1 && seen.view.seen == RLOCK_SEEN_FREE && seen.view.n_alike == 2,
-       "of three members the two that agree are shown, also if the third has a holder");
+       rlock_inspect(lock, "k", (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &visitor,
+                     NULL) == RLOCK_OK);
+    ok(seen.n_locks == 1 && seen.view.seen == RLOCK_SEEN_FREE && seen.view.n_alike == 2);
     rlock_close(lock);
-    for (i = 0; i < MEMBERS; i++)
+    for (size_t i = 0; i < MEMBERS; i++)
         server_stop(&server[i]);
 }
 
@@ -183,9 +178,8 @@ static const struct {
 static void test_list_cluster(void)
 {
     const struct rlock_config config = {.timing = {.reply_ms = 10000}};
-    size_t i;
 
-    for (i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         struct server other = {.answers = {[ASKED_OTHER] = LOCK("b")}};
         struct server server = {.answers = {[ASKED_OTHER] = LOCK("a")},
                                 .hello = modes[i].hello,
@@ -221,16 +215,11 @@ static void test_break(void)
     struct seen seen;
 
     is_int(run(BREAK, ANSWERS(":1\r\n"), &seen), RLOCK_OK, "the reply 1 to a break: done");
-    is_int(run(BREAK, ANSWERS(":0\r\n"), &seen), RLOCK_BUSY,
-           "the reply 0 to a break: another owner holds the lock");
-    is_int(run(BREAK, ANSWERS(":-1\r\n"), &seen), RLOCK_GONE,
-           "the reply -1 to a break: the lock is gone");
-    is_int(run(BREAK, ANSWERS("$1\r\n1\r\n"), &seen), RLOCK_E_PROTOCOL,
-           "a string in reply to a break is malformed");
-    is_int(run(BREAK, ANSWERS(":2\r\n"), &seen), RLOCK_E_PROTOCOL,
-           "a code that break.lua never returns is malformed");
-    is_int(run(BREAK, ANSWERS(CLOSE), &seen), RLOCK_E_UNREACHABLE,
-           "a break without a reply: unreachable");
+    is_int(run(BREAK, ANSWERS(":0\r\n"), &seen), RLOCK_BUSY);
+    is_int(run(BREAK, ANSWERS(":-1\r\n"), &seen), RLOCK_GONE);
+    is_int(run(BREAK, ANSWERS("$1\r\n1\r\n"), &seen), RLOCK_E_PROTOCOL);
+    is_int(run(BREAK, ANSWERS(":2\r\n"), &seen), RLOCK_E_PROTOCOL);
+    is_int(run(BREAK, ANSWERS(CLOSE), &seen), RLOCK_E_UNREACHABLE);
 }
 
 static const struct {
@@ -253,9 +242,8 @@ static void test_values(void)
 {
     struct seen seen;
     char answer[256];
-    size_t i;
 
-    for (i = 0; i < sizeof values / sizeof values[0]; i++) {
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         snprintf(answer, sizeof answer,
                  "*4\r\n" NOW
                  "*8\r\n$%zu\r\n%s\r\n:1\r\n$0\r\n\r\n:0\r\n:%s\r\n" ONE_HOLDER NAME LAST,
@@ -263,8 +251,7 @@ static void test_values(void)
         is_int(run(INSPECT, ANSWERS(answer), &seen), RLOCK_OK, "a lock with this value is read");
         is_int(seen.view.seen, values[i].wanted, values[i].value);
         is_int((long long)seen.view.n_holders,
-               values[i].wanted == RLOCK_SEEN_EXCLUSIVE || values[i].wanted == RLOCK_SEEN_FOREIGN,
-               "a lock that is held by one owner or another program has one holder");
+               values[i].wanted == RLOCK_SEEN_EXCLUSIVE || values[i].wanted == RLOCK_SEEN_FOREIGN);
     }
 }
 
@@ -287,8 +274,7 @@ static void test_parties(void)
         ANSWERS("*4\r\n" NOW "*8\r\n$47\r\n" TOKEN " v1 mode=shared\r\n:9\r\n" LAST
                 ":0\r\n:0\r\n:0\r\n*0\r\n" LAST NAME LAST),
         &seen);
-    ok(seen.view.n_holders == 0 && seen.view.other == NULL,
-       "a shared lock without holders has no holder");
+    ok(seen.view.n_holders == 0 && seen.view.other == NULL);
 }
 
 static const char *const malformed[] = {
@@ -313,9 +299,8 @@ static const char *const malformed[] = {
 static void test_malformed_replies(void)
 {
     struct seen seen;
-    size_t i;
 
-    for (i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
+    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
         okf(run(INSPECT, ANSWERS(malformed[i]), &seen) == RLOCK_E_PROTOCOL,
             "malformed reply %zu to inspect is refused", i);
         is_int(seen.n_locks, 0, "nothing of a malformed view is shown");
@@ -325,13 +310,7 @@ static void test_malformed_replies(void)
 
 int main(void)
 {
-    RUN(test_inspect());
-    RUN(test_several_holders());
-    RUN(test_majority());
-    RUN(test_list_cluster());
-    RUN(test_break());
-    RUN(test_values());
-    RUN(test_parties());
-    RUN(test_malformed_replies());
+    RUN_ALL(test_inspect, test_several_holders, test_majority, test_list_cluster, test_break,
+            test_values, test_parties, test_malformed_replies);
     return done_testing();
 }

@@ -80,12 +80,11 @@ static void make_helpers(const char *key)
     struct rlock_error err;
     struct lock_keys keys;
     enum rlock_status st = keys_init(&keys, key, "0123456789abcdef", &err);
-    int i;
 
     n_keys += st == RLOCK_OK;
     if (st != (has_helpers(key) ? RLOCK_OK : RLOCK_E_USAGE))
         okf(false, "%s is refused if it must be, and only then", key);
-    for (i = KEY_FENCE; st == RLOCK_OK && i < KEYS_PER_LOCK; i++)
+    for (int i = KEY_FENCE; st == RLOCK_OK && i < KEYS_PER_LOCK; i++)
         check_helper(keys.name[i], key);
     if (st == RLOCK_OK)
         check_helper(keys.wake, key);
@@ -113,10 +112,9 @@ static void try_some(unsigned seed)
 {
     char key[RANDOM_LONGEST + 16];
     size_t used;
-    int i;
 
     srand(seed);
-    for (i = 0; i < RANDOM_NAMES; i++) {
+    for (int i = 0; i < RANDOM_NAMES; i++) {
         size_t length = 1 + (size_t)rand() % RANDOM_LONGEST;
 
         for (used = 0; used < length; used++)
@@ -144,9 +142,8 @@ int main(void)
     char key[LONGEST + 1] = "";
     unsigned seed = (unsigned)time(NULL);
     bool is_single = true; /* each helper key belongs to a single lock */
-    size_t i;
 
-    for (i = 0; i < sizeof named / sizeof named[0]; i++) {
+    for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
         struct rlock_error err;
         struct lock_keys keys;
         char *key_again;
@@ -159,9 +156,8 @@ int main(void)
         keys_fini(&keys);
     }
     ok(keys_is_helper_name("rlock:x") && keys_is_helper_name("a:rlock:b") &&
-           !keys_is_helper_name("rlock") && !keys_is_helper_name("a:rlock") &&
-           !keys_is_helper_name("rlocks:a") && !keys_is_helper_name("arlock:b"),
-       "a name that begins with rlock: or contains :rlock: is a helper key's, and no other is");
+       !keys_is_helper_name("rlock") && !keys_is_helper_name("a:rlock") &&
+       !keys_is_helper_name("rlocks:a") && !keys_is_helper_name("arlock:b"));
 
     try_all(key, 0);
     try_some(seed);
@@ -170,13 +166,13 @@ int main(void)
     ok(all_have_prefix, "each helper key begins with KEY or {KEY");
     ok(all_are_refused, "no helper key is accepted as the key of a lock");
     qsort(helpers, n_helpers, sizeof helpers[0], compare);
-    for (i = 1; i < n_helpers; i++)
+    for (size_t i = 1; i < n_helpers; i++)
         if (is_shared(&helpers[i - 1], &helpers[i])) {
             is_single = false;
             printf("# %s and %s share %s\n", helpers[i - 1].key, helpers[i].key, helpers[i].name);
         }
     ok(is_single, "no two locks share a helper key");
-    for (i = 0; i < n_helpers; i++) {
+    for (size_t i = 0; i < n_helpers; i++) {
         free(helpers[i].name);
         free(helpers[i].key);
     }

@@ -65,21 +65,15 @@ static void test_shared(void)
     char *one = NULL;
     char *two = NULL;
 
-    ok(!password_source_is_set(NULL) && password_source_is_set(&source),
-       "password_source_is_set() is true for a source with callbacks, false for NULL");
+    ok(!password_source_is_set(NULL) && password_source_is_set(&source));
     ok(password_source_request(&source, &err) == RLOCK_OK &&
-           password_source_request(&source, &err) == RLOCK_OK && n_asked == 1,
-       "two connections share one lookup");
-    is_int(password_source_take(&source, &one, &err), RLOCK_PENDING,
-           "take returns RLOCK_PENDING while the lookup runs");
-    is_int(password_source_fd(&source), ended[0],
-           "password_source_fd() returns the descriptor of the lookup");
+       password_source_request(&source, &err) == RLOCK_OK && n_asked == 1);
+    is_int(password_source_take(&source, &one, &err), RLOCK_PENDING);
+    is_int(password_source_fd(&source), ended[0]);
     set_answer(RLOCK_OK);
-    is_int(password_source_take(&source, &one, &err), RLOCK_OK,
-           "the first connection takes the password");
+    is_int(password_source_take(&source, &one, &err), RLOCK_OK);
     is_int(password_source_fd(&source), -1, "password_source_fd() is -1 when the result is there");
-    is_int(password_source_take(&source, &two, &err), RLOCK_OK,
-           "the second connection takes the password");
+    is_int(password_source_take(&source, &two, &err), RLOCK_OK);
     is_str(one, "first", "the first connection has a copy");
     is_str(two, "first", "the second connection has a copy");
     ok(source.password == NULL, "the source keeps no password when no connection waits");
@@ -95,12 +89,10 @@ static void test_two_lookups(void)
     char *two = NULL;
 
     ok(password_source_request(&source, NULL) == RLOCK_OK &&
-           password_source_take(&source, &one, NULL) == RLOCK_OK,
-       "the first connection takes a password");
+       password_source_take(&source, &one, NULL) == RLOCK_OK);
     answered = "second";
     ok(password_source_request(&source, NULL) == RLOCK_OK &&
-           password_source_take(&source, &two, NULL) == RLOCK_OK && n_asked == 2,
-       "a later connection starts another lookup");
+       password_source_take(&source, &two, NULL) == RLOCK_OK && n_asked == 2);
     is_str(two, "second", "the later connection takes the new password");
     secret_free(one);
     secret_free(two);
@@ -112,16 +104,12 @@ static void test_abandoned(void)
     struct password_source source = begin(RLOCK_PENDING);
     char *one = NULL;
 
-    ok(password_source_request(&source, NULL) == RLOCK_OK,
-       "the first connection requests a password");
+    ok(password_source_request(&source, NULL) == RLOCK_OK);
     password_source_abandon(&source);
-    ok(password_source_request(&source, NULL) == RLOCK_OK && n_asked == 1,
-       "after the first has abandoned the lookup, a second connection shares it");
-    ok(password_source_request(&source, NULL) == RLOCK_OK,
-       "a third connection shares the same lookup");
+    ok(password_source_request(&source, NULL) == RLOCK_OK && n_asked == 1);
+    ok(password_source_request(&source, NULL) == RLOCK_OK);
     set_answer(RLOCK_OK);
-    is_int(password_source_take(&source, &one, NULL), RLOCK_OK,
-           "the second or third connection takes the password");
+    is_int(password_source_take(&source, &one, NULL), RLOCK_OK);
     is_str(source.password, "first", "the source keeps the password for the other connection");
     secret_free(one);
     password_source_abandon(&source);
@@ -135,19 +123,15 @@ static void test_faults(void)
     struct rlock_error err;
     char *one = NULL;
 
-    is_int(password_source_request(&source, &err), RLOCK_E_SYSTEM,
-           "a request fails if ask() fails");
+    is_int(password_source_request(&source, &err), RLOCK_E_SYSTEM);
     is_str(err.text, "ask: none", "the error is the one of ask()");
     set_answer(RLOCK_E_CONFIG);
     ok(password_source_request(&source, &err) == RLOCK_OK, "the next request starts a lookup");
-    is_int(password_source_take(&source, &one, &err), RLOCK_E_CONFIG,
-           "take returns the fault of the lookup");
-    ok(one == NULL && strcmp(err.text, "take: none") == 0,
-       "the error is the one of take(), and no password is set");
+    is_int(password_source_take(&source, &one, &err), RLOCK_E_CONFIG);
+    ok(one == NULL && strcmp(err.text, "take: none") == 0);
     set_answer(RLOCK_OK);
     ok(password_source_request(&source, &err) == RLOCK_OK &&
-           password_source_take(&source, &one, &err) == RLOCK_OK && n_asked == 3,
-       "after a fault the next connection starts another lookup");
+       password_source_take(&source, &one, &err) == RLOCK_OK && n_asked == 3);
     secret_free(one);
     password_source_fini(&source);
 }
@@ -156,9 +140,6 @@ int main(void)
 {
     if (!is_int(pipe(ended), 0, "the test makes a pipe"))
         return done_testing();
-    RUN(test_shared());
-    RUN(test_two_lookups());
-    RUN(test_abandoned());
-    RUN(test_faults());
+    RUN_ALL(test_shared, test_two_lookups, test_abandoned, test_faults);
     return done_testing();
 }

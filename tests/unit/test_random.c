@@ -18,9 +18,8 @@ static int compare(const void *a, const void *b)
 static int count_equal(size_t one, size_t other)
 {
     int n = 0;
-    size_t i;
 
-    for (i = 0; i < TOKENS; i++)
+    for (size_t i = 0; i < TOKENS; i++)
         n += token[i][one] == token[i][other];
     return n;
 }
@@ -33,24 +32,22 @@ static void test_tokens(void)
     bool is_single = true;
     bool has_all = true;
     bool is_free = true;
-    size_t i;
-    size_t j;
 
-    for (i = 0; i < TOKENS; i++) {
+    for (size_t i = 0; i < TOKENS; i++) {
         memset(token[i], 'x', sizeof token[i]);
         is_hex = is_hex && random_token(token[i], NULL) == RLOCK_OK &&
                  strlen(token[i]) == RLOCK_TOKEN_BYTES &&
                  strspn(token[i], digits) == RLOCK_TOKEN_BYTES;
-        for (j = 0; is_hex && j < RLOCK_TOKEN_BYTES; j++)
+        for (size_t j = 0; is_hex && j < RLOCK_TOKEN_BYTES; j++)
             seen[j] |= 1u << (strchr(digits, token[i][j]) - digits);
     }
-    for (j = 0; j < RLOCK_TOKEN_BYTES; j++) {
+    for (size_t j = 0; j < RLOCK_TOKEN_BYTES; j++) {
         has_all = has_all && seen[j] == 0xffff;
-        for (i = 0; i < j; i++) /* random digits are equal in one of 16 tokens */
+        for (size_t i = 0; i < j; i++) /* random digits are equal in one of 16 tokens */
             is_free = is_free && count_equal(i, j) > TOKENS / 32 && count_equal(i, j) < TOKENS / 8;
     }
     qsort(token, TOKENS, sizeof token[0], compare);
-    for (i = 1; i < TOKENS; i++)
+    for (size_t i = 1; i < TOKENS; i++)
         is_single = is_single && compare(token[i - 1], token[i]) != 0;
     ok(is_hex, "a token is 32 hex digits and a NUL");
     ok(is_single, "10000 tokens are all different");
@@ -62,9 +59,8 @@ static void test_between(void)
 {
     bool is_within = true;
     unsigned seen = 0;
-    int i;
 
-    for (i = 0; i < 10000; i++) {
+    for (int i = 0; i < 10000; i++) {
         int64_t ms = random_between(-2, 2);
 
         is_within = is_within && ms >= -2 && ms <= 2;
@@ -80,7 +76,6 @@ static void test_between(void)
 
 int main(void)
 {
-    RUN(test_tokens());
-    RUN(test_between());
+    RUN_ALL(test_tokens, test_between);
     return done_testing();
 }

@@ -70,23 +70,20 @@ static void test_renewals(void)
                                              RLOCK_KEPT_RENEWED};
     int64_t started = rlock_clock_ms();
     int64_t before = started;
-    size_t i;
 
     if (!ok(keep(&kept, 100, REPLY_MS), "a renewer starts"))
         return;
     ok((fcntl(kept.events, F_GETFD) & FD_CLOEXEC) != 0, "the pipe of events is close-on-exec");
-    for (i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         struct rlock_event event = next_event(&kept);
         int64_t read_ms = server_read_ms(&kept.server, ASKED_RENEW, (int)i);
 
         is_int(event.kind, wanted[i], "each renewal writes the event for its reply");
-        ok(event.expires_ms >= before + LEASE_MS && event.expires_ms <= read_ms + LEASE_MS,
-           "expires_ms counts from before the renewal was sent");
+        ok(event.expires_ms >= before + LEASE_MS && event.expires_ms <= read_ms + LEASE_MS);
         is_str(event.text, "", "the event of a successful renewal has no text");
         before = event.expires_ms - LEASE_MS;
     }
-    ok(server_count(&kept.server, ASKED_RENEW) <= (rlock_clock_ms() - started) / 89 + 1,
-       "a renewal is sent no sooner than 90 % of renew_ms after the last one");
+    ok(server_count(&kept.server, ASKED_RENEW) <= (rlock_clock_ms() - started) / 89 + 1);
     end(&kept);
     is_str(kept.server.log[0].second, "1000", "a renewal asks for the whole TTL");
     renewer_stop(&kept.renewer);
@@ -112,30 +109,25 @@ static const struct {
 
 static void test_troubles(void)
 {
-    size_t i;
-
-    for (i = 0; i < sizeof troubles / sizeof troubles[0]; i++) {
+    for (size_t i = 0; i < sizeof troubles / sizeof troubles[0]; i++) {
         const char *bad = troubles[i].answer;
         struct kept kept = {
             .server = {.answers = {[ASKED_RENEW] = ANSWERS(RENEWED, bad, bad, RENEWED, GONE)}}};
         struct rlock_event event;
 
-        if (!ok(keep(&kept, 20, strcmp(bad, SILENT) == 0 ? SILENT_MS : REPLY_MS),
-                "a renewer starts"))
+        if (!ok(keep(&kept, 20, strcmp(bad, SILENT) == 0 ? SILENT_MS : REPLY_MS)))
             continue;
         is_int(next_event(&kept).kind, RLOCK_KEPT_RENEWED, "the first renewal succeeds");
         event = next_event(&kept);
         okf(event.kind == troubles[i].kind && strstr(event.text, troubles[i].text) != NULL,
             "the reply %s causes the right event, with text: %s", bad, event.text);
         if (event.kind == RLOCK_KEPT_TROUBLE) {
-            is_int(next_event(&kept).kind, RLOCK_KEPT_RENEWED,
-                   "two failures in a row write one event, and the renewer tries again");
-            is_int(next_event(&kept).kind, RLOCK_KEPT_LOST,
-                   "a lease that is gone writes RLOCK_KEPT_LOST");
+            is_int(next_event(&kept).kind, RLOCK_KEPT_RENEWED);
+            is_int(next_event(&kept).kind, RLOCK_KEPT_LOST);
         }
         end(&kept);
-        is_int(server_count(&kept.server, ASKED_RENEW), troubles[i].kind == RLOCK_KEPT_LOST ? 2 : 5,
-               "the renewer sends no renewal after the lease is lost");
+        is_int(server_count(&kept.server, ASKED_RENEW),
+               troubles[i].kind == RLOCK_KEPT_LOST ? 2 : 5);
         is_int(server_count(&kept.server, ASKED_UNDO) + server_count(&kept.server, ASKED_RELEASE) +
                    server_count(&kept.server, ASKED_LEAVE),
                0, "the renewer never releases a lease");
@@ -152,8 +144,7 @@ static void test_late(void)
         return;
     is_int(next_event(&kept).kind, RLOCK_KEPT_RENEWED, "the first renewal succeeds");
     event = next_event(&kept);
-    is_int(event.kind, RLOCK_KEPT_RENEWED,
-           "a renewal that reached the server too late is sent again, and writes no event");
+    is_int(event.kind, RLOCK_KEPT_RENEWED);
     end(&kept);
     is_int(kept.server.log[1].what, ASKED_RENEW, "the second request is the renewal again");
 }
@@ -175,8 +166,7 @@ static void test_stop(void)
         return;
     before = rlock_clock_ms();
     end(&kept);
-    ok(rlock_clock_ms() - before < 30000,
-       "a renewer that sleeps until its next renewal stops at once");
+    ok(rlock_clock_ms() - before < 30000);
 }
 
 static void test_nobody_reads(void)
@@ -227,11 +217,6 @@ static void test_full_pipe(void)
 
 int main(void)
 {
-    RUN(test_renewals());
-    RUN(test_troubles());
-    RUN(test_late());
-    RUN(test_stop());
-    RUN(test_nobody_reads());
-    RUN(test_full_pipe());
+    RUN_ALL(test_renewals, test_troubles, test_late, test_stop, test_nobody_reads, test_full_pipe);
     return done_testing();
 }

@@ -27,18 +27,14 @@ static void test_open(void)
         is_str(owner.lock[0].keys.name[KEY_LOCK], key, "a key of 64 KiB isn't changed");
     owner_close(&owner);
     key[RLOCK_KEY_MAX] = 'k';
-    ok(open_for(&owner, key, &err) == RLOCK_E_USAGE && strstr(err.text, "65536") != NULL,
-       "a longer key is refused, and the error names the limit");
+    ok(open_for(&owner, key, &err) == RLOCK_E_USAGE && strstr(err.text, "65536") != NULL);
     owner_close(&owner);
     is_int(open_for(&owner, "", &err), RLOCK_E_USAGE, "an empty key is refused");
     owner_close(&owner);
-    if (is_int(open_for(&owner, "\xff\n{a}\x01", &err), RLOCK_OK,
-               "a key of unprintable bytes is accepted"))
-        is_str(owner.lock[0].keys.name[KEY_LOCK], "\xff\n{a}\x01",
-               "a key of unprintable bytes isn't changed");
+    if (is_int(open_for(&owner, "\xff\n{a}\x01", &err), RLOCK_OK))
+        is_str(owner.lock[0].keys.name[KEY_LOCK], "\xff\n{a}\x01");
     owner_close(&owner);
-    ok(owner.token[0] == '\0' && owner.lock == NULL && owner.parent == NULL,
-       "owner_close() clears the token, the locks and the parents");
+    ok(owner.token[0] == '\0' && owner.lock == NULL && owner.parent == NULL);
 }
 
 /* The name of an owner's list in `wanted` of has_words() ends with "wake:*". */
@@ -55,15 +51,13 @@ static void has_words(const struct request *request, const char *const *wanted, 
     while (wanted[n] != NULL)
         n++;
     is_int(request->n, n + 2, name);
-    is_str(request->word[0], request->script == NULL ? "EVAL" : "EVALSHA",
-           "the request runs a script");
+    is_str(request->word[0], request->script == NULL ? "EVAL" : "EVALSHA");
     for (n = 0; wanted[n] != NULL && n + 2 < request->n; n++)
         if (ends_with_token(wanted[n]))
             okf(strncmp(request->word[n + 2], wanted[n], strlen(wanted[n]) - 1) == 0,
                 "the request has the owner's list at this place, not %s", request->word[n + 2]);
         else
-            is_str(request->word[n + 2], wanted[n],
-                   "the request has the wanted word at this place");
+            is_str(request->word[n + 2], wanted[n]);
 }
 
 #define HELPER(K, KIND) "{" K "}:rlock:" KIND
@@ -182,8 +176,7 @@ static void test_requests(void)
     is_str(request[2].script, request[3].script, "an undo runs the same script as a release");
     is_str(request[2].script, request[4].script, "a leave runs the same script as a release");
     ok(strcmp(request[0].word[1], request[1].word[1]) != 0 &&
-           strcmp(request[1].word[1], request[2].word[1]) != 0,
-       "acquire, renew and release run three different scripts");
+       strcmp(request[1].word[1], request[2].word[1]) != 0);
     owner_close(&owner);
 }
 
@@ -198,11 +191,10 @@ static void test_scripts(void)
                 {requests_release, SCRIPT_RELEASE, SCRIPT_TIMESTAMP_LOCK_RELEASE}};
     struct requests_params when = {.fence = 1};
     struct owner owner;
-    size_t i;
 
     if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "an owner is opened"))
         return;
-    for (i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
         struct request request;
         struct request wanted;
 
@@ -244,13 +236,12 @@ static void test_waiting(void)
     struct owner owner;
     char wake[80];
     char start[200];
-    size_t i;
 
     if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "an owner that will wait is opened"))
         return;
     owner.attempt = 7;
     snprintf(start, sizeof start, "%s v1 try=7 ttl=30000 %s", owner.token, INFO);
-    for (i = 0; i < sizeof queueing / sizeof queueing[0]; i++) {
+    for (size_t i = 0; i < sizeof queueing / sizeof queueing[0]; i++) {
         owner.queue = queueing[i].queue;
         owner.is_single_attempt = queueing[i].is_single_attempt;
         owner.ticket = queueing[i].ticket;
@@ -261,7 +252,7 @@ static void test_waiting(void)
                   "an acquire sends the policy, and the ticket if it has one");
     }
     snprintf(wake, sizeof wake, WAKE "%s", owner.token);
-    for (i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
         when.block_ms = blocks[i].block_ms;
         requests_wait(&owner, &request, &when);
         is_int(request.n, 3, "requests_wait() sends three words");
@@ -300,8 +291,7 @@ static void test_several(void)
                                "", "s", "1", parent, NULL},
               "an acquire names both keys, the mode, unless-done and the parent's token");
     owner_take_grant(&owner, &answer, 10);
-    ok(owner_has_own_lock(&owner) && owner_granted_ttl_ms(&owner) == 5000,
-       "if a parent holds one of two locks, the shorter of the two TTLs counts");
+    ok(owner_has_own_lock(&owner) && owner_granted_ttl_ms(&owner) == 5000);
     requests_renew(&owner, &request, &when);
     has_words(&request,
               (const char *[]){"16", KEYS_OF("k"), KEYS_OF("l"), "5", INFO, "s", "0", owner.token,
@@ -348,14 +338,12 @@ static void test_timestamp(void)
     char start[200];
 
     config.protocol = RLOCK_PROTOCOL_TIME_MS;
-    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE,
-           "a timestamp lock with two keys is refused");
+    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE);
     owner_close(&owner);
     config.n_keys = 1;
     config.mode = RLOCK_EXCLUSIVE;
     config.unless_done = false;
-    if (is_int(owner_open(&owner, &config, NULL), RLOCK_OK,
-               "an exclusive timestamp lock with one key is accepted")) {
+    if (is_int(owner_open(&owner, &config, NULL), RLOCK_OK)) {
         snprintf(start, sizeof start, "%s v1 try=0 ttl=30000 %s", owner.token, INFO);
         requests_acquire(&owner, &request, &when);
         has_words(&request,
@@ -409,13 +397,7 @@ static void test_history(void)
 
 int main(void)
 {
-    RUN(test_open());
-    RUN(test_scripts());
-    RUN(test_requests());
-    RUN(test_sizes());
-    RUN(test_waiting());
-    RUN(test_several());
-    RUN(test_timestamp());
-    RUN(test_history());
+    RUN_ALL(test_open, test_scripts, test_requests, test_sizes, test_waiting, test_several,
+            test_timestamp, test_history);
     return done_testing();
 }

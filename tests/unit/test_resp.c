@@ -71,9 +71,8 @@ static enum rlock_status feed(struct resp_reader *resp, const char *bytes, size_
 static void test_splits(void)
 {
     const struct resp_value *reply = NULL;
-    size_t i;
 
-    for (i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
         struct resp_reader *resp = resp_reader_new();
         size_t n = whole[i].n;
         bool is_good = resp != NULL;
@@ -94,22 +93,17 @@ static void test_gather(void)
     static const char two[] = "+OK\r\n-ERR no\r\n:3\r\n";
     struct resp_reader *resp = resp_reader_new();
     const struct resp_value *reply = NULL;
-    size_t first;
 
     if (resp == NULL)
         return;
-    for (first = 1; first < sizeof two - 1; first++) {
+    for (size_t first = 1; first < sizeof two - 1; first++) {
         resp_reader_gather(resp, 3);
-        is_int(feed(resp, two, sizeof two - 1, first, 1, &reply), RLOCK_OK,
-               "three replies are one value when the last byte has come");
+        is_int(feed(resp, two, sizeof two - 1, first, 1, &reply), RLOCK_OK);
         ok(resp_array_count(reply) == 3 && resp_is_ok(resp_array_at(reply, 0)) &&
-               resp_error(resp_array_at(reply, 1)) != NULL &&
-               resp_int(resp_array_at(reply, 2)) == 3,
-           "the value is an array of the three replies");
+           resp_error(resp_array_at(reply, 1)) != NULL && resp_int(resp_array_at(reply, 2)) == 3);
     }
     (void)!resp_reader_feed(resp, two, sizeof two - 1, NULL);
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_ok(reply),
-       "the reader gathers the replies of one request only");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_ok(reply));
     ok(!resp_reader_is_refused(resp, &reply), "a reader that gathers nothing has no refusal");
     resp_reader_free(resp);
 }
@@ -123,13 +117,10 @@ static void test_refused(void)
     if (resp == NULL)
         return;
     resp_reader_gather(resp, 2);
-    is_int(feed(resp, refusal, sizeof refusal - 1, sizeof refusal - 1, 1, &reply), RLOCK_PENDING,
-           "the first of two replies is no value yet");
-    ok(resp_reader_is_refused(resp, &reply) && resp_error(reply) != NULL,
-       "an error that came alone is the refusal of a server that closes the connection");
+    is_int(feed(resp, refusal, sizeof refusal - 1, sizeof refusal - 1, 1, &reply), RLOCK_PENDING);
+    ok(resp_reader_is_refused(resp, &reply) && resp_error(reply) != NULL);
     (void)!resp_reader_feed(resp, ":1\r\n", 4, NULL);
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 2,
-       "the second reply completes the value");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 2);
     resp_reader_free(resp);
 }
 
@@ -138,57 +129,41 @@ static void test_contents(void)
     struct resp_reader *resp = resp_reader_new();
     const struct resp_value *reply = NULL;
     size_t n = 77;
-    size_t i;
 
     if (resp == NULL)
         return;
-    for (i = 0; i < sizeof whole / sizeof whole[0]; i++)
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         (void)!resp_reader_feed(resp, whole[i].text, whole[i].n, NULL);
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_ok(reply) &&
-           !resp_reader_is_empty(resp),
-       "several replies that come at once are read one by one: +OK");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && !resp_is_ok(reply),
-       "an empty status reply is not OK");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && !resp_is_ok(reply),
-       "an error reply is not OK");
+       !resp_reader_is_empty(resp));
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && !resp_is_ok(reply));
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && !resp_is_ok(reply));
     is_str(resp_error(reply), "ERR no", "resp_error() returns the text of an error reply");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_int(reply),
-       "0 is an integer reply");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_int(reply) == INT64_MAX,
-       "INT64_MAX is an integer reply");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_int(reply) == INT64_MIN,
-       "INT64_MIN is an integer reply");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_int(reply));
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_int(reply) == INT64_MAX);
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_int(reply) == INT64_MIN);
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) == NULL &&
-           n == 77,
-       "a null string is not a string");
+       n == 77);
     ok(!resp_is_ok(reply) && !resp_is_int(reply) && resp_int(reply) == 0 &&
-           resp_error(reply) == NULL && resp_array_count(reply) == 0 &&
-           resp_array_at(reply, 0) == NULL,
-       "a null string has no other type");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) != NULL && n == 0,
-       "an empty string is a string");
+       resp_error(reply) == NULL && resp_array_count(reply) == 0 &&
+       resp_array_at(reply, 0) == NULL);
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) != NULL &&
+       n == 0);
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0, "hello");
     is_str(resp_string(reply, &n), "hello", "resp_string() returns the bytes of a string");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) != NULL && n == 4,
-       "a string may contain line ends");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0,
-       "a null array has no elements");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0,
-       "an empty array has no elements");
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) != NULL &&
+       n == 4);
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0);
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0);
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 3 &&
-           resp_int(resp_array_at(reply, 1)) == 1700000000000 && resp_array_at(reply, 3) == NULL,
-       "an array has three elements and no fourth");
-    ok(!resp_is_int(NULL) && resp_int(NULL) == 0 && resp_string(NULL, &n) == NULL,
-       "NULL is not an integer and not a string");
+       resp_int(resp_array_at(reply, 1)) == 1700000000000 && resp_array_at(reply, 3) == NULL);
+    ok(!resp_is_int(NULL) && resp_int(NULL) == 0 && resp_string(NULL, &n) == NULL);
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK &&
-           resp_string(resp_array_at(reply, 3), &n) != NULL && n == 2 &&
-           resp_string(resp_array_at(reply, 3), &n)[1] == 'x',
-       "a string may contain a NUL byte");
+       resp_string(resp_array_at(reply, 3), &n) != NULL && n == 2 &&
+       resp_string(resp_array_at(reply, 3), &n)[1] == 'x');
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK &&
-           resp_array_count(resp_array_at(resp_array_at(resp_array_at(reply, 0), 0), 0)) == 2,
-       "an array of four levels is read");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_PENDING && resp_reader_is_empty(resp),
-       "no reply and no byte is left");
+       resp_array_count(resp_array_at(resp_array_at(resp_array_at(reply, 0), 0), 0)) == 2);
+    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_PENDING && resp_reader_is_empty(resp));
     resp_reader_free(resp);
 }
 
@@ -197,12 +172,11 @@ static enum rlock_status read_once(const char *bytes, size_t n, struct rlock_err
     struct resp_reader *resp = resp_reader_new();
     const struct resp_value *reply = NULL;
     enum rlock_status st = RLOCK_E_MEMORY;
-    size_t at;
 
     if (resp == NULL)
         return st;
     st = RLOCK_PENDING;
-    for (at = 0; at < n && st == RLOCK_PENDING; at += 4096) {
+    for (size_t at = 0; at < n && st == RLOCK_PENDING; at += 4096) {
         st = resp_reader_feed(resp, bytes + at, n - at < 4096 ? n - at : 4096, err);
         if (st == RLOCK_OK)
             st = resp_reader_next(resp, &reply, err);
@@ -227,25 +201,16 @@ static void test_bounds(void)
     size_t n = BOUND - strlen("$65526\r\n\r\n");
 
     snprintf(head, sizeof head, "$%zu\r\n", n);
-    is_int(read_once(big, build(head, n, "x", "\r\n"), NULL), RLOCK_OK,
-           "a reply of 64 KiB is accepted");
+    is_int(read_once(big, build(head, n, "x", "\r\n"), NULL), RLOCK_OK);
     snprintf(head, sizeof head, "$%zu\r\n", n + 1);
-    is_int(read_once(big, build(head, n + 1, "x", "\r\n"), NULL), RLOCK_E_PROTOCOL,
-           "a reply of 64 KiB and one byte is refused");
-    is_int(read_once(big, build("+", BOUND, "x", ""), NULL), RLOCK_E_PROTOCOL,
-           "a line of more than 64 KiB is refused");
-    is_int(read_once(big, build("*64\r\n", 64, ":1\r\n", ""), NULL), RLOCK_OK,
-           "an array of 64 elements is accepted");
-    is_int(read_once(big, build("*65\r\n", 65, ":1\r\n", ""), NULL), RLOCK_E_PROTOCOL,
-           "an array of 65 elements is refused");
-    is_int(read_once(big, build("", 4, "*1\r\n", ":1\r\n"), NULL), RLOCK_OK,
-           "arrays in 4 levels are accepted");
-    is_int(read_once(big, build("", 5, "*1\r\n", ":1\r\n"), NULL), RLOCK_E_PROTOCOL,
-           "arrays in 5 levels are refused");
-    is_int(read_once(big, build("", 100, "*1\r\n", ":1\r\n"), NULL), RLOCK_E_PROTOCOL,
-           "arrays in 100 levels are refused");
-    is_int(read_once(big, build("", 3, "*64\r\n", ""), NULL), RLOCK_PENDING,
-           "three levels of 64 elements each are within the bounds");
+    is_int(read_once(big, build(head, n + 1, "x", "\r\n"), NULL), RLOCK_E_PROTOCOL);
+    is_int(read_once(big, build("+", BOUND, "x", ""), NULL), RLOCK_E_PROTOCOL);
+    is_int(read_once(big, build("*64\r\n", 64, ":1\r\n", ""), NULL), RLOCK_OK);
+    is_int(read_once(big, build("*65\r\n", 65, ":1\r\n", ""), NULL), RLOCK_E_PROTOCOL);
+    is_int(read_once(big, build("", 4, "*1\r\n", ":1\r\n"), NULL), RLOCK_OK);
+    is_int(read_once(big, build("", 5, "*1\r\n", ":1\r\n"), NULL), RLOCK_E_PROTOCOL);
+    is_int(read_once(big, build("", 100, "*1\r\n", ":1\r\n"), NULL), RLOCK_E_PROTOCOL);
+    is_int(read_once(big, build("", 3, "*64\r\n", ""), NULL), RLOCK_PENDING);
 }
 
 /* Malformed replies. Each must be refused, even if it is not whole yet. */
@@ -281,10 +246,9 @@ static void test_hostile(void)
     struct rusage after;
     int round;
     size_t n;
-    size_t i;
 
     getrusage(RUSAGE_SELF, &before);
-    for (i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
+    for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
         err.text[0] = '\0';
         st = read_once(hostile[i], strlen(hostile[i]), &err);
         okf(st == RLOCK_E_PROTOCOL && err.status == st && strncmp(err.text, "reply: ", 7) == 0 &&
@@ -311,13 +275,10 @@ static void test_requests(void)
 
     request_begin(&request, "GET");
     request_add(&request, "");
-    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK,
-           "request_encode() encodes a request");
+    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK);
     request_begin(&request, "a\r\nb");
-    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK,
-           "request_encode() appends a second request");
-    ok(n == 33 && memcmp(bytes, "*2\r\n$3\r\nGET\r\n$0\r\n\r\n*1\r\n$4\r\na\r\nb\r\n", n) == 0,
-       "each word is encoded with its length");
+    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK);
+    ok(n == 33 && memcmp(bytes, "*2\r\n$3\r\nGET\r\n$0\r\n\r\n*1\r\n$4\r\na\r\nb\r\n", n) == 0);
     free(bytes);
 }
 
@@ -337,32 +298,21 @@ static void test_scripts(void)
     request_add(&request, "1");
     request_add(&request, "k");
     is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK, "an EVALSHA is encoded");
-    is_int(request_encoded_use_eval(request.script, &bytes, &n, NULL), RLOCK_OK,
-           "request_encoded_use_eval() turns the encoded EVALSHA into EVAL");
-    ok(n == sizeof spelled - 1 && memcmp(bytes, spelled, n) == 0,
-       "the EVAL has the script and all words of the EVALSHA");
+    is_int(request_encoded_use_eval(request.script, &bytes, &n, NULL), RLOCK_OK);
+    ok(n == sizeof spelled - 1 && memcmp(bytes, spelled, n) == 0);
     request_use_eval(&request);
-    is_int(request_encode(&request, &again, &n_again, NULL), RLOCK_OK,
-           "the request is encoded after request_use_eval()");
-    ok(n_again == n && memcmp(again, spelled, n) == 0,
-       "request_use_eval() leads to the same bytes as request_encoded_use_eval()");
+    is_int(request_encode(&request, &again, &n_again, NULL), RLOCK_OK);
+    ok(n_again == n && memcmp(again, spelled, n) == 0);
     free(bytes);
     free(again);
 }
 
 int main(void)
 {
-    RUN(test_splits());
-    RUN(test_contents());
-    RUN(test_gather());
-    RUN(test_refused());
-    RUN(test_bounds());
-    RUN(test_hostile());
-    RUN(test_requests());
-    RUN(test_scripts());
+    RUN_ALL(test_splits, test_contents, test_gather, test_refused, test_bounds, test_hostile,
+            test_requests, test_scripts);
     ok(strncmp(resp_built_with(true), "hiredis ", 8) == 0 &&
-           strstr(resp_built_with(true), "TLS yes") != NULL &&
-           strstr(resp_built_with(false), "TLS no") != NULL,
-       "resp_built_with() names hiredis, and whether there is TLS");
+       strstr(resp_built_with(true), "TLS yes") != NULL &&
+       strstr(resp_built_with(false), "TLS no") != NULL);
     return done_testing();
 }

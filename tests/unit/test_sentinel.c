@@ -112,9 +112,8 @@ static void test_row(size_t row)
     struct url url;
     char text[300];
     enum rlock_status st;
-    int i;
 
-    for (i = 0; i < SENTINELS; i++) {
+    for (int i = 0; i < SENTINELS; i++) {
         answers[i][0] = rows[row].answers[i];
         server[i] = (struct server){.answers = {[ASKED_OTHER] = answers[i]}};
         if (!ok(server_start(&server[i]), "a server is started"))
@@ -122,8 +121,7 @@ static void test_row(size_t row)
     }
     snprintf(text, sizeof text, "redis+sentinel://%.50s,%.50s,%.50s/service", server[0].url + 8,
              server[1].url + 8, server[2].url + 8);
-    ok(url_parse(&url, text, &err) == RLOCK_OK && sentinel_init(&sentinel, &url, &err) == RLOCK_OK,
-       "the URL of three Sentinels is parsed");
+    ok(url_parse(&url, text, &err) == RLOCK_OK && sentinel_init(&sentinel, &url, &err) == RLOCK_OK);
     if (rows[row].avoids_old && url_parse(&old, "redis://127.0.0.1:7001", &err) == RLOCK_OK)
         sentinel_avoid(&sentinel, &old);
     sentinel_ask(&sentinel, rlock_clock_ms() + (rows[row].is_short ? SHORT_MS : LONG_MS));
@@ -134,8 +132,7 @@ static void test_row(size_t row)
     if (st == RLOCK_OK) {
         is_str(to.port, rows[row].found, "the server at this port is found");
     } else {
-        ok((err.reason == RLOCK_REASON_SENTINEL_LOGIN) == (strstr(err.text, "NOAUTH") != NULL),
-           "the reason says whether a Sentinel refused the login");
+        ok((err.reason == RLOCK_REASON_SENTINEL_LOGIN) == (strstr(err.text, "NOAUTH") != NULL));
         ok(strstr(err.text, strerror(EPERM)) == NULL, "the Sentinel's answer is no system's error");
         okf(strstr(err.text, rows[row].found) != NULL && err.status == st,
             "the error has the text and the status of the fault: %s", err.text);
@@ -145,7 +142,7 @@ static void test_row(size_t row)
     url_fini(&to);
     url_fini(&old);
     url_fini(&url);
-    for (i = 0; i < SENTINELS; i++)
+    for (int i = 0; i < SENTINELS; i++)
         server_stop(&server[i]);
 }
 
@@ -160,8 +157,7 @@ static void test_login(void)
     if (!ok(server_start(&server), "a server is started"))
         return;
     snprintf(text, sizeof text, "redis+sentinel://%.50s/service", server.url + 8);
-    ok(url_parse(&url, text, NULL) == RLOCK_OK && sentinel_init(&sentinel, &url, NULL) == RLOCK_OK,
-       "the URL of a Sentinel is parsed");
+    ok(url_parse(&url, text, NULL) == RLOCK_OK && sentinel_init(&sentinel, &url, NULL) == RLOCK_OK);
     sentinel_set_password(&sentinel, "5ec3e7", NULL);
     sentinel_ask(&sentinel, rlock_clock_ms() + LONG_MS);
     is_int(locate(&sentinel, &to, NULL), RLOCK_OK, "a Sentinel with a password names the server");
@@ -174,11 +170,9 @@ static void test_login(void)
 
 int main(void)
 {
-    size_t row;
-
     RUN(test_login());
 
-    for (row = 0; row < sizeof rows / sizeof rows[0]; row++)
+    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++)
         RUN_AS(rows[row].name, test_row(row));
     return done_testing();
 }

@@ -11,34 +11,22 @@ int main(void)
 {
     char word[12];
 
-    ok(server_info_text(text, "redis_version", word, sizeof word),
-       "server_info_text() finds a field");
+    ok(server_info_text(text, "redis_version", word, sizeof word));
     is_str(word, "7.0.15", "server_info_text() copies the value of the field");
-    ok(!server_info_text(text, "version", word, sizeof word),
-       "server_info_text() finds no field by a part of its name");
+    ok(!server_info_text(text, "version", word, sizeof word));
     is_str(word, "", "server_info_text() sets the value of a missing field to \"\"");
-    ok(server_info_text(text, "empty", word, sizeof word) && *word == '\0',
-       "server_info_text() finds a field with an empty value");
-    ok(server_info_text(text, "odd", word, sizeof word),
-       "server_info_text() finds a field whose value has a control character");
+    ok(server_info_text(text, "empty", word, sizeof word) && *word == '\0');
+    ok(server_info_text(text, "odd", word, sizeof word));
     is_str(word, "a?[2J", "server_info_text() replaces the control character by ?");
-    ok(server_info_text(text, "big", word, sizeof word),
-       "server_info_text() finds a field whose value is longer than the buffer");
+    ok(server_info_text(text, "big", word, sizeof word));
     is_str(word, "99999999999", "server_info_text() cuts the value to the size of the buffer");
-    ok(!server_info_text(NULL, "up", word, sizeof word),
-       "server_info_text() finds no field in NULL");
-    is_int(server_info_number(text, "up", -1), 3,
-           "server_info_number() reads a field whose name begins another name");
-    is_int(server_info_number(text, "last", -1), 9,
-           "server_info_number() reads the last line, which has no line end");
-    is_int(server_info_number(text, "bad", -1), -1,
-           "server_info_number() returns `none` for a value with a letter");
-    is_int(server_info_number(text, "minus", 7), 7,
-           "server_info_number() returns `none` for a negative value");
-    is_int(server_info_number(text, "big", -1), -1,
-           "server_info_number() returns `none` for a value above INT64_MAX");
-    is_int(server_info_number(text, "none", -1), -1,
-           "server_info_number() returns `none` for a missing field");
+    ok(!server_info_text(NULL, "up", word, sizeof word));
+    is_int(server_info_number(text, "up", -1), 3);
+    is_int(server_info_number(text, "last", -1), 9);
+    is_int(server_info_number(text, "bad", -1), -1);
+    is_int(server_info_number(text, "minus", 7), 7);
+    is_int(server_info_number(text, "big", -1), -1);
+    is_int(server_info_number(text, "none", -1), -1);
     is_int(server_info_number(NULL, "up", -1), -1, "server_info_number() returns `none` for NULL");
     return done_testing();
 }

@@ -36,9 +36,7 @@ static const struct {
 
 int main(void)
 {
-    size_t i;
-
-    for (i = 0; i < sizeof known / sizeof known[0]; i++)
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         okf(slot_of(known[i].key, strlen(known[i].key)) == known[i].slot,
             "slot_of() returns the right slot of \"%s\"", known[i].key);
     is_int(slot_of("a\0b{foo}", 8), 12182, "a key may contain NUL bytes");

@@ -37,8 +37,7 @@ static void test_range(void)
     }
     ok(tried > 99000, "rlock_timing_fit() accepts each TTL from 1 s to 30 d");
     ok(all_fit, "the default times fit into each TTL");
-    ok(all_sane, "each lease is renewed after a third of its TTL or sooner, and TERM comes at most "
-                 "5 s before KILL");
+    ok(all_sane);
     ok(all_drift, "each lease ends 1 % and 2 ms before its TTL, as clocks drift");
 }
 
@@ -50,8 +49,7 @@ static void test_known(void)
         return;
     is_int(t.renew_ms, 10000, "a lease of 30 s is renewed after 10 s");
     is_int(t.grace_ms, 5000, "a lease of 30 s leaves 5 s between TERM and KILL");
-    is_int(timing_expires_ms(t.ttl_ms, 1000), 1000 + 30000 - 300 - 2,
-           "a lease of 30 s ends 302 ms before its TTL");
+    is_int(timing_expires_ms(t.ttl_ms, 1000), 1000 + 30000 - 300 - 2);
     if (is_int(rlock_timing_fit(30000, 0, &t, NULL), RLOCK_OK, "a kill-after of 0 is accepted"))
         is_int(t.grace_ms, 0, "with a kill-after of 0 KILL follows TERM at once");
 }
@@ -62,13 +60,10 @@ static void test_limits(void)
                                   INT64_MAX};
     struct rlock_timing t = {.ttl_ms = 77};
     struct rlock_error err;
-    size_t i;
 
-    is_int(rlock_timing_fit(RLOCK_TTL_MIN_MS, DEFAULT, &t, NULL), RLOCK_OK,
-           "the least TTL is accepted");
-    is_int(rlock_timing_fit(RLOCK_TTL_MAX_MS, DEFAULT, &t, NULL), RLOCK_OK,
-           "the greatest TTL is accepted");
-    for (i = 0; i < sizeof out / sizeof out[0]; i++) {
+    is_int(rlock_timing_fit(RLOCK_TTL_MIN_MS, DEFAULT, &t, NULL), RLOCK_OK);
+    is_int(rlock_timing_fit(RLOCK_TTL_MAX_MS, DEFAULT, &t, NULL), RLOCK_OK);
+    for (size_t i = 0; i < sizeof out / sizeof out[0]; i++) {
         t.ttl_ms = 77;
         err.text[0] = '\0';
         okf(rlock_timing_fit(out[i], DEFAULT, &t, &err) == RLOCK_E_USAGE &&
@@ -84,9 +79,8 @@ static void test_kill_after(void)
     struct rlock_error err;
     struct rlock_timing t;
     const char *most;
-    size_t i;
 
-    for (i = 0; i < sizeof ttls / sizeof ttls[0]; i++) {
+    for (size_t i = 0; i < sizeof ttls / sizeof ttls[0]; i++) {
         int64_t ttl = ttls[i];
 
         err.text[0] = '\0';
@@ -108,9 +102,6 @@ static void test_kill_after(void)
 
 int main(void)
 {
-    RUN(test_range());
-    RUN(test_known());
-    RUN(test_limits());
-    RUN(test_kill_after());
+    RUN_ALL(test_range, test_known, test_limits, test_kill_after);
     return done_testing();
 }

@@ -76,15 +76,13 @@ static const struct {
 static void test_answers(struct tls_context *tls)
 {
     struct talk talk;
-    size_t i;
-    size_t at;
 
-    for (i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         enum rlock_status st = RLOCK_PENDING;
 
         if (!ok(begin(&talk, tls, "h"), "a TLS connection begins"))
             return;
-        for (at = 0; st == RLOCK_PENDING && at < answers[i].n; at++) {
+        for (size_t at = 0; st == RLOCK_PENDING && at < answers[i].n; at++) {
             (void)!write(talk.peer, answers[i].bytes + at, 1);
             st = tls_handshake(talk.line, &talk.err);
         }
@@ -107,11 +105,9 @@ static void test_events(struct tls_context *tls)
     while (send(talk.fd, noise, sizeof noise, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
         written++;
     ok(tls_handshake(talk.line, &talk.err) == RLOCK_PENDING && written > 0 &&
-           tls_events(talk.line) == (POLLIN | POLLOUT),
-       "tls_events() has POLLOUT while bytes wait to be sent");
+       tls_events(talk.line) == (POLLIN | POLLOUT));
     swallow(talk.peer);
-    ok(tls_handshake(talk.line, &talk.err) == RLOCK_PENDING && tls_events(talk.line) == POLLIN,
-       "once all bytes are sent, only POLLIN is waited for");
+    ok(tls_handshake(talk.line, &talk.err) == RLOCK_PENDING && tls_events(talk.line) == POLLIN);
     (void)!write(talk.peer, noise, 7);
     close(talk.peer);
     talk.peer = -1;
@@ -136,27 +132,23 @@ static void test_unsent(struct tls_context *tls)
 
     request_begin(&request, "PING");
     if (!ok(begin(&talk, tls, "h") && url_parse(&url, "rediss://h", NULL) == RLOCK_OK &&
-                request_encode(&request, &bytes, &n, NULL) == RLOCK_OK,
-            "a TLS connection begins, and a request is encoded"))
+            request_encode(&request, &bytes, &n, NULL) == RLOCK_OK))
         return;
     conn_init(&conn, &url);
     conn.tls_connection = talk.line;
     conn.fd = talk.fd;
     conn.replies = resp_reader_new();
     ok(tls_handshake(conn.tls_connection, NULL) == RLOCK_PENDING &&
-           tls_events(conn.tls_connection) == POLLIN,
-       "TLS waits for bytes of the server");
+       tls_events(conn.tls_connection) == POLLIN);
     conn.phase = CONN_READY;
     ok(conn_start_request(&conn, CONN_NO_PREAMBLE, bytes, n, rlock_clock_ms() + PATIENCE_MS,
                           NULL) == RLOCK_PENDING &&
-           conn_events(&conn) == (POLLIN | POLLOUT),
-       "conn_events() has POLLOUT for a request that is not sent yet");
+       conn_events(&conn) == (POLLIN | POLLOUT));
     conn.sent_bytes = conn.request_bytes;
     is_int(conn_events(&conn), POLLIN, "once all bytes are sent, only POLLIN is waited for");
     conn.sent_bytes = 0;
     conn.phase = CONN_TLS_HANDSHAKE;
-    is_int(conn_events(&conn), POLLIN,
-           "conn_events() has no POLLOUT for the request during the handshake");
+    is_int(conn_events(&conn), POLLIN);
     conn_fini(&conn);
     url_fini(&url);
     free(bytes);
@@ -183,21 +175,19 @@ static void test_hosts(struct tls_context *tls)
     static const char *const bad[] = {"", "%eth0"};
     char name[300];
     struct talk talk;
-    size_t i;
 
-    for (i = 0; i < sizeof good / sizeof good[0]; i++) {
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         okf(begin(&talk, tls, good[i]), "a TLS connection begins for the host %s", good[i]);
         end(&talk);
     }
-    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         okf(!begin(&talk, tls, bad[i]) && talk.err.status == RLOCK_E_CONFIG,
             "the host '%s' is refused", bad[i]);
         end(&talk);
     }
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
-    ok(!begin(&talk, tls, name) && talk.err.status == RLOCK_E_CONFIG,
-       "a host of 299 bytes is refused");
+    ok(!begin(&talk, tls, name) && talk.err.status == RLOCK_E_CONFIG);
     end(&talk);
 }
 
@@ -208,7 +198,6 @@ static void test_never_plain(void)
     struct rlock_error err = {.text = ""};
     struct member member;
     char url[128];
-    int steps;
     int fd;
 
     if (!ok(peer_open(), "the test listens"))
@@ -221,7 +210,7 @@ static void test_never_plain(void)
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                       .reply_ms = PATIENCE_MS});
     fd = peer_accept();
-    for (steps = 0; member.state == RLOCK_PENDING && steps < 1000; steps++)
+    for (int steps = 0; member.state == RLOCK_PENDING && steps < 1000; steps++)
         member_step(&member);
     okf(member.state == RLOCK_E_CONFIG, "a request without a struct tls_context fails: %s",
         member.err.text);
@@ -251,9 +240,8 @@ static void pass_on(const struct talk *talk, struct tls_server *server)
 static enum rlock_status shake_hands(struct talk *talk, struct tls_server *server)
 {
     enum rlock_status st = tls_handshake(talk->line, &talk->err);
-    int turns;
 
-    for (turns = 0; st == RLOCK_PENDING && turns < 10; turns++) {
+    for (int turns = 0; st == RLOCK_PENDING && turns < 10; turns++) {
         pass_on(talk, server);
         st = tls_handshake(talk->line, &talk->err);
     }
@@ -291,9 +279,8 @@ static const struct {
 static void test_certificates(struct tls_context *tls)
 {
     struct talk talk;
-    size_t i;
 
-    for (i = 0; i < sizeof certificates / sizeof certificates[0]; i++) {
+    for (size_t i = 0; i < sizeof certificates / sizeof certificates[0]; i++) {
         struct tls_server *server = tls_server_new(certificates[i].certificate,
                                                    certificates[i].is_old, certificates[i].asks);
         enum rlock_status st;
@@ -304,8 +291,7 @@ static void test_certificates(struct tls_context *tls)
         st = shake_hands(&talk, server);
         okf(st == certificates[i].st, "the handshake with certificate %d of the server: status %d",
             (int)certificates[i].certificate, (int)st);
-        is_str(st == RLOCK_OK ? "" : talk.err.text, certificates[i].says,
-               "the message tells what is wrong with the certificate");
+        is_str(st == RLOCK_OK ? "" : talk.err.text, certificates[i].says);
         end(&talk);
         tls_server_free(server);
     }
@@ -331,20 +317,17 @@ static void test_closed(struct tls_context *tls)
 {
     struct talk talk;
     size_t done;
-    size_t i;
 
-    for (i = 0; i < sizeof closed / sizeof closed[0]; i++) {
+    for (size_t i = 0; i < sizeof closed / sizeof closed[0]; i++) {
         struct tls_server *server = tls_server_new(TLS_SERVER_GOOD, false, closed[i].asks);
 
         if (!ok(begin(&talk, tls, "h"), "a TLS connection begins"))
             return;
         ok(shake_hands(&talk, server) == RLOCK_OK &&
-               tls_write(talk.line, "PING", 4, &done, &talk.err) == RLOCK_OK && done == 4,
-           "the handshake succeeds, and a request is sent");
+           tls_write(talk.line, "PING", 4, &done, &talk.err) == RLOCK_OK && done == 4);
         pass_on(&talk, server);
         if (closed[i].reply != NULL)
-            ok(tls_server_write(server, closed[i].reply, strlen(closed[i].reply)),
-               "the server replies");
+            ok(tls_server_write(server, closed[i].reply, strlen(closed[i].reply)));
         pass_on(&talk, server);
         close(talk.peer);
         talk.peer = -1;
@@ -370,9 +353,8 @@ static void test_sent_name(struct tls_context *tls)
     char bytes[4096];
     struct talk talk;
     ssize_t n;
-    size_t i;
 
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (!ok(begin(&talk, tls, rows[i].host), "a TLS connection begins"))
             return;
         (void)!tls_handshake(talk.line, &talk.err);
@@ -400,9 +382,8 @@ static void test_bad_files(void)
     struct tls_context *tls = NULL;
     struct rlock_error err;
     char says[200];
-    size_t i;
 
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         snprintf(says, sizeof says, "%s %s: %s (", rows[i].what, tls_server_empty_file(),
                  rows[i].lacks);
         okf(tls_context_new(&tls, &rows[i].config, &err) == RLOCK_E_CONFIG &&

@@ -169,30 +169,24 @@ static void test_sentinels(void)
 {
     static const char *const shown[] = {"a:26379", "b:1", "[::1]:26379", "[::2]:2"};
     struct url url;
-    size_t i;
 
     if (!ok(url_parse(&url, "redis+sentinel://u:" SECRET "@a,b:1,[::1],[::2]:2/m%61in/3", NULL) ==
-                RLOCK_OK,
-            "a URL of four Sentinels is read"))
+            RLOCK_OK))
         return;
     ok(url.kind == URL_SENTINEL && strcmp(url.service, "main") == 0 && url.db == 3 &&
-           strcmp(url.user, "u") == 0 && strcmp(url.password, SECRET) == 0,
-       "the URL of Sentinels has the service, and user, password and database of the primary");
+       strcmp(url.user, "u") == 0 && strcmp(url.password, SECRET) == 0);
     is_int((int64_t)url.n_sentinels, 4, "the URL has all four Sentinels");
-    for (i = 0; i < url.n_sentinels; i++)
+    for (size_t i = 0; i < url.n_sentinels; i++)
         ok(strcmp(url.sentinel[i].shown, shown[i]) == 0 && url.sentinel[i].password == NULL &&
                url.sentinel[i].user == NULL && url.sentinel[i].db == 0,
            shown[i]);
     url_fini(&url);
-    if (ok(url_parse(&url, "ValkeyS+Sentinel://a/main?db=2", NULL) == RLOCK_OK,
-           "a URL of valkeys+sentinel is read, in any case of letters")) {
+    if (ok(url_parse(&url, "ValkeyS+Sentinel://a/main?db=2", NULL) == RLOCK_OK)) {
         ok(url.kind == URL_SENTINEL && url.is_tls && url.db == 2 &&
-               strcmp(url.service, "main") == 0,
-           "a URL of valkeys+sentinel has TLS, the service and the database");
+           strcmp(url.service, "main") == 0);
         url_fini(&url);
     }
-    if (ok(url_parse(&url, "redis+sentinel://a/main/3/", NULL) == RLOCK_OK,
-           "a slash at the end of a URL of Sentinels means nothing")) {
+    if (ok(url_parse(&url, "redis+sentinel://a/main/3/", NULL) == RLOCK_OK)) {
         is_int(url.db, 3, "the database in front of the last slash is read");
         url_fini(&url);
     }
@@ -202,9 +196,8 @@ static void test_good(void)
 {
     struct rlock_error err = {.text = ""};
     struct url url;
-    size_t i;
 
-    for (i = 0; i < sizeof tcp / sizeof tcp[0]; i++) {
+    for (size_t i = 0; i < sizeof tcp / sizeof tcp[0]; i++) {
         if (!okf(url_parse(&url, tcp[i].text, &err) == RLOCK_OK, "%s is read", tcp[i].text))
             continue;
         okf(url.kind == URL_TCP && same(url.host, tcp[i].host) && same(url.port, tcp[i].port) &&
@@ -216,7 +209,7 @@ static void test_good(void)
         is_str(url.shown, tcp[i].shown, "the text for messages is right, without the password");
         url_fini(&url);
     }
-    for (i = 0; i < sizeof local / sizeof local[0]; i++) {
+    for (size_t i = 0; i < sizeof local / sizeof local[0]; i++) {
         if (!okf(url_parse(&url, local[i].text, &err) == RLOCK_OK, "%s is read", local[i].text))
             continue;
         okf(url.kind == URL_UNIX && same(url.path, local[i].path) && url.db == local[i].db &&
@@ -238,9 +231,8 @@ static void test_cli_options(void)
         {"local:", ""},
     };
     char text[URL_CLI_BYTES];
-    size_t i;
 
-    for (i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         url_cli_options(wanted[i][0], text);
         is_str(text, wanted[i][1], "redis-cli's options for a URL, without the password");
     }
@@ -250,9 +242,8 @@ static void test_bad(void)
 {
     struct rlock_error err;
     struct url url;
-    size_t i;
 
-    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         memset(&url, 0x55, sizeof url);
         err = (struct rlock_error){.text = ""};
         okf(url_parse(&url, bad[i].text, &err) == RLOCK_E_CONFIG && err.status == RLOCK_E_CONFIG &&
@@ -346,9 +337,8 @@ static void test_refused(void)
     char quoted[URL_SHOWN_BYTES + 20];
     struct rlock_error err;
     struct url url;
-    size_t i;
 
-    for (i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         url_parse(&url, refused[i].text, &err);
         snprintf(quoted, sizeof quoted, "bad URL: \"%s\": ", refused[i].shown);
         okf(strncmp(err.text, quoted, strlen(quoted)) == 0, "%s is shown as %s: %s",
@@ -356,9 +346,8 @@ static void test_refused(void)
     }
     url_parse(&url, "redis://h,i", &err);
     is_str(err.text,
-           "bad URL: \"redis://h,i\": a comma in the host: each server needs a URL of its own",
-           "the error says that the host has a comma");
-    for (i = 0; i < sizeof suggestions / sizeof suggestions[0]; i++) {
+           "bad URL: \"redis://h,i\": a comma in the host: each server needs a URL of its own");
+    for (size_t i = 0; i < sizeof suggestions / sizeof suggestions[0]; i++) {
         bool is_like = url_suggest(suggestions[i].text, shown);
 
         okf(is_like == (suggestions[i].meant != NULL) &&
@@ -390,33 +379,26 @@ static void test_limits(void)
 {
     struct url url;
 
-    is_int(parse_long(&url, "unix:///", 'a', 107, ""), RLOCK_E_CONFIG,
-           "a path of 108 bytes is too long for a socket");
-    if (is_int(parse_long(&url, "unix:///", 'a', 106, "?db=1"), RLOCK_OK,
-               "a path of 107 bytes is read")) {
+    is_int(parse_long(&url, "unix:///", 'a', 107, ""), RLOCK_E_CONFIG);
+    if (is_int(parse_long(&url, "unix:///", 'a', 106, "?db=1"), RLOCK_OK)) {
         is_int((int64_t)strlen(url.path), 107, "the whole path is kept");
         url_fini(&url);
     }
-    if (is_int(parse_long(&url, "redis://u:", 'p', 65536, "@h"), RLOCK_OK,
-               "a password of 65536 bytes is read")) {
+    if (is_int(parse_long(&url, "redis://u:", 'p', 65536, "@h"), RLOCK_OK)) {
         is_int((int64_t)strlen(url.password), 65536, "the whole password is kept");
         url_fini(&url);
     }
-    if (is_int(parse_long(&url, "redis://", 'h', 65536, ":1"), RLOCK_OK,
-               "a host of 65536 bytes is read")) {
+    if (is_int(parse_long(&url, "redis://", 'h', 65536, ":1"), RLOCK_OK)) {
         is_int((int64_t)strlen(url.host), 65536, "the whole host is kept");
         ok(strlen(url.shown) < sizeof url.shown, "the text for messages is cut");
         url_fini(&url);
     }
-    is_int(parse_long(&url, "redis://h:", '0', 65536, ""), RLOCK_E_CONFIG,
-           "a port of 65536 digits is refused");
-    if (is_int(url_parse(&url, "redis://a%0A%1b[2J%7f", NULL), RLOCK_OK,
-               "a host with control characters is read")) {
+    is_int(parse_long(&url, "redis://h:", '0', 65536, ""), RLOCK_E_CONFIG);
+    if (is_int(url_parse(&url, "redis://a%0A%1b[2J%7f", NULL), RLOCK_OK)) {
         ok(is_printable(url.shown), "the text for messages has no control characters");
         url_fini(&url);
     }
-    if (is_int(url_parse(&url, "unix:///a%0A%1b[2J%7f", NULL), RLOCK_OK,
-               "a path with control characters is read")) {
+    if (is_int(url_parse(&url, "unix:///a%0A%1b[2J%7f", NULL), RLOCK_OK)) {
         ok(is_printable(url.shown), "the text for messages has no control characters");
         url_fini(&url);
     }
@@ -424,11 +406,6 @@ static void test_limits(void)
 
 int main(void)
 {
-    RUN(test_good());
-    RUN(test_sentinels());
-    RUN(test_cli_options());
-    RUN(test_bad());
-    RUN(test_refused());
-    RUN(test_limits());
+    RUN_ALL(test_good, test_sentinels, test_cli_options, test_bad, test_refused, test_limits);
     return done_testing();
 }
