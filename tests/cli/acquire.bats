@@ -52,28 +52,6 @@ full_or_closed() {
     eventually 5 alone
 }
 
-@test "if nobody reads a full pipe, acquire releases the lock before its TTL ends, or on a signal" {
-    mkfifo "$DIR/full"
-    exec 7<>"$DIR/full"
-    dd if=/dev/zero bs=4096 count=64 of="$DIR/full" oflag=nonblock 2>/dev/null || :
-    start stuck bash -c 'exec "$RLOCK" acquire -k "$KEY" -t 1 >"$DIR/full"'
-    finish stuck
-    assert_status 76
-    assert_line 'lost: the token could not be written'
-    start bound sleep 60
-    start stuck bash -c 'exec "$RLOCK" acquire -k "$KEY" -t 3 --bind-pid "$0" >"$DIR/full"' "$pid"
-    finish stuck
-    assert_status 76
-    eventually 5 alone
-    alive "$(<"$DIR/pids/bound")"
-    start stuck bash -c 'exec "$RLOCK" acquire -k "$KEY" -t 60 >"$DIR/full"'
-    eventually 5 exists "$KEY"
-    kill -TERM "$pid"
-    finish stuck
-    assert_status 143
-    gone "$KEY"
-}
-
 # ---- how acquire waits ----
 
 @test "acquire refuses a key that RLOCK_TOKEN holds already, and the lock stays held" {
@@ -111,14 +89,6 @@ full_or_closed() {
     assert_eq "$output" 'went on'
 }
 
-@test "a bound shell that releases its lock and acquires it without --bind-pid is not ended" {
-    shell sh -t 6
-    tell sh '"$RLOCK" release -k "$KEY"; unset RLOCK_TOKEN; "$RLOCK" acquire -k "$KEY" -t 60'
-    eventually 5 alone
-    never 1 dead "$(<"$DIR/pids/sh")"
-    exists "$KEY"
-}
-
 @test "a release while a nested rlock runs ends the nested command, and not the bound shell" {
     shell sh -t 6
     tell sh '"$RLOCK" -k "$KEY" -- sleep 30 & sleep 0.5; "$RLOCK" release -k "$KEY"; wait $!'
@@ -126,28 +96,6 @@ full_or_closed() {
     eventually 5 alone
     never 1 dead "$(<"$DIR/pids/sh")"
     assert_eq "$(redis_cli --scan)" "{$KEY}:rlock:fence"
-}
-
-@test "after one of several keys is released, the others are held until the bound process ends" {
-    shell sh -t 6 -k "$KEY:2" -k "$KEY:3"
-    tell sh '"$RLOCK" release -k "$KEY:2"'
-    never 7 gone "$KEY"
-    exists "$KEY:3" && gone "$KEY:2"
-    kill -KILL "$(<"$DIR/pids/sh")"
-    eventually 5 alone
-    assert_eq "$(redis_cli --scan | grep -vc ':rlock:fence$')" 0 'keys left'
-    shell sh2 -t 6 -k "$KEY:2"
-    tell sh2 '"$RLOCK" release -k "$KEY" -k "$KEY:2"'
-    eventually 5 alone
-    assert_eq "$(redis_cli --scan | grep -vc ':rlock:fence$')" 0 'keys left'
-    alive "$(<"$DIR/pids/sh2")"
-}
-
-@test "when the bound process is killed, the lock is freed, and the renew daemon ends" {
-    shell sh -t 300
-    kill -KILL "$(<"$DIR/pids/sh")"
-    eventually 10 gone "$KEY"
-    eventually 5 alone
 }
 
 @test "the renew daemon has no terminal and none of the caller's descriptors" {
@@ -224,27 +172,11 @@ full_or_closed() {
     assert_eq "$(value "$KEY")" other
 }
 
-@test "--on-lost ignore: a lock is freed when its bound process ends, also without a guard" {
-    shell sh -t 300 --on-lost ignore
-    assert_eq "$(renewd_guard)" ""
-    kill -KILL "$(<"$DIR/pids/sh")"
-    eventually 10 gone "$KEY"
-    eventually 5 alone
-}
-
 @test "when the renew daemon is killed, the bound process is ended" {
     shell sh -t 2
     kill -KILL "$(renewd)"
     eventually 10 dead "$(<"$DIR/pids/sh")"
     eventually 5 gone "$KEY"
-    eventually 5 alone
-}
-
-@test "when the renew daemon is stopped, the bound process ends before the lease does" {
-    shell sh -t 3
-    kill -STOP "$(renewd)"
-    eventually 5 dead "$(<"$DIR/pids/sh")"
-    kill -CONT "$(renewd)"
     eventually 5 alone
 }
 
@@ -260,34 +192,6 @@ full_or_closed() {
     gone "$KEY"
     assert_match "$(<"$DIR/log")" "rlock: $KEY: guard-lost: the process that guards the command \
 was ended by signal 9 \(Killed\); the command "
-}
-
-@test "a child that ignores TERM is ended also if the guard is killed meanwhile" {
-    local child
-    shell sh -t 10
-    echo "kill -STOP $(renewd); kill -KILL $(renewd_guard)" >"$DIR/no-guard"
-    tell sh '(trap "" TERM; exec setsid sleep 300) & echo $!'
-    child=$output
-    tell sh 'trap ". \"\$DIR/no-guard\"; exit 7" TERM'
-    redis_cli set "$KEY" other PX 60000
-    finish sh
-    assert_status 7
-    alive "$child"
-    kill -CONT "$(renewd)"
-    eventually 10 dead "$child"
-    eventually 10 alone
-}
-
-@test "when the guard is stopped, the end of the bound process still frees the lock at once" {
-    local guard
-    shell sh -t 300 --log "$DIR/log"
-    guard=$(renewd_guard)
-    kill -STOP "$guard"
-    kill -KILL "$(<"$DIR/pids/sh")"
-    eventually 10 gone "$KEY"
-    eventually 5 alone
-    dead "$guard"
-    assert_eq "$(<"$DIR/log")" ''
 }
 
 @test "a signal to the renew daemon is passed on to the bound process" {
@@ -337,15 +241,6 @@ was ended by signal 9 \(Killed\); the command "
     refute_match "$(redis_cli info commandstats)" cmdstat_eval
 }
 is_kernels() { (($(cut -d' ' -f9 "/proc/$1/stat" 2>/dev/null || echo 0) & 0x200000)); }
-
-@test "--bind-pid refuses the first process of a PID namespace inside the namespace, too" {
-    unshare -rpf --mount-proc true 2>/dev/null || skip 'no process namespaces here'
-    # shellcheck disable=SC2016
-    run -64 --separate-stderr unshare -rpf --mount-proc bash -c \
-        '"$RLOCK" acquire -k "$KEY" --bind-pid $$; exit $?'
-    assert_line 'usage: bind-pid: process 1: all processes of this machine or container'
-    gone "$KEY"
-}
 
 # bats test_tags=long
 @test "acquire -u local: keeps the private server until the bound process ends" {
@@ -404,37 +299,6 @@ KILL at [0-9:]{8} unless it ends before"
         "lost: .*; at $WHEN: process $(<"$DIR/pids/sh4") \(bash\) runs on \(--on-lost ignore\)"
 }
 
-# bats test_tags=long
-@test "--log tells if a renewal failed, or if the renew daemon was killed or stopped" {
-    local why=$DIR/why.log ended
-    redis_start own
-    export RLOCK_URL=unix://$REDIS_SOCKET
-    shell sh -t 4 --log "$why"
-    redis_crash
-    eventually 5 alone
-    assert_match "$(<"$why")" "rlock: $KEY: renewal-failed: "
-    assert_match "$(<"$why")" \
-        "rlock: $KEY: lost: no renewal was confirmed in time: .*; process $(<"$DIR/pids/sh") "
-    assert_eq "$(grep -c ': lost: ' "$why")" 1
-    redis_use redis
-    export RLOCK_URL=unix://$REDIS_SOCKET
-    rm "$why"
-    shell sh2 -t 4 --log "$why"
-    ended="process $(<"$DIR/pids/sh2") \(bash\) was ended"
-    kill -KILL "$(renewd)"
-    told "$why" "lost: rlock was killed, so $ended: TERM at $WHEN, .*; the lock is free when .*"
-    rm "$why"
-    eventually 5 gone "$KEY"
-    shell sh3 -t 4 --log "$why"
-    ended="process $(<"$DIR/pids/sh3") \(bash\) was ended before the lease ended"
-    kill -STOP "$(renewd)"
-    eventually 10 test -s "$why"
-    kill -CONT "$(renewd)"
-    eventually 5 alone
-    assert_match "$(head -1 "$why")" \
-        "lost: rlock was stopped for too long, or got no processor time, so $ended: TERM at $WHEN"
-}
-
 @test "--log syslog reports to syslog(3); without a syslog socket acquire exits with 78" {
     need python3
     unshare -rm mount -t tmpfs none /dev 2>/dev/null || skip 'no mount namespaces here'
@@ -466,23 +330,6 @@ open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
     finish sh
 }
 
-@test "without --log the renew daemon reports to stderr if that is a file or a terminal" {
-    load ../helpers/pty
-    shell sh -t 4
-    redis_cli set "$KEY" other PX 60000
-    told "$DIR/sh.err" "lost: the lock is held by .*; process $(<"$DIR/pids/sh") .*"
-    redis_cli del "$KEY"
-    pty_start
-    pty_type 'bash -c '"'"'"$RLOCK" acquire -k "$KEY" -t 4 --bind-pid $$; exec sleep 30'"'"
-    pty_expect 5 '[0-9a-f]{32}'
-    eventually 5 exists "$KEY"
-    redis_cli set "$KEY" other PX 60000
-    pty_expect 5 \
-        "T[0-9:+-]{14} rlock: $KEY: lost: the lock is held .*; process [0-9]+ \((bash|sleep)\) "
-    pty_prompt
-    pty_end
-}
-
 @test "a log that can't be opened makes acquire fail before it asks for the lock" {
     redis_cli config resetstat
     run -78 --separate-stderr rlock acquire -k "$KEY" --bind-pid "$BASHPID" --log "$DIR/no/log"
@@ -491,22 +338,6 @@ open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
     assert_line "misconfigured: log: $DIR: Is a directory"
     run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid "$BASHPID" --log -
     refute_match "$(redis_cli info commandstats)" cmdstat_eval
-}
-
-# bats test_tags=long
-@test "--log with --json and -v: for each step the log has a line, a JSON object with the time" {
-    need python3
-    shell sh -t 4 --log "$DIR/log" --json -v
-    eventually 5 file_has "$DIR/log" '"event":"renewed"'
-    kill -KILL "$(<"$DIR/pids/sh")"
-    eventually 5 alone
-    assert_eq "$(python3 -c 'import json, re, sys
-for line in open(sys.argv[1]):
-    o = json.loads(line)
-    assert list(o)[0] == "event" and o["key"] == sys.argv[2], o
-    assert re.match(r"20[0-9-]{8}T[0-9:]{8}\.[0-9]{3}Z$", o["time"]), o
-    print(o["event"], o.get("why", "-"))' "$DIR/log" "$KEY" | uniq | xargs)" \
-        "renewed - ended process $(<"$DIR/pids/sh") (bash) has ended released -"
 }
 
 # ---- the manual's examples for CI, run as GitLab, GitHub and Jenkins would run them ----

@@ -55,38 +55,6 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     eventually 5 gone "$KEY"
 }
 
-@test "break: the script that takes the lock away grants it to the first waiter" {
-    hold first -k "$KEY" -t 1m
-    start second "$RLOCK" -k "$KEY" -- true
-    eventually 5 in_line 1
-    kill -STOP "$(<"$DIR/pids/second")"
-    redis_monitor "$DIR/monitor"
-    break_it --yes
-    assert_status 0
-    eventually 5 file_has "$DIR/monitor" "lua\\] \"SET\" \"$KEY\" \".* try=0 .* command=true"
-    kill -CONT "$(<"$DIR/pids/second")"
-    finish second 5
-    assert_status 0
-}
-
-@test "break: a lock with several holders is taken from all of them" {
-    hold first -k "$KEY" -t 2 --slots 2 --label one
-    hold second -k "$KEY" -t 2 --slots 2 --label two
-    break_it --yes
-    assert_status 0
-    assert_line "broken: it was held for [0-9]+s by sh .* \(one\).*; and by sh .* \(two\)"
-    # Besides the fence only the notes stay that tell the former holders who broke the lock.
-    assert_eq "$(redis_cli keys '*' | grep -v ':rlock:wake:')" "{$KEY}:rlock:fence"
-    finish first
-    assert_status 76
-    finish second
-    assert_status 76
-    "$RLOCK" -k "$KEY" --once 1m -- true
-    break_it --yes
-    assert_status 0
-    gone "$KEY"
-}
-
 @test "break: a free lock is reported with status 0, and no key is left on the server" {
     break_it --yes
     assert_status 0
@@ -209,23 +177,4 @@ sys.exit(buffer == bytes(4))' "$(<"$DIR/tty")"; }
     answer y 0
     assert_match "$(pty_screen)" 'free: its holder has released the lock meanwhile'
     assert_eq "$(redis_cli keys '*:rlock:fence')" ''
-}
-
-@test "break: if no reply comes to the request, it says that the lock may have been broken" {
-    load ../helpers/fake
-    redis_cli set "$KEY" x
-    line_start "$REDIS_PORT"
-    start breaker "$RLOCK" break -k "$KEY" --yes -u "redis://127.0.0.1:$LINE_PORT"
-    finish breaker
-    assert_status 0
-    fake_start <<'END'
-ACCEPT
-EXPECT EVALSHA
-SEND *4\r\n:1\r\n*8\r\n$1\r\nx\r\n:-1\r\n
-SEND $0\r\n\r\n:0\r\n:0\r\n:-1\r\n*0\r\n$0\r\n\r\n$1\r\nn\r\n$0\r\n\r\n
-EXPECT EVALSHA
-CLOSE
-END
-    run -69 --separate-stderr "$RLOCK" break -k "$KEY" --yes -u "redis://127.0.0.1:$FAKE_PORT"
-    assert_line 'may have been broken'
 }

@@ -4,7 +4,6 @@
 load ../helpers/common
 load ../helpers/cluster
 load ../helpers/netns
-load ../helpers/tls
 
 # All tests use a server user who has only the rights that the manual says rlock needs.
 setup_file() {
@@ -56,14 +55,6 @@ set_all() {
     local each
     for each in 1 2 3; do
         on "$each" config set "$@" >/dev/null
-    done
-}
-
-# calls_itself NAME: does each node know all nodes by this host name?
-calls_itself() {
-    local each
-    for each in 1 2 3; do
-        [[ $(on "$each" cluster nodes | grep -c "[0-9],$1[ ,]") == 3 ]] || return 1
     done
 }
 
@@ -136,16 +127,6 @@ find_all_locks() {
 }
 
 # bats test_tags=long
-@test "without scripts, list and status show the locks of all nodes, and break finds each node" {
-    local each
-    for each in 1 2 3; do
-        node "$each"
-        redis_cli acl setuser rlock +watch +multi +exec +hmget >/dev/null
-    done
-    RLOCK_SCRIPTS=no find_all_locks
-}
-
-# bats test_tags=long
 @test "doctor examines the node that has the lock's slot, and the Cluster as a whole" {
     from "$OTHER"
     run rlock doctor -k "$KEY"
@@ -169,21 +150,6 @@ is_renewed_at() {
     eventually 3 renewed_at "$1"
 }
 renewed_at() { (($(on "$1" pttl "$KEY") > 4000)); }
-
-@test "history: from each node the holds of a lock are shown, also those before its slot moved" {
-    local each
-    from "$OTHER"
-    run -3 rlock -k "$KEY" --history 9 -- sh -c 'exit 3'
-    slot_move "$SLOT" "$OWNER" "$THIRD"
-    run -4 rlock -k "$KEY" --history 9 -- sh -c 'exit 4'
-    for each in 1 2 3; do
-        from "$each"
-        run -0 rlock history --json "$KEY"
-        assert_eq "$(grep -o '"status":[0-9]*' <<<"$output" | xargs)" 'status:3 status:4' \
-            "the ends that node $each leads to"
-    done
-    slot_move "$SLOT" "$THIRD" "$OWNER"
-}
 
 @test "a lock whose slot moves is renewed and released on the node that has the slot now" {
     from "$OTHER"
@@ -273,165 +239,4 @@ move_about() {
     finish mover
     assert_eq "$(<"$DIR/sum")" "$((20 * turns))" 'turns taken'
     assert_between "$output" 2 100000 'moves of the slot'
-}
-
-# The test counts CLUSTER requests, so its waiters are `rlock acquire`, which has no renewer. The
-# renewer of `rlock -- COMMAND` also sends CLUSTER NODES, if a busy machine runs the command for
-# longer than 100 ms.
-@test "a waiter sends CLUSTER to a plain server once; who is granted the lock at once, never" {
-    redis_start plain
-    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
-    redis_monitor "$DIR/monitor"
-    run -0 rlock acquire -t 60 -k "$KEY:free"
-    redis_cli echo 'end of it' >/dev/null
-    eventually 5 file_has "$DIR/monitor" 'end of it'
-    refute_match "$(<"$DIR/monitor")" CLUSTER
-    redis_cli set "$KEY" other px 60000 >/dev/null
-    start waiter "$RLOCK" acquire -t 60 -k "$KEY"
-    eventually 10 eval '(($(grep -c BLPOP "$DIR/monitor") > 1))'
-    redis_cli del "$KEY" >/dev/null
-    finish waiter
-    assert_status 0
-    assert_eq "$(grep -c '"CLUSTER" "NODES"' "$DIR/monitor")" 1 'requests for the nodes'
-}
-
-@test "a holder asks a plain server only once for the nodes of a Cluster" {
-    redis_start plain
-    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
-    redis_monitor "$DIR/monitor"
-    hold holder -t 60 -k "$KEY"
-    eventually 5 file_has "$DIR/monitor" '"CLUSTER" "NODES"'
-    let_go holder
-    assert_status 0
-    redis_cli echo 'end of it' >/dev/null
-    eventually 5 file_has "$DIR/monitor" 'end of it'
-    assert_eq "$(grep -c CLUSTER "$DIR/monitor")" 1 'CLUSTER requests of the holder'
-}
-
-# bats test_tags=long
-@test "a lock whose slot migrates without any of its keys is granted when the slot has arrived" {
-    from "$THIRD"
-    # none of the lock's keys exists, so OWNER answers ASK, and then OTHER answers TRYAGAIN
-    slot_begin "$SLOT" "$OWNER" "$OTHER"
-    start comer "$RLOCK" -k "$KEY" --connect-timeout 30 -- true
-    never 1 dead "$(cat "$DIR/pids/comer")"
-    slot_end "$SLOT" "$OWNER" "$OTHER"
-    finish comer
-    assert_status 0
-    slot_move "$SLOT" "$OTHER" "$OWNER"
-}
-
-# ---- names and addresses of the nodes ----
-
-# elsewhere_open: makes a network namespace, as if it were another machine: there 127.0.0.1 is not
-# the machine of the nodes, and the name nodes.example has the nodes' address. `elsewhere ARG...`
-# runs rlock in it.
-elsewhere_open() {
-    export NETNS_ID=$BASHPID
-    need ip
-    netns_link_up 1 || skip 'no network namespaces here (root?)'
-    in_netns 1 link set lo up
-    HERE=$(netns_address 1 1)
-    set_all bind "127.0.0.1 $HERE" protected-mode no
-    printf '127.0.0.1 localhost\n%s nodes.example\n' "$HERE" >"$DIR/hosts"
-}
-elsewhere() {
-    # shellcheck disable=SC2016
-    ip netns exec "$(netns_name 1)" unshare -m sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' \
-        "$DIR/hosts" "$RLOCK" "$@" 3>&-
-}
-
-# every_node_leads_to_all HOST: rlock connects to each node, at the host HOST. From each node rlock
-# must reach the other nodes, too: it lists the locks of all nodes, and takes a lock whose slot may
-# be on another node.
-every_node_leads_to_all() {
-    local each keys=() url
-    for each in 1 2 3; do
-        keys+=("$(key_at "$each")")
-        from "$each"
-        "$RLOCK" acquire -k "${keys[-1]}" >"$DIR/token$each"
-    done
-    for each in 1 2 3; do
-        url=redis://rlock:SECRET@$1:$(port_of "$each")
-        run --separate-stderr elsewhere list -u "$url" "$KEY:*"
-        assert_status 0
-        assert_eq "$(tail -n +2 <<<"$output" | cut -d' ' -f1)" \
-            "$(printf '%s\n' "${keys[@]}" | sort)" "locks from node $each"
-        run -0 --separate-stderr elsewhere -k "$KEY" -u "$url" -- echo held
-        assert_eq "$output|$stderr" 'held|' "a lock from node $each"
-    done
-    for each in 1 2 3; do
-        from "$each"
-        run -0 rlock break --yes -k "${keys[each - 1]}"
-    done
-}
-
-# bats test_tags=long
-@test "nodes whose addresses can't be reached are found by their preferred host names" {
-    elsewhere_open
-    set_all cluster-announce-hostname nodes.example cluster-preferred-endpoint-type hostname
-    eventually 10 calls_itself nodes.example
-    every_node_leads_to_all nodes.example
-    every_node_leads_to_all "$HERE"
-}
-
-# bats test_tags=long
-@test "nodes that tell no endpoint are looked for on the host of the node that named them" {
-    elsewhere_open
-    set_all cluster-preferred-endpoint-type unknown-endpoint
-    every_node_leads_to_all nodes.example
-    every_node_leads_to_all "$HERE"
-}
-
-tls_node() { tls_redis "$1" node "${@:2}" --tls-auth-clients no --tls-cluster yes; }
-tls_port_of() {
-    local REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_BY_TCP REDIS_PID TLS_PORT
-    tls_use "n$1"
-    echo "$TLS_PORT"
-}
-# from_each_by_tls: from each node, rlock runs a command under the lock, and lists the locks.
-from_each_by_tls() {
-    local each
-    for each in 1 2 3; do
-        run --separate-stderr rlock -k "$KEY" -u "rediss://localhost:$(tls_port_of "$each")" \
-            -- echo held
-        assert_eq "$output|$stderr" 'held|' "from node $each"
-        run -0 rlock list -u "rediss://localhost:$(tls_port_of "$each")"
-    done
-}
-
-@test "TLS: rlock checks a node's name in the certificate, though a redirect has its address" {
-    need openssl
-    "$RLOCK" --version | grep -q 'TLS yes' || skip_or_fail 'an rlock with TLS'
-    export TLS=$DIR/tls
-    mkdir "$TLS"
-    tls_ca ca
-    tls_certificate node ca DNS:localhost
-    tls_certificate named ca DNS:nodes.example
-    export RLOCK_TLS_CA=$TLS/ca.crt
-    (
-        port_of() { tls_port_of "$1"; } # so that the nodes talk to each other by TLS, too
-        CLUSTER_NODE=tls_node cluster_start 3
-    )
-    # No node announces a name: rlock compares each node's certificate with the host of the URL.
-    from_each_by_tls
-    # Each node announces nodes.example. rlock accepts a certificate for that name, which OWNER has,
-    # and one for the host of the URL, which the others have.
-    set_all cluster-announce-hostname nodes.example
-    eventually 10 calls_itself nodes.example
-    node 1
-    SLOT=$(slot_of "$KEY")
-    OWNER=$(owner_of "$SLOT")
-    on "$OWNER" config set tls-cert-file "$TLS/named.crt" tls-key-file "$TLS/named.key" >/dev/null
-    run -0 --separate-stderr rlock -k "$KEY" \
-        -u "rediss://localhost:$(tls_port_of $((OWNER % 3 + 1)))" -- echo held
-    assert_eq "$output|$stderr" 'held|'
-    # A certificate for neither of these names is refused.
-    tls_certificate stranger ca DNS:stranger.example
-    on "$OWNER" config set tls-cert-file "$TLS/stranger.crt" \
-        tls-key-file "$TLS/stranger.key" >/dev/null
-    run -78 --separate-stderr rlock -k "$KEY" \
-        -u "rediss://localhost:$(tls_port_of $((OWNER % 3 + 1)))" -- touch "$DIR/ran"
-    assert_line "the server's certificate is not for 127.0.0.1"
-    [[ ! -e $DIR/ran ]]
 }

@@ -72,28 +72,6 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     gone "$KEY"
 }
 
-@test "doctor: a server that can evict locks is unsafe, but only if it has a memory limit" {
-    local policy
-    redis_start other --appendonly yes
-    here
-    set_to maxmemory-policy allkeys-lru
-    doctor
-    found 0 good eviction 'no limit'
-    set_to maxmemory 100mb
-    for policy in allkeys-lru volatile-ttl; do
-        set_to maxmemory-policy "$policy"
-        doctor
-        found 78 unsafe eviction "$policy.*; set maxmemory-policy to noeviction"
-        assert_line 'misconfigured: locks are not safe on this server: eviction$'
-    done
-    set_to maxmemory-policy noeviction
-    doctor
-    found 0 good eviction noeviction
-    set_to maxmemory 1000kb
-    doctor --json
-    assert_match "$output" '"check":"eviction","grade":"(weak|unsafe)"'
-}
-
 @test "doctor: the finding about persistence tells what a restart of the server loses" {
     redis_start other
     here
@@ -161,30 +139,6 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
 # before another `finish` replaced them.
 finish_again() { output=$(<"$DIR/$1.out") status=78; }
 
-@test "doctor: it leaves no key on the server, whichever right its user lacks" {
-    local taken
-    for taken in -del -pexpire '-del -pexpire' '-del -set'; do
-        redis_cli acl deluser some >/dev/null
-        # shellcheck disable=SC2086
-        redis_user some $taken
-        # shellcheck disable=SC2086
-        redis_cli acl setuser some $taken >/dev/null
-        RLOCK_URL=redis://some:SECRET@127.0.0.1:$REDIS_PORT doctor -k job:a
-        assert_eq "$(redis_cli --scan)" '' "left without $taken"
-        found 78 unsafe rights "denied: .*$(sed 's/.*-//' <<<"${taken^^}")"
-    done
-}
-
-@test "doctor: a server that refuses writes for want of replicas isn't reported as missing rights" {
-    redis_start other --min-replicas-to-write 1
-    here
-    doctor
-    found 78 unsafe rights 'executes no writes now: NOREPLICAS .*; let the server accept writes: '
-    redis_cli config set min-replicas-to-write 0
-    doctor
-    found 78 good rights 'all that rlock needs' # 78, as persistence is unsafe
-}
-
 @test "doctor: it names the rights that a user lacks: to keys, to scripts, to WAIT for --replicas" {
     local at=SECRET@127.0.0.1:$REDIS_PORT
     redis_user some
@@ -223,20 +177,6 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     assert_status 64
 }
 
-@test "doctor: locks that outlast their TTL are unsafe, those that never end are weak" {
-    redis_cli set "$KEY" "$TOKEN v1 try=1 ttl=30000 host=h" >/dev/null
-    doctor
-    found 0 weak locks "1 of 1 locks never expire, for example $KEY; .*rlock break"
-    redis_cli pexpire "$KEY" 40000 >/dev/null
-    doctor
-    found 78 unsafe locks \
-        "1 of 1 locks last longer than their ttl, .*, for example $KEY; .*rlock break"
-    redis_cli pexpire "$KEY" 30500 >/dev/null
-    redis_cli set $'k\e[2J' "$TOKEN v1 try=1 ttl=1000 host=h" px 90000 >/dev/null
-    doctor
-    found 78 unsafe locks '1 of 2 .*, for example k\?\[2J; '
-}
-
 @test "doctor: a round trip too long for the TTL is unsafe, a shorter one is weak or good" {
     line_start "$REDIS_PORT"
     line delay 60
@@ -247,29 +187,6 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     found 0 weak 'round trip' 'a reply may take 100 ms; use a longer --ttl'
     doctor -u "redis://127.0.0.1:$LINE_PORT"
     found 0 good 'round trip' 'a reply may take 2000 ms$'
-}
-
-has_been_asked() {
-    (($(redis_cli info commandstats | sed -n 's/^cmdstat_time:calls=\([0-9]*\).*/\1/p') >= $1))
-}
-
-@test "doctor: a server's clock that is wrong is weak, one that is set during the check is unsafe" {
-    redis_start_shifted shifted --appendonly yes
-    here
-    shift_clock -10000
-    doctor
-    found 0 weak clock 'the server.s clock is (9|10)\.[0-9]+ s behind .*NTP'
-    found 0 good 'clock rate' ' ms while this machine'
-    shift_clock 3600000
-    redis_cli config resetstat >/dev/null
-    line_start "$REDIS_PORT"
-    line delay 50 # so that doctor still runs when the clock is stepped
-    start late "$RLOCK" doctor -u "redis://127.0.0.1:$LINE_PORT"
-    eventually 5 has_been_asked 6
-    shift_clock 3602000
-    finish late
-    found 78 unsafe clock '360[12]\.[0-9]+ s ahead of'
-    found 78 unsafe 'clock rate' 'advanced [0-9]+ ms while .* [0-9]+ ms'
 }
 
 @test "doctor: the private server of local: is good, although it keeps nothing on disk" {

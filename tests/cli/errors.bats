@@ -16,7 +16,7 @@ setup() {
 fake() {
     local name=fake$((++n_fakes))
     printf '%s\n' ACCEPT "$@" LOOP >"$DIR/$name.script"
-    start "$name" "$TOOLS/fakeredis" "$DIR/$name.script"
+    start "$name" "$ROOT/tests/tools/fake.py" "$DIR/$name.script"
     FAKE_PORT=$(ready_words "$DIR/$name.out")
 }
 
@@ -129,16 +129,6 @@ assert "--password-file" in event["hint"] and "says" not in event["hint"], event
 assert event["said"] == "the server says: NOAUTH Authentication required.", event' "$stderr"
 }
 
-@test "an error reply to a renewal: rlock writes the same sentence as for an acquire" {
-    redis_start
-    hold job -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT" -t 20
-    redis_cli config set min-replicas-to-write 3
-    eventually 10 file_has "$DIR/job.err" 'renewal-failed: .*: the server has too few replicas'
-    redis_cli config set min-replicas-to-write 0
-    let_go job
-    refute_match "$(<"$DIR/job.err")" 'script: [0-9a-f]'
-}
-
 # ---- messages that the lock may stay taken ----
 
 STAYS='; the lock may stay taken until its ttl ends'
@@ -162,13 +152,6 @@ check the host and the port of the URL (-u); the server says: HTTP/1.1 400 Bad R
     assert_match "$stderr" "no answer in time$"
 }
 
-@test "a server that spoke, and doesn't answer the acquire: the lock may stay taken" {
-    fake 'EXPECT AUTH' 'SEND +OK\r\n' READ STALL
-    LOGIN=:sesame@ try -n -t 3 --connect-timeout 1
-    assert_status 69
-    assert_match "$stderr" "no answer in time$STAYS$"
-}
-
 @test "two URLs of one server: status 78, and the lock is free; rlock doesn't say it may be taken" {
     redis_start
     run -78 --separate-stderr rlock -u "redis://127.0.0.1:$REDIS_PORT" \
@@ -189,16 +172,6 @@ check the host and the port of the URL (-u); the server says: HTTP/1.1 400 Bad R
     done
 }
 
-@test "without a terminal rlock says only with -v at once why it can't reach the server" {
-    start job "$RLOCK" -u redis://127.0.0.1:1 -k "$KEY" -v --connect-timeout 60 -- true
-    eventually 5 file_has "$DIR/job.err" \
-        ': server-unreachable: 127.0.0.1:1: connect: Connection refused; trying for 1m'
-    kill "$pid"
-    finish job
-    run -69 --separate-stderr rlock -u redis://127.0.0.1:1 -k "$KEY" --connect-timeout 2 -- true
-    assert_eq "${#stderr_lines[@]}" 1
-}
-
 @test "on a terminal rlock shows at once why it can't reach the server, and how long it tries" {
     pty_start
     pty_type '"$RLOCK" -u redis://127.0.0.1:1 -k job --connect-timeout 60 -- true'
@@ -210,45 +183,6 @@ check the host and the port of the URL (-u); the server says: HTTP/1.1 400 Bad R
     pty_prompt
     refute_match "$(pty_screen | tail -n 3)" 'trying'
     pty_end
-}
-
-@test "a server that accepts and is mute is shown after a second, with -v and on a terminal" {
-    fake STALL
-    start job "$RLOCK" -u "redis://127.0.0.1:$FAKE_PORT" -k "$KEY" -v -t 1h --connect-timeout 60 \
-        -- true
-    eventually 20 file_has "$DIR/job.err" \
-        ": server-unreachable: for [0-9]+s: 127.0.0.1:$FAKE_PORT: no answer yet; trying for "
-    kill "$pid"
-    finish job
-    refute_match "$stderr" 'server-back|waiting'
-    export FAKE_PORT
-    pty_start
-    pty_type '"$RLOCK" -u "redis://127.0.0.1:$FAKE_PORT" -k job -- true'
-    pty_expect 10 "server unreachable, trying for [0-9]s: 127.0.0.1:$FAKE_PORT: no"
-    pty_key C-c
-    pty_prompt
-    pty_end
-}
-
-@test "rlock -q -w says why it failed if the server stayed away, and nothing if the lock was held" {
-    redis_start
-    hold job -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT" -t 60
-    run -75 --separate-stderr rlock -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -q -w 0.3 -- true
-    assert_eq "$stderr" ''
-    start waiter "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -q -w 4 -- true
-    eventually 3 in_line 1
-    redis_crash
-    finish waiter
-    assert_status 75
-    assert_match "$stderr" "^rlock: $KEY: timeout: .*server unreachable for .*Connection refused"
-}
-in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
-
-# bats test_tags=long
-@test "while no server answers, rlock doesn't say that the parent's lock is gone" {
-    RLOCK_TOKEN=0123456789abcdef0123456789abcdef RLOCK_KEY=$KEY run -69 --separate-stderr rlock \
-        -u redis://127.0.0.1:1 -k "$KEY" -w 3 --connect-timeout 1 -- true
-    refute_match "$stderr" 'no longer holds'
 }
 
 # ---- files with passwords ----

@@ -107,26 +107,6 @@ renewed_later() {
         "('rest', 0, False)"
 }
 
-@test "a lock that is kept for the next waiter: the message names that waiter, and no holder" {
-    redis_cli set "$KEY" "$(printf '1%.0s' {1..32}) v1 try=0 host=web1 pid=4 command=tar since=1" \
-        PX 60000
-    one 75 -n -- true
-    assert_eq "$(told "$DIR/said" 'o["mode"], o["next"]["host"], "holder" in o')" \
-        "('kept', 'web1', False)"
-    assert_match "$(told "$DIR/said" 'o["why"]')" '^kept for the next waiter, tar of .*web1, pid 4$'
-}
-
-@test "status says who has done the job, and whose --min-hold keeps the lock" {
-    rlock -k "$KEY" --once 1m --label job -- true
-    rlock -k "$KEY:2" --min-hold 1m -- true
-    run -75 rlock status -k "$KEY" -k "$KEY:2"
-    assert_match "$output" "done by +true of $ME \(job\)"$'\n'" +since "
-    assert_match "$output" "was held +true of $ME"$'\n'" +since "
-    refute_match "$output" '    holder '
-    run -75 rlock status --json -k "$KEY"
-    assert_match "$output" '"mode":"done",.*"done_by":\{"host":"[^"]+",.*"holders":\[\]'
-}
-
 # ask: type a `break` on the terminal, and wait for its question, which must match the regex.
 ask() {
     pty_type '"$RLOCK" break -k "$KEY"'
@@ -209,52 +189,6 @@ answer() {
 # ---- the end of a lock, and of its command ----
 
 WHEN='20[0-9-]{8}T[0-9:]{8}[+-][0-9:]{5}'
-
-@test "break --label: the former holder says who broke the lock, when, and what was done" {
-    local by
-    hold job -k "$KEY" -t 6
-    start breaker "$RLOCK" break -k "$KEY" --yes --label 'host web1 is dead'
-    by="root|$(id -un)@$(uname -n), pid $pid: host web1 is dead"
-    finish breaker
-    assert_status 0
-    finish job
-    assert_status 76
-    assert_match "${stderr%%$'\n'*}" \
-        "^rlock: $KEY: lost: the lock was broken by (${by#root|}); sh is being ended: \
-TERM at $WHEN, KILL"
-    assert_match "${stderr##*$'\n'}" "^rlock: $KEY: ended: sh: TERM at $WHEN, ended at [0-9:]{8}$"
-    # The note that tells the former holder of the break expires when the former lease would have
-    # ended.
-    eventually 5 wakes_nobody
-}
-wakes_nobody() { [[ -z $(redis_cli keys '*:rlock:wake:*') ]]; }
-
-# bats test_tags=long
-@test "break: each holder of a lock with slots learns who broke it, as does a holder of acquire" {
-    local token
-    hold one --json -k "$KEY" -t 4 --slots 2
-    hold two -k "$KEY" -t 4 --slots 2
-    run -0 rlock break -q -k "$KEY" --yes --label x
-    finish two
-    assert_match "$stderr" 'lost: the lock was broken by [^;]*: x; '
-    finish one
-    printf '%s\n' "$stderr" >"$DIR/said"
-    assert_eq "$(told "$DIR/said" 'o["event"], o.get("cause"),
-        o.get("broken_by", {}).get("label"), o["command"], "term_at" in o, "ended_at" in o')" \
-        "('lost', 'broken', 'x', 'sh', True, False)
-('ended', None, None, 'sh', True, True)"
-    token=$(rlock acquire -k "$KEY:2")
-    run -0 rlock break -q -k "$KEY:2" --yes --label x
-    RLOCK_TOKEN=$token run -76 --separate-stderr rlock renew -k "$KEY:2"
-    assert_line 'not-yours: the lock was broken by .*: x$'
-    # Another owner gets the lock after the break: the former holder still says that it was broken.
-    hold three -k "$KEY" -t 4
-    start next "$RLOCK" -k "$KEY" -t 20 -- sleep 20
-    eventually 5 in_line 1
-    run -0 rlock break -q -k "$KEY" --yes --label y
-    finish three
-    assert_match "$stderr" 'lost: the lock was broken by [^;]*: y; '
-}
 
 @test "a lost lock: the messages have the time, the command, TERM, KILL and the end" {
     hold stubborn -k "$KEY" -t 4

@@ -74,14 +74,6 @@ true|no key
 END
 }
 
-@test "an error message begins with the key, once the key has been read" {
-    run -64 --separate-stderr rlock -k "$KEY" --no-such-option -- true
-    assert_line "^rlock: $KEY: usage: "
-    echo 'no-such-name = 1' >"$DIR/config"
-    RLOCK_CONFIG=$DIR/config run -78 --separate-stderr rlock -k "$KEY" -- true
-    assert_line "^rlock: $KEY: misconfigured: "
-}
-
 @test "status 69: the server refuses the connection, doesn't exist, or its name has no address" {
     redis_start gone
     redis_stop
@@ -270,15 +262,6 @@ held_too_long() {
     run -6 rlock -k "$KEY" --max-hold 20 -- sh -c 'exit 6'
 }
 
-@test "--max-hold counts from the grant, not from the start of the wait" {
-    hold job -k "$KEY"
-    start waiter "$RLOCK" -k "$KEY" --max-hold 1500ms -- sh -c 'sleep 0.2; exit 5'
-    never 2 dead "$pid"
-    let_go job
-    finish waiter
-    assert_status 5
-}
-
 # ---- --wait-all ----
 
 # This command starts a daemon, which leaves the command's process group and session. The daemon
@@ -304,10 +287,4 @@ daemon='exec 3<>"$DIR/daemon"; setsid sh -c "echo running; read line" <&3 & exit
     finish job
     assert_status 5
     gone "$KEY"
-}
-
-# bats test_tags=long
-@test "--wait-all: --max-hold ends descendants that the command left behind, too" {
-    mkfifo "$DIR/daemon"
-    held_too_long --wait-all --max-hold 300ms -c "$daemon"
 }

@@ -28,24 +28,6 @@ load ../helpers/common
     run -71 bash -c '"$1" help >/dev/full' - "$RLOCK"
 }
 
-# helps: prints the help of rlock, its help with all options, and the help of each verb.
-helps() {
-    local what
-    for what in '' --all $(rlock --dump=verbs | cut -f1 | grep -v '^-$'); do
-        rlock help ${what:+"$what"}
-    done
-}
-
-@test "help: no line is wider than COLUMNS, and no word is broken" {
-    local columns words
-    words=$(COLUMNS=1000 helps | tr -s ' \n' '\n\n')
-    for columns in 40 50 60 79 80 100 200; do
-        run -0 env COLUMNS="$columns" bash -c "$(declare -f rlock helps); helps"
-        assert_eq "$(awk -v columns="$columns" 'length > columns' <<<"$output")" '' "$columns"
-        assert_eq "$(tr -s ' \n' '\n\n' <<<"$output")" "$words" "the words in $columns columns"
-    done
-}
-
 @test "help: without COLUMNS the lines are as wide as the terminal, or have 80 columns" {
     local width
     /usr/bin/python3 -c 'import pyte' 2>/dev/null || skip_or_fail 'the Python module pyte'

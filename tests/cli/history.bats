@@ -45,91 +45,6 @@ entry() { entries | sed -n "$1p"; }
     assert_between "$(ttl_ms "$HISTORY")" 2591990000 2592000000 'PTTL of the history'
 }
 
-@test "history: a hold of any kind, also of two keys or with --once, has two entries" {
-    local options
-    for options in -s '--slots 2' "-k {$KEY}:b" '--once 0.01' '--protocol timestamp' '-t 1.5'; do
-        redis_cli del "$HISTORY" "{$KEY}:rlock:{}:history" "$KEY" >/dev/null
-        # shellcheck disable=SC2086
-        run -0 rlock -k "{$KEY}" $options --history 10 -- true
-        HISTORY="{$KEY}:rlock:{}:history"
-        assert_eq "$(redis_cli llen "$HISTORY")" 2 "entries with $options"
-        [[ $options != --slots* ]] ||
-            assert_match "$(redis_cli lrange "$HISTORY" 0 -1)" ' slot=0 '
-        [[ $options != -k* ]] ||
-            assert_eq "$(redis_cli llen "{$KEY}:b:rlock:history")" 2 "entries of the second key"
-        eventually 5 gone "{$KEY}"
-    done
-}
-
-@test "history: a waiter's grant tells for how long it has waited" {
-    hold first -k "$KEY"
-    start second "$RLOCK" -k "$KEY" --history 10 -- true
-    eventually 10 in_queue 1
-    eventually 10 waited_ms 300
-    let_go first
-    finish second
-    assert_status 0
-    assert_between "$(entry 1 | sed 's/.* waited=\([0-9]*\) .*/\1/')" 300 20000 'waited'
-}
-in_queue() { [[ $(redis_cli zcard "$(key_of queue)") == "$1" ]]; }
-waited_ms() {
-    local ticket
-    ticket=$(redis_cli zrange "$(key_of queue)" 0 0 withscores | tail -n 1)
-    (($(server_ms) - ticket / 1000 >= $1))
-}
-
-# bats test_tags=long
-@test "history: 1,000 grants leave at most N entries, the newest ones" {
-    local n kind info keys="8 $KEY" acquire release
-    for kind in fence queue waiters holders holder-info history wake:; do
-        keys+=" $(key_of $kind)"
-    done
-    acquire=$(script acquire | redis_cli -x script load)
-    release=$(script release | redis_cli -x script load)
-    for ((n = 1; n <= 1000; n++)); do
-        info="waited=0 history=7 pid=$n"
-        echo "evalsha $acquire $keys '$mine v1 try=1 ttl=30000 $info' 30000 try 7"
-        echo "evalsha $release $keys '$mine ' 1 'history=7 status=0 held=1'"
-    done | redis_cli >"$DIR/replies"
-    refute_match "$(<"$DIR/replies")" ERR
-    assert_eq "$(redis_cli llen "$HISTORY")" 7 'entries'
-    assert_match "$(entry 6)" '^grant .* pid=1000 '
-    assert_match "$(entry 7)" '^end .* status=0 held=1$'
-}
-
-# bats test_tags=long
-@test "history: when the list is full, the oldest eighth of it is removed" {
-    local n id
-    id=$(printf '%012x' 7)
-    for ((n = 1; n <= 80; n++)); do
-        echo "rpush $HISTORY 'grant v1 token=$id fence=$n'"
-    done | redis_cli >"$DIR/replies"
-    run -0 rlock -k "$KEY" --history 80 -- true
-    assert_eq "$(entries | wc -l)" 71 'entries: 70 after the grant, and the end'
-    assert_match "$(entry 1)" '^grant .* fence=12$'
-    assert_match "$(entry 71)" '^end .* status=0 '
-}
-
-# bats test_tags=long
-@test "history: each grant makes the list expire 30 days later" {
-    run -0 rlock -k "$KEY" --history 10 -- true
-    redis_cli pexpire "$HISTORY" 100000 >/dev/null
-    run -0 rlock -k "$KEY" --history 10 -- true
-    assert_between "$(ttl_ms "$HISTORY")" 2591990000 2592000000 'PTTL of the history'
-}
-
-@test "history: an undo removes the entry of its grant, and no other entry" {
-    export HOLDER_INFO='waited=0 history=9 pid=1' HISTORY_SIZE=9
-    acquire "$mine" 1
-    ENDED='history=9 status=0 held=1' release "$mine" 1
-    acquire "$yours" 3
-    assert_eq "$(entries | wc -l)" 3 'entries after the grant'
-    undo "$yours" 3
-    assert_eq "$(entries | cut -d ' ' -f 1 | xargs)" 'grant end' 'entries after the undo'
-    undo "$mine" 1
-    assert_eq "$(entries | wc -l)" 2 'entries after an undo of nothing'
-}
-
 @test "history: release by the token notes who did it, and break who broke the lock" {
     local token
     token=$(rlock acquire -k "$KEY" --history 10)
@@ -145,47 +60,6 @@ waited_ms() {
     run -0 rlock break -k "$KEY" --yes --history 10
     assert_match "$(entry 1)" \
         "^break v1 token=$(cut -c 1-12 "$DIR/token") at=[0-9]+ history=10 host="
-}
-
-@test "history: a user without the right to LTRIM gets and releases locks, and leaves no history" {
-    redis_user poor '~*'
-    RLOCK_URL=redis://poor:SECRET@127.0.0.1:$REDIS_PORT
-    run -4 --separate-stderr rlock -k "$KEY" --history 10 -- sh -c 'exit 4'
-    assert_eq "$stderr" ''
-    gone "$KEY"
-    gone "$HISTORY"
-    run -0 rlock doctor -k "$KEY" --history 10
-    assert_match "$output" 'weak +history: .*denies LTRIM LRANGE .the server says: .*; allow'
-    run -0 rlock doctor -k "$KEY"
-    refute_match "$output" 'history: '
-    redis_cli acl setuser poor +ltrim +lrange >/dev/null
-    run -0 rlock doctor -k "$KEY" --history 10
-    assert_match "$output" "good +history: +the server can write the history of $KEY"
-    gone "$HISTORY"
-    redis_cli acl deluser poor >/dev/null
-}
-
-@test "history: if its key has another type, rlock leaves the key as it is, and releases the lock" {
-    redis_cli set "$HISTORY" theirs PX 100000 >/dev/null
-    run -4 --separate-stderr rlock -k "$KEY" --history 10 -- sh -c 'exit 4'
-    assert_eq "$stderr" ''
-    gone "$KEY"
-    assert_eq "$(value "$HISTORY")" theirs
-    assert_between "$(ttl_ms "$HISTORY")" 1 100000 'its PTTL'
-    run rlock doctor -k "$KEY" --history 10
-    assert_match "$output" 'weak +history: .*:rlock:history is no list'
-}
-
-@test "history: when the server's memory is full, a lock is released as without a history" {
-    hold first -k "$KEY" --history 10
-    redis_cli config set maxmemory 1 >/dev/null
-    let_go first
-    assert_status 0
-    gone "$KEY"
-    ENDED='history=10 status=0' run -0 release "$mine" 1
-    refute_match "$output" OOM
-    redis_cli config set maxmemory 0 >/dev/null
-    rlock -k "$KEY" -- true
 }
 
 # ---- rlock history ----
@@ -209,16 +83,6 @@ column() { rlock history -k "$KEY" | sed -n 1p | awk -v name="$1" '{ print index
         'status 124, max-hold' 'status 0, marked as done')"
     assert_match "$(sed -n 5p "$DIR/ends")" '^released by .*@.*, pid [0-9]+$'
     assert_eq "$(shown | xargs)" 'ended ended ended ended released'
-}
-
-@test "history: the verb shows who holds the lock, and who broke it" {
-    hold first -k "$KEY" --history 9
-    assert_eq "$(shown)" held
-    assert_match "$(rlock history -k "$KEY")" ' held now +sh of .*, pid '
-    run -0 rlock break -k "$KEY" --yes --label 'web1 is down'
-    assert_eq "$(shown)" broken
-    assert_match "$(ends)" '^broken by .*@.*, pid [0-9]+: web1 is down$'
-    finish first
 }
 
 @test "history: the verb says that a killed holder crashed after its last renewal, within a TTL" {
@@ -246,30 +110,6 @@ fence_ends_after() { (($(fence_end_ms) > $1)); }
 time_of() {
     rlock history -k "$KEY" --json | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" |
         date -f - +%s%3N
-}
-
-@test "history: a hold whose lock vanished before its end is shown as lost, with its status" {
-    hold first -k "$KEY" --history 9
-    redis_cli del "$KEY" "$(key_of fence)" >/dev/null
-    let_go first
-    assert_status 76
-    assert_eq "$(shown)" lost
-    assert_eq "$(ends)" 'lost before its end: status 0'
-}
-
-@test "history: holds of shared locks and slots are told apart by their tokens" {
-    local mode
-    for mode in -s '--slots 2'; do
-        # shellcheck disable=SC2086
-        hold one $mode -k "$KEY" --history 9
-        # shellcheck disable=SC2086
-        hold two $mode -k "$KEY" --history 9
-        let_go one 5
-        assert_eq "$(shown | xargs)" 'ended held' "$mode"
-        let_go two 6
-        assert_eq "$(ends | xargs)" 'status 5 status 6' "$mode"
-        redis_cli del "$HISTORY" >/dev/null
-    done
 }
 
 @test "history: a pattern selects locks by their keys, and --since selects holds by their end" {
@@ -319,28 +159,6 @@ note() {
     local words="token=00000000000$1 fence=$1"
     redis_cli rpush "$HISTORY" "grant v1 $words ttl=30000 waited=$2 since=${1}00000 host=h" \
         ${3:+"end v1 $words status=0 reason=exited held=$3"} >/dev/null
-}
-
-# bats test_tags=long
-@test "history: more entries than one reply may have are shown all, in their order" {
-    local n
-    for ((n = 1; n <= 130; n++)); do
-        echo "rpush $HISTORY 'grant v1 token=$(printf %012x "$n") fence=$n ttl=30000 pid=$n'"
-    done | redis_cli >"$DIR/ids"
-    redis_cli rpush "$HISTORY" 'future v2 token=1' >/dev/null
-    redis_cli rpush "$HISTORY" "end v1 token=$(printf %012x 7) fence=7 status=9" >/dev/null
-    run -0 rlock history -k "$KEY" --json
-    assert_eq "$(grep -o '"fence":[0-9]*' <<<"$output" | cut -d : -f 2 | sort -n | xargs)" \
-        "$(seq -s ' ' 130)" fences
-    assert_eq "$(grep -c '"status":9' <<<"$output")" 1
-}
-
-@test "history: a key of another type is an error that names it, and no history is no error" {
-    run -0 rlock history -k "$KEY"
-    assert_eq "$output" ''
-    redis_cli set "$HISTORY" theirs >/dev/null
-    run -77 --separate-stderr rlock history -k "$KEY"
-    assert_line "^rlock: $KEY: refused: .*:rlock:history is no list$"
 }
 
 @test "history: in a quorum a hold says how many servers have it" {

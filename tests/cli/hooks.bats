@@ -84,78 +84,6 @@ end_hanging() {
 
 # ---- whatever the hook does ----
 
-@test "a command of --on-event that hangs delays no part of the run, and changes no status" {
-    hold holder -k "$KEY:2"
-    run -5 --separate-stderr rlock -k "$KEY" --on-event "$HANG" --wait-all -- sh -c 'exit 5'
-    assert_eq "$stderr" ''
-    # The first command still hangs, so rlock has not waited for its end.
-    eventually 5 file_has "$DIR/hanging" .
-    alive "$(<"$DIR/hanging")"
-    gone "$KEY"
-    run -75 rlock -q -n -k "$KEY:2" --on-event "$HANG" -- true
-    start waiter "$RLOCK" -k "$KEY:2" --warn-wait 0.001 --on-event "$HANG" -- true
-    eventually 10 eval '(($(wc -l <"$DIR/hanging") == 3))'
-    let_go holder
-    finish waiter
-    assert_status 0
-    run -76 rlock -q -k "$KEY" -t 4 --on-event "$HANG" \
-        -c "$(asking) set '$KEY' other >/dev/null; sleep 20"
-    alive "$(tail -n 1 "$DIR/hanging")"
-    end_hanging
-}
-
-# bats test_tags=long
-@test "a command of --on-event that hangs is killed after 10 s, with its process group" {
-    # shellcheck disable=SC2016
-    run -0 rlock -k "$KEY" --on-event 'sleep 1000 & echo $! >>"$DIR/hanging"; '"$HANG" -- true
-    eventually 5 eval '(($(wc -l <"$DIR/hanging") == 2))'
-    cp "$DIR/hanging" "$DIR/first"
-    never 5 dead "$(tail -n 1 "$DIR/first")"
-    eventually 20 dead "$(tail -n 1 "$DIR/first")"
-    eventually 5 dead "$(head -n 1 "$DIR/first")"
-    # The hook process then runs the command for the next event, `released`, which hangs, too.
-    eventually 5 eval '(($(wc -l <"$DIR/hanging") == 4))'
-    end_hanging
-}
-
-@test "rlock says once that the command of --on-event has failed, and keeps its own status" {
-    local failing why
-    while IFS='|' read -r failing why; do
-        # shellcheck disable=SC2016
-        start job "$RLOCK" -k "$KEY" --on-event "$failing" -- \
-            sh -c 'until grep -q . "$DIR/job.err"; do sleep 0.05; done; exit 4'
-        finish job
-        assert_status 4
-        assert_line "^rlock: $KEY: warning: --on-event: for granted the command $why$"
-        run -4 --separate-stderr rlock -q -k "$KEY" --on-event "$failing" -- sh -c 'exit 4'
-        assert_eq "$stderr" ''
-    done <<'END'
-exit 1|ended with status 1
-exec /no/such/program 2>/dev/null|ended with status 127
-kill -TERM $$|was ended by signal 15
-END
-}
-
-@test "if the process that runs the command is killed, rlock goes on, and says so" {
-    local hook
-    hold job -k "$KEY" --on-event "$NOTE"
-    eventually 5 events_are granted
-    hook=$(hook_of "$(<"$DIR/pids/job")")
-    kill -KILL "$hook"
-    eventually 5 file_has "$DIR/job.err" 'the process that runs the command was killed'
-    let_go job 6
-    assert_status 6
-    assert_line "^rlock: $KEY: warning: --on-event: the process that runs the command was killed$"
-}
-# hook_of PID: prints the PID of the process that runs the command of --on-event for rlock PID.
-hook_of() {
-    local child name
-    for child in $(children "$1"); do
-        read -r name <"/proc/$child/comm"
-        [[ $name != rlock-hook ]] || echo "$child"
-    done
-}
-
 @test "if the guard is killed, rlock ends its command, but not the command of --on-event" {
     hold job -k "$KEY" --on-event "$HANG"
     eventually 5 file_has "$DIR/hanging" .
@@ -168,39 +96,10 @@ hook_of() {
 
 # ---- what the hook gets ----
 
-@test "the command of --on-event is a session leader, and gets no descriptor, token or password" {
-    local pid sid
-    exec 7>"$DIR/inherited"
-    # shellcheck disable=SC2016
-    export RLOCK_SENTINEL_PASSWORD=secret1 REDIS_URL=redis://u:secret2@h
-    # shellcheck disable=SC2016
-    run -0 rlock -k "$KEY" --on-event \
-        '[ "$RLOCK_EVENT" = granted ] || exit 0
-         cat /proc/$$/environ >"$DIR/environ.new"; ls -l /proc/$$/fd >"$DIR/fds"
-         ps -o pid=,sid= -p $$ >"$DIR/ids"; mv "$DIR/environ.new" "$DIR/environ"' -- \
-        sh -c 'until test -s "$DIR/environ"; do :; done; echo "$RLOCK_TOKEN" >"$DIR/token"'
-    exec 7>&-
-    read -r pid sid <"$DIR/ids"
-    assert_eq "$sid" "$pid"
-    assert_match "$(<"$DIR/fds")" ' 0 -> /dev/null'
-    refute_match "$(<"$DIR/fds")" ' [3-9] -> (/[^p]|socket|pipe)'
-    [[ -s $DIR/token ]]
-    run -1 grep -aF -e secret1 -e secret2 -e "$(<"$DIR/token")" "$DIR/environ"
-}
-
 @test "an rlock that the command of --on-event starts runs no such command" {
     local inner="$RLOCK -k $KEY:inner -- $RLOCK -k $KEY:inner2 -- true"
     echo "on-event = echo inner >>$DIR/events; $inner; echo end >>$DIR/events" >"$DIR/config"
     RLOCK_CONFIG=$DIR/config run -0 rlock -k "$KEY" -- true
     eventually 10 events_are 'inner end inner end'
     never 1 eval '! events_are "inner end inner end"'
-}
-
-# bats test_tags=long
-@test "rlock keeps no pipe open for a command of --on-event that hangs" {
-    # cat ends when rlock ends. If the command had the pipe open, cat would wait for the command.
-    timeout 9 bash -c '"$0" -k "$1" --on-event "$2" -- true 2>&1 | cat' "$RLOCK" "$KEY" "$HANG"
-    eventually 5 file_has "$DIR/hanging" .
-    alive "$(<"$DIR/hanging")"
-    end_hanging
 }

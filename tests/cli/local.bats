@@ -93,20 +93,6 @@ starts() { wc -l <"$DIR/starts"; }
     eventually 5 no_server
 }
 
-# bats test_tags=long
-@test "rlocks that start while the last private server is ending are served" {
-    local loop
-    for loop in 1 2 3; do
-        start "$loop" bash -ec 'for n in {1..15}; do "$RLOCK" -k "$1" -- true; done' \
-            bash "$KEY:$loop"
-    done
-    for loop in 1 2 3; do
-        finish "$loop" 30
-        assert_status 0
-    done
-    eventually 5 no_server
-}
-
 @test "when the last rlock gets KILL, the private server ends, too" {
     hold one
     eventually 5 runs one
@@ -179,47 +165,6 @@ kill_server() {
 }
 
 # bats test_tags=long
-@test "if the private server dies as the command ends, rlock doesn't say that the lock remains" {
-    for _ in 1 2 3 4 5; do
-        rm -f "$DIR"/one.*
-        hold one
-        eventually 5 runs one
-        run --separate-stderr "$RLOCK" -k "$KEY" -- sh -c 'kill -KILL "$1"' sh "$(servers)"
-        [[ $status == @(0|76) ]] || fail "rlock ended with $status: $stderr"
-        refute_match "$stderr" 'not-released|free when its ttl ends'
-        finish one
-        assert_status 76
-        eventually 5 no_server
-    done
-}
-
-# bats test_tags=long
-@test "when the private server's parent is killed, the command ends before others get locks" {
-    stubborn one
-    kill -KILL "$(keepers)"
-    run -0 "$RLOCK" -k "$KEY" -- sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
-    finish one 30
-    assert_status 76
-}
-
-# bats test_tags=long
-@test "--on-lost ignore: others wait for the command's end even if the private server is killed" {
-    stubborn one --on-lost ignore
-    kill_server
-    not_granted
-    run -69 "$RLOCK" status -k "$KEY" --connect-timeout 0.5
-    start two "$RLOCK" -k "$KEY" --connect-timeout 0.5 -w 60 -- sh -c 'echo >"$DIR/two.runs"'
-    eventually 5 file_has "$DIR/two.err" 'warning: local: the private server has ended'
-    run ! runs two
-    touch "$DIR/one.stop"
-    finish two
-    assert_status 0
-    runs two
-    finish one
-    assert_status 76
-}
-
-# bats test_tags=long
 @test "if private server and rlock are killed, the guard ends the command; then others get locks" {
     local guard
     stubborn one
@@ -230,70 +175,6 @@ kill_server() {
     kill -CONT "$guard"
     run -0 "$RLOCK" -k "$KEY" -- sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
 }
-
-# bats test_tags=long
-@test "when the private server is killed, the next one serves the waiters in the same order" {
-    local n
-    stubborn one
-    for n in 1 2 3; do
-        start "w$n" "$RLOCK" -v -k "$KEY" -- sh -c 'echo "$1" >>"$DIR/order"' sh "$n"
-        eventually 5 is_in_line "$n"
-    done
-    kill_server
-    for n in 1 2 3; do
-        finish "w$n" 30
-        assert_status 0
-    done
-    finish one
-    assert_status 76
-    assert_eq "$(<"$DIR/order")" $'1\n2\n3'
-    eventually 5 no_server
-}
-is_in_line() { (($("$RLOCK" status -k "$KEY" --json | grep -o waited_ms | wc -l) == $1)); }
-
-# bats test_tags=long
-@test "when the private server is killed, the process of acquire --bind-pid is ended at once" {
-    start sh bash -c '"$RLOCK" acquire -k "$KEY" -t 600 --bind-pid $$ >"$DIR/got"; exec sleep 60'
-    eventually 10 test -s "$DIR/got"
-    kill_server
-    finish sh 30
-    assert_status 143
-    run -0 "$RLOCK" -k "$KEY" -- true
-}
-
-@test "when only the connection to the private server breaks, the command runs on" {
-    hold one -t 600
-    eventually 5 runs one
-    local_cli client kill type normal >/dev/null || :
-    never 1 dead "$pid"
-    let_go one
-    assert_status 0
-}
-
-# ---- files of the private server are removed ----
-
-# bats test_tags=long
-@test "when the private server's socket is removed, others get locks only after its users' end" {
-    stubborn one
-    rm "$place/server.sock"
-    not_granted
-    touch "$DIR/one.stop"
-    run -0 "$RLOCK" -k "$KEY" -- sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
-    finish one
-    assert_status 0
-    eventually 5 no_server
-}
-
-# bats test_tags=long
-@test "-u local: rlock keeps its server's files young, so cleaners of old files don't remove them" {
-    ! is_sanitized || skip 'a sanitizer must be the first library that is loaded'
-    LD_PRELOAD=$TOOLS/hurryshim.so hold one
-    eventually 5 runs one
-    touch -d '40 days ago' "$place"/* "$place"
-    eventually 5 all_fresh
-    let_go one
-}
-all_fresh() { [[ -z $(find "$place" ! -type s -mmin +60) ]]; }
 
 # ---- only the user reaches the server ----
 
@@ -363,13 +244,6 @@ refused() {
     done
 }
 
-@test "status 69: the private server ends at once, or never answers, and the message says which" {
-    as_server 'echo "# Fatal error: no luck"; exit 1'
-    refused 69 "the private server didn't start: # Fatal error: no luck"
-    as_server 'exec /bin/sleep 60'
-    refused 69 "the private server doesn't accept connections"
-}
-
 @test "TERM while the private server starts ends rlock by TERM, and the server, too" {
     as_server 'exec /bin/sleep 60'
     start one "$RLOCK" -k "$KEY" -- touch "$DIR/ran"
@@ -381,63 +255,6 @@ refused() {
     [[ ! -e $DIR/ran ]]
 }
 has_server() { [[ $(servers) ]]; }
-
-@test "status 78: other users could write to the private server's folder" {
-    local mode
-    for mode in 770 707 750 701; do
-        mkdir -m "$mode" "$place"
-        refused 78 "rlock: must be a directory that only this user can access"
-        rmdir "$place"
-    done
-    mkdir -m 700 "$DIR/elsewhere"
-    ln -s "$DIR/elsewhere" "$place"
-    refused 78 'Not a directory'
-    rm "$place"
-    touch "$place"
-    refused 78 'Not a directory'
-    rm "$place"
-    refused 78 'No such file or directory' env RLOCK_LOCAL_DIR="$DIR/not/there"
-    refused 78 'not the absolute path' env RLOCK_LOCAL_DIR=relative/path
-    mkdir -m 777 "$DIR/open"
-    refused 78 'others can change the directory above it' env RLOCK_LOCAL_DIR="$DIR/open/rlock"
-    chmod 1777 "$DIR/open"
-    run -0 env RLOCK_LOCAL_DIR="$DIR/open/rlock" "$RLOCK" -k "$KEY" -- true
-    ((UID == 0)) || skip 'only root can give a folder to another user'
-    mkdir -m 700 "$place"
-    chown 54321 "$place"
-    refused 78 "must be a directory that only this user can access, but user 54321 owns it"
-    rmdir "$place"
-    mkdir -m 700 "$DIR/theirs"
-    chown 54321 "$DIR/theirs"
-    refused 78 'others can change the directory above it' env RLOCK_LOCAL_DIR="$DIR/theirs/rlock"
-    assert_eq "$(ls "$DIR/theirs")" '' "new files in another user's folder"
-}
-
-@test "status 78: another user runs the private server" {
-    ((UID == 0)) || skip 'only root can become other users'
-    need perl
-    mkdir -m 700 "$place"
-    start theirs perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0);
-        bind(S, sockaddr_un("$ENV{RLOCK_LOCAL_DIR}/server.sock")) or die; $> = 54321;
-        listen(S, 5); open(F, ">", "/dev/null"); print "ready\n"; $| = 1; print ""; sleep 60'
-    eventually 5 file_has "$DIR/theirs.out" ready
-    refused_by_peer
-}
-refused_by_peer() {
-    run -78 --separate-stderr "$RLOCK" -k "$KEY" -- touch "$DIR/ran"
-    assert_match "$stderr" "another user's process listens on the socket"
-    [[ ! -e $DIR/ran ]]
-}
-
-@test "the private server's folder has mode 700 whatever the umask of rlock is" {
-    local mask
-    for mask in 777 0 277; do
-        (umask "$mask" && "$RLOCK" -k "$KEY" -- sh -c 'umask >"$DIR/umask"')
-        assert_eq "$(<"$DIR/umask")" "$(printf '%04d' "$mask")" "the command's umask"
-        assert_eq "$(stat -c %a "$place")" 700
-        eventually 5 no_server
-    done
-}
 
 # ---- what the server inherits from the rlock that starts it ----
 
@@ -451,56 +268,6 @@ refused_by_peer() {
     done
     assert_match "$(tr -d '\0' <"/proc/$(keepers)/cmdline")" '^rlock-local'
     let_go one
-}
-
-# bats test_tags=long
-@test "the private server doesn't have the resource limits of rlock" {
-    local hard
-    hard=$(ulimit -Hn)
-    ulimit -Sn 40
-    hold one
-    eventually 5 runs one
-    assert_eq "$(limit_of 'open files' soft)" "$(limit_of 'open files' hard)"
-    let_go one
-    (ulimit -Sn 30 && ulimit -Hn 40 && ulimit -Hn 10064) 2>/dev/null ||
-        skip 'this user may not raise a hard limit'
-    eventually 5 no_server
-    rm "$DIR"/one.*
-    (
-        ulimit -n 40 -f 0
-        umask 0277
-        exec nice -n 5 "$RLOCK" -k "$KEY:one" -- \
-            sh -c 'until [ -e "$DIR/one.stop" ]; do sleep 0.02; done'
-    ) 3>&- &
-    eventually 5 has_server
-    eventually 5 local_cli ping >/dev/null
-    assert_between "$(limit_of 'open files' soft)" 10064 1000000000
-    assert_eq "$(limit_of 'file size' soft)" unlimited
-    assert_eq "$(ps -o ni= -p "$(servers)" | tr -d ' ')" 0
-    for _ in {1..25}; do run -0 "$RLOCK" -k "$KEY:two" -- true; done
-    touch "$DIR/one.stop"
-    wait $!
-}
-# limit_of NAME soft|hard: prints the private server's limit of this name in /proc/PID/limits.
-limit_of() {
-    awk -v name="Max $1" -v at="$([[ $2 == soft ]] && echo 1 || echo 2)" '
-        index($0, name) == 1 { split(substr($0, 27), value, " "); print value[at] }' \
-        "/proc/$(servers)/limits"
-}
-
-# bats test_tags=long
-@test "a private server's folder may have a longer path than a socket may have" {
-    local name
-    name=$(printf '%200s' '' | tr ' ' x)
-    mkdir -p "$DIR/$name/$name"
-    run -0 env RLOCK_LOCAL_DIR="$DIR/$name/$name/rlock" "$RLOCK" -k "$KEY" -- \
-        test -S "$DIR/$name/$name/rlock/server.sock"
-}
-
-# bats test_tags=long
-@test "the path of a private server's folder may have characters that are special in a URL" {
-    export RLOCK_LOCAL_DIR="$DIR/%41?db=1 #@:é"
-    run -0 "$RLOCK" -k "$KEY" -- test -S "$RLOCK_LOCAL_DIR/server.sock"
 }
 
 # ---- the default folder ----
@@ -549,50 +316,6 @@ in_ns() {
         '"$1" 3>&-
 }
 
-@test "root has one private server, with and without a login session" {
-    run in_ns 'mkdir -p -m 700 /run/user/0
-        holds 0; busy 0 XDG_RUNTIME_DIR=/run/user/0; let_go 0
-        holds 0 XDG_RUNTIME_DIR=/run/user/0; busy 0; busy 0 HOME=/nowhere; let_go 0
-        [ "$(stat -c %a /run/rlock)" = 700 ]; [ ! -e /run/user/0/rlock ]'
-    assert_status 0
-}
-
-# bats test_tags=long
-@test "each other user has one private server, with and without a login session or a home" {
-    run in_ns 'for uid in 54321 321 65000; do
-            mkdir -p -m 700 /run/user/$uid; chown $uid:$uid /run/user/$uid
-            holds $uid; busy $uid XDG_RUNTIME_DIR=/run/user/$uid HOME=/; let_go $uid
-            holds $uid XDG_RUNTIME_DIR=/run/user/$uid; busy $uid HOME=/nowhere
-            rm -r /run/user/$uid; busy $uid; let_go $uid
-        done
-        [ -d "/mnt/home/.local/state/rlock/$(cat /proc/sys/kernel/random/boot_id)" ]
-        [ ! -e /var/tmp/rlock-54321 ]; [ -d /var/tmp/rlock-321 ]; [ -d /var/tmp/rlock-65000 ]'
-    assert_status 0
-}
-
-# bats test_tags=long
-@test "folders rlock-UID in /tmp and /var/tmp that another user made do no harm" {
-    run in_ns 'for each in /tmp /var/tmp; do
-            mkdir -m 777 "$each/rlock-54321"; chown 321 "$each/rlock-54321"
-        done
-        holds 54321; busy 54321; let_go 54321
-        ! find /tmp/rlock-54321 /var/tmp/rlock-54321 -mindepth 1 | grep .
-        mkdir -m 700 /var/tmp/rlock-65000; chown 321 /var/tmp/rlock-65000
-        as 65000 "$R" -k key -- true 2>&1 | grep "rlock-65000: Permission denied; set RLOCK_"'
-    assert_status 0
-}
-
-# bats test_tags=long
-@test "root doesn't use another user's XDG_RUNTIME_DIR" {
-    run in_ns 'mkdir -p -m 700 /run/user/54321; chown 54321 /run/user/54321
-        as 0 env XDG_RUNTIME_DIR=/run/user/54321 "$R" -k key -- test -S /run/rlock/server.sock
-        ! ls /run/user/54321 | grep .
-        mkdir -m 700 /run/user/54321/rlock; ln -s /mnt/passwd /run/user/54321/rlock/server.sock
-        as 0 env XDG_RUNTIME_DIR=/run/user/54321 "$R" -k key -- true
-        [ -L /run/user/54321/rlock/server.sock ]; [ ! -e /run/user/54321/rlock/users ]'
-    assert_status 0
-}
-
 # bats test_tags=long
 @test "status 78: the home can't be written now, and no other folder is used instead" {
     run in_ns 'mount -o remount,bind,ro /mnt
@@ -600,16 +323,4 @@ in_ns() {
         [ "$status" = 78 ]; [ ! -e /var/tmp/rlock-54321 ]'
     assert_status 0
     assert_match "$output" '/mnt/home/.local/state/rlock/[-0-9a-f]*: .*; set RLOCK_LOCAL_DIR'
-}
-
-# bats test_tags=long
-@test "folders in a home that earlier boots or other machines left are removed after a month" {
-    run in_ns 'state=/mnt/home/.local/state/rlock; long_ago=00000000-0000-0000-0000-000000000000
-        as 54321 mkdir -p -m 700 $state/$long_ago $state/${long_ago/0/1}
-        as 54321 chmod 700 $state
-        as 54321 touch $state/$long_ago/users
-        touch -d "31 days ago" $state/$long_ago
-        as 54321 "$R" -k key -- true
-        [ ! -e $state/$long_ago ]; [ -d $state/${long_ago/0/1} ]'
-    assert_status 0
 }

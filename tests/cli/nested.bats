@@ -170,98 +170,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     [[ ! -e $DIR/ran ]]
 }
 
-# bats test_tags=long
-@test "--nested in a quorum: a majority must have the parent lock" {
-    load ../helpers/quorum
-    quorum_start 3
-    run -7 rlock -k "$KEY" -- "$RLOCK" --nested -k "$KEY" -- sh -c 'exit 7'
-    RLOCK_TOKEN=$(printf '%032d' 1) run -76 rlock --nested -k "$KEY" -- touch "$DIR/ran"
-    [[ ! -e $DIR/ran ]]
-}
-
-@test "of several keys, rlock uses the parent's locks, and takes and releases only the others" {
-    # shellcheck disable=SC2016
-    run -0 rlock -k "$KEY:a" -k "$KEY:b" -- sh -c '
-        echo "$RLOCK_TOKEN $RLOCK_FENCE"
-        "$RLOCK" -n -k "$KEY:b" -k "$KEY:c" -- sh -c "
-            echo \"\$RLOCK_TOKEN \$RLOCK_FENCE\"
-            \"\$RLOCK\" -n -k \"\$KEY:a\" -k \"\$KEY:c\" -- sh -c \"exit 0\" && echo both"
-        "$RLOCK" -n -k "$KEY:c" -- true && echo free'
-    assert_eq "${lines[2]} ${lines[3]}" 'both free'
-    [[ ${lines[0]% *} != "${lines[1]% *}" ]]
-    ((${lines[0]#* } < ${lines[1]#* })) # the nested rlock's own grant is the later one
-    assert_only_fences
-    hold other -k "$KEY:c"
-    run -75 --separate-stderr rlock -k "$KEY:a" -- "$RLOCK" -n -k "$KEY:a" -k "$KEY:c" -- true
-    assert_match "$stderr" "busy: $KEY:c is held for [0-9]+s by "
-    let_go other
-    assert_only_fences
-}
-
-@test "under an exclusive parent, -s and --slots are granted; -x under -s or --slots is refused" {
-    run -0 rlock -k "$KEY" -- "$RLOCK" -n -k "$KEY" -s -- true
-    run -0 rlock -k "$KEY" -- "$RLOCK" -n -k "$KEY" --slots 2 -- sh -c 'echo "$RLOCK_SLOT"'
-    assert_eq "$output" 0
-    run -0 rlock -k "$KEY" -s -- "$RLOCK" -n -k "$KEY" -s -- true
-    hold first -k "$KEY:2" --slots 3
-    run -0 rlock -k "$KEY:2" --slots 3 -- "$RLOCK" -n -k "$KEY:2" --slots 3 -- \
-        sh -c 'echo "$RLOCK_SLOT"'
-    assert_eq "$output" 1 # the parent's slot, not another one
-    let_go first
-    for how in -x --slots=2; do
-        run -64 --separate-stderr rlock -k "$KEY" -s -- "$RLOCK" -k "$KEY" $how -- touch "$DIR/ran"
-        assert_match "$stderr" ': usage: .*another mode'
-    done
-    run -64 rlock -k "$KEY" --slots 2 -- "$RLOCK" -k "$KEY" -x -- touch "$DIR/ran"
-    [[ ! -e $DIR/ran ]]
-    assert_only_fences
-}
-
-@test "a nested reader doesn't wait behind a writer, because its parent is a reader already" {
-    hold other -k "$KEY" -s
-    start writer "$RLOCK" -k "$KEY" -- true
-    eventually 5 in_line 1
-    RLOCK_TOKEN=$(env_of other RLOCK_TOKEN) run -0 rlock -n -k "$KEY" -s -- true
-    in_line 1
-    let_go other
-    finish writer
-    assert_status 0
-    assert_only_fences
-}
-
-@test "--once and --min-hold of a nested rlock have no effect on the parent's lock" {
-    run -0 rlock -k "$KEY" -- "$RLOCK" -k "$KEY" --once 1h -- true
-    assert_only_fences
-    run -0 rlock -k "$KEY" -- "$RLOCK" -k "$KEY" --min-hold 1h -- true
-    assert_only_fences
-}
-
 # ---- the server of a nested rlock ----
-
-@test "the command gets the address of -u as RLOCK_URL, without a password, unless it is set" {
-    local at=127.0.0.1:$REDIS_PORT
-    redis_cli acl setuser job on '>sesame' '~*' '&*' +@all
-    unset RLOCK_URL REDIS_URL
-    # shellcheck disable=SC2016
-    while read -r given wanted; do
-        run -0 --separate-stderr rlock -u "$given" -k "$KEY" -- sh -c 'echo "$RLOCK_URL"; env'
-        assert_eq "${lines[0]}" "$wanted"
-        refute_match "$output" sesame
-    done <<END
-redis://$at redis://$at
-redis://$at/3 redis://$at/3
-redis://job:sesame@$at redis://job@$at
-redis://job:sesame@$at/2 redis://job@$at/2
-unix://$REDIS_SOCKET unix://$REDIS_SOCKET
-local: local:
-END
-    redis_cli acl deluser job
-    RLOCK_URL=redis://$at/5 run -0 rlock -u "redis://$at" -k "$KEY" -- sh -c 'echo "$RLOCK_URL"'
-    assert_eq "${lines[0]}" "redis://$at/5"
-    # If a variable names the server, a nested rlock reads the same variable: RLOCK_URL isn't set.
-    REDIS_URL=redis://$at run -0 rlock -k "$KEY" -- sh -c 'echo "<$RLOCK_URL>"'
-    assert_eq "${lines[0]}" '<>'
-}
 
 @test "a nested rlock without -u locks on the server of its parent's -u" {
     unset RLOCK_URL REDIS_URL
@@ -272,30 +181,4 @@ END
     run -0 rlock -u "unix://$REDIS_SOCKET" -k "$KEY" -- "$RLOCK" -q -u local: -k "$KEY" -- \
         sh -c 'echo "$RLOCK_URL"'
     assert_eq "${lines[0]}" local:
-}
-
-# bats test_tags=long
-@test "the options for TLS reach the command with the address, as absolute paths" {
-    unset RLOCK_URL REDIS_URL
-    mkdir "$DIR/tls"
-    cp "$BATS_TEST_FILENAME" "$DIR/tls/ca.pem"
-    cd "$DIR/tls"
-    # shellcheck disable=SC2016
-    run -0 rlock -u "unix://$REDIS_SOCKET" --tls-ca ca.pem --tls-name host -k "$KEY" -- \
-        sh -c 'echo "$RLOCK_TLS_CA $RLOCK_TLS_NAME"'
-    assert_eq "${lines[0]}" "$DIR/tls/ca.pem host"
-}
-
-@test "a nested rlock that uses another server than its parent warns; one that doesn't is silent" {
-    local warning='warning: this rlock uses the server local:, but the rlock that it runs under'
-    unset RLOCK_URL REDIS_URL
-    run -0 --separate-stderr rlock -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -- \
-        "$RLOCK" -u local: -k "$KEY" -- true
-    assert_line "$warning uses 127.0.0.1:$REDIS_PORT/0; see RLOCK_URL and -u"
-    run -0 --separate-stderr rlock -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -- \
-        "$RLOCK" -q -u local: -k "$KEY" -- true
-    assert_eq "$stderr" ''
-    run -0 --separate-stderr rlock -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" -- \
-        "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT/0" -k "$KEY" -- true
-    assert_eq "$stderr" ''
 }

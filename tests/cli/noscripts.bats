@@ -3,7 +3,6 @@
 # exclusive lock, by commands alone.
 
 load ../helpers/common
-load ../helpers/fake
 load ../helpers/span
 
 setup_file() {
@@ -24,16 +23,6 @@ setup() {
 
 with_scripts() { RLOCK_SCRIPTS=yes RLOCK_URL=redis://127.0.0.1:$REDIS_PORT "$@"; }
 
-# through_line: lets each rlock connect through the proxy cutline, which can cut or delay the
-# connection. rlock connects as the default user, so that no AUTH counts as a request.
-through_line() {
-    line_start "$REDIS_PORT"
-    export RLOCK_URL=redis://127.0.0.1:$LINE_PORT
-}
-
-# watches: has the server got WATCH since redis_monitor?
-watches() { file_has "$DIR/monitor" '"WATCH" "'"$KEY"'"'; }
-
 # ---- one lock from acquire to release ----
 
 @test "the manual's ACL rule is enough; after a run only the last fence is left, and it expires" {
@@ -44,63 +33,6 @@ watches() { file_has "$DIR/monitor" '"WATCH" "'"$KEY"'"'; }
     assert_eq "$(redis_cli --scan --pattern "*$KEY*")" "$FENCE"
     assert_eq "$(redis_cli get "$FENCE")" "$output"
     assert_between "$(redis_cli pttl "$FENCE")" 604700000 604800000 'PTTL of the fence'
-}
-
-@test "a lease is renewed, and another holder waits until the release" {
-    local ttl
-    ttl=3
-    hold one -k "$KEY" -t "$ttl"
-    run -75 --separate-stderr rlock -n -k "$KEY" -- true
-    assert_line 'busy: held for .* by sh of '
-    start two "$RLOCK" -k "$KEY" -- echo two
-    never $((ttl + 1)) grep -q two "$DIR/two.out"
-    let_go one
-    assert_status 0
-    finish two
-    assert_status 0
-    assert_eq "$output" two
-}
-
-@test "fences grow from grant to grant, with and without scripts, also after their key is deleted" {
-    local last=0 turn
-    # shellcheck disable=SC2016
-    for turn in no yes no no lost no yes lost yes no; do
-        if [[ $turn == lost ]]; then
-            redis_cli del "$FENCE"
-        elif [[ $turn == no ]]; then
-            run -0 rlock -k "$KEY" -- printenv RLOCK_FENCE
-        else
-            run -0 with_scripts rlock -k "$KEY" -- printenv RLOCK_FENCE
-        fi
-        [[ $turn == lost ]] || assert_between "$output" $((last + 1)) $((1 << 53)) 'fence'
-        last=$output
-    done
-}
-
-@test "a fence key of another program: status 77, and the lock is free" {
-    redis_cli set "$FENCE" other
-    run -77 --separate-stderr rlock -k "$KEY" -- true
-    assert_line 'rlock:fence is no fence from 1 to .*another program uses this key'
-    gone "$KEY"
-    redis_cli set "$FENCE" 9007199254740991
-    run -77 --separate-stderr rlock -k "$KEY" -- true
-    assert_line 'another program uses this key'
-    gone "$KEY"
-}
-
-@test "a key of another type: status 77, and it isn't changed" {
-    redis_cli rpush "$KEY" x
-    run -77 --separate-stderr rlock -k "$KEY" -- true
-    assert_line 'the key holds no lock'
-    assert_eq "$(redis_cli llen "$KEY")" 1
-}
-
-@test "--min-hold: the key stays taken after the command, and then expires" {
-    run -0 rlock -k "$KEY" --min-hold 9 -- true
-    assert_match "$(value "$KEY")" '^0{32} v1 mode=rest host='
-    assert_between "$(redis_cli pttl "$KEY")" 1 9000 PTTL
-    run -75 --separate-stderr rlock -n -k "$KEY" -- true
-    run -75 --separate-stderr with_scripts rlock -n -k "$KEY" -- true
 }
 
 @test "a nested rlock runs under its parent's lease; --nested without a parent exits with 76" {
@@ -130,64 +62,6 @@ watches() { file_has "$DIR/monitor" '"WATCH" "'"$KEY"'"'; }
     run -76 --separate-stderr rlock renew -k "$KEY"
 }
 
-@test "hold takes the lock for a person; renew and release of the same user find its token" {
-    run -0 rlock hold -k "$KEY" --for 1h --label 'ask ann'
-    assert_match "$(value "$KEY")" ' label=ask%20ann hold=3600000 since='
-    assert_between "$(redis_cli pttl "$KEY")" 3500000 3600000 PTTL
-    run -75 --separate-stderr with_scripts rlock -n -k "$KEY" -- true
-    assert_line "busy: .*$(id -un) on .*ask ann"
-    run -0 rlock renew -k "$KEY" -t 2h
-    assert_between "$(redis_cli pttl "$KEY")" 7100000 7200000 PTTL
-    run -0 rlock release -k "$KEY"
-    gone "$KEY"
-    run -0 rlock hold -k "$KEY" --for 1h --renew
-    assert_between "$(redis_cli pttl "$KEY")" 1 30000 PTTL
-    run -0 rlock release -k "$KEY"
-    eventually 10 alone
-}
-
-@test "the lock of another owner: renew and release end with 76, and don't change the key" {
-    redis_cli set "$KEY" other PX 60000
-    export RLOCK_TOKEN=0123456789abcdef0123456789abcdef
-    run -76 --separate-stderr rlock renew -k "$KEY"
-    run -76 --separate-stderr rlock release -k "$KEY"
-    assert_eq "$(value "$KEY")" other
-}
-
-no_renewer() { ! pgrep -f "acquire -k $KEY " >/dev/null; }
-
-@test "--bind-pid: when another process releases, the renewing process ends, but not process PID" {
-    local RLOCK_TOKEN
-    start work sleep 60
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 10 --bind-pid "$pid" --log "$DIR/log")
-    export RLOCK_TOKEN
-    ! no_renewer || fail 'no process renews the lock'
-    run -0 rlock release -k "$KEY"
-    # The renewing process ends when its next renewal finds the note that the release has left.
-    eventually 10 no_renewer
-    alive "$pid"
-    kill "$pid"
-    refute_match "$(cat "$DIR/log" 2>/dev/null)" lost
-}
-
-# ---- how a lock is lost ----
-
-@test "another owner takes the key: rlock ends the command with 76, and doesn't change the key" {
-    hold one -k "$KEY" -t 10
-    redis_cli set "$KEY" other
-    finish one 20
-    assert_status 76
-    assert_eq "$(value "$KEY")" other
-}
-
-@test "an rlock with scripts breaks the lock: the holder is told who has broken it, status 76" {
-    hold one -k "$KEY" -t 10
-    with_scripts rlock break -k "$KEY" --yes
-    finish one 20
-    assert_status 76
-    assert_match "$stderr" 'the lock was broken by '
-}
-
 # ---- beside rlocks with scripts ----
 
 @test "holders with and without scripts exclude each other; a waiter in the queue gets the lock" {
@@ -205,28 +79,6 @@ no_renewer() { ! pgrep -f "acquire -k $KEY " >/dev/null; }
     let_go one
     finish polling
     assert_eq "$output" polling
-}
-
-@test "renew and release work on leases of an rlock with scripts, and the other way round" {
-    local RLOCK_TOKEN
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY")
-    export RLOCK_TOKEN
-    with_scripts run -0 rlock renew -k "$KEY"
-    with_scripts run -0 rlock release -k "$KEY"
-    RLOCK_TOKEN=$(with_scripts rlock acquire -k "$KEY")
-    run -0 rlock renew -k "$KEY"
-    run -0 rlock release -k "$KEY"
-    gone "$KEY"
-}
-
-@test "a shared lock: rlock waits for it, and can't release it without scripts, status 64" {
-    local RLOCK_TOKEN
-    RLOCK_TOKEN=$(with_scripts rlock acquire -s -k "$KEY")
-    run -75 --separate-stderr env -u RLOCK_TOKEN "$RLOCK" -n -k "$KEY" -- true
-    export RLOCK_TOKEN
-    run -64 --separate-stderr rlock release -k "$KEY"
-    assert_line 'the lock is shared or has slots'
-    exists "$KEY"
 }
 
 # 8 loops run rlock 25 times each, two of the loops with scripts. The command notes an overlap if
@@ -313,98 +165,6 @@ END
     gone "$KEY"
 }
 
-# 6 loops run rlock, half of them as a user who may run no scripts. Meanwhile rlock processes are
-# killed: their commands end with them, and the lock is free when its TTL is over.
-# bats test_tags=long
-@test "auto: a crowd of which half may run scripts, with kills: no two hold the lock at once" {
-    local each turns=50 kills=12
-    ! is_sanitized || turns=10
-    unset RLOCK_SCRIPTS
-    export RLOCK_TTL=1
-    cat >"$DIR/critical" <<'END'
-exec 9>>"$DIR/alone"
-flock -n 9 || echo overlap >>"$DIR/overlaps"
-echo "$RLOCK_FENCE" >>"$DIR/fences"
-sleep 0.02
-END
-    for each in {1..6}; do
-        ((each % 2)) || export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
-        ((each % 2 == 0)) || export RLOCK_URL=redis://noscripts:SECRET@127.0.0.1:$REDIS_PORT
-        # shellcheck disable=SC2016
-        start "w$each" sh -c 'n=0; while [ $n -lt "$2" ]; do
-            "$0" -q -k "$1" -- sh "$DIR/critical" && n=$((n + 1)); done' "$RLOCK" "$KEY" "$turns"
-    done
-    for ((each = 1; each <= kills; each++)); do
-        eventually 60 has_fences $((each * turns / 3))
-        eventually 60 kill_holder
-    done
-    for each in {1..6}; do
-        finish "w$each" 300
-        assert_status 0
-    done
-    [[ ! -e $DIR/overlaps ]]
-    sort -cnu "$DIR/fences"
-    assert_between "$(wc -l <"$DIR/fences")" $((6 * turns)) $((6 * turns + kills)) 'grants'
-}
-# kill_holder: kills the rlock process that holds the lock.
-kill_holder() {
-    local holder
-    holder=$(redis_cli get "$KEY" | sed -n 's/.* try=[1-9].* pid=\([0-9]*\) .*/\1/p')
-    [[ -n $holder ]] && kill -KILL "$holder" 2>/dev/null
-}
-has_fences() { (($(wc -l <"$DIR/fences" 2>/dev/null || echo 0) >= $1)); }
-
-# ---- replies that are lost ----
-
-# A grant takes three requests: a look, SET, and the fence. A release takes two: a look, and MULTI.
-@test "the reply to any request of a grant is lost: rlock asks again, and holds the lock once" {
-    local request
-    through_line
-    for request in 1 2 3; do
-        line cut-after-request "$request"
-        run -0 rlock -k "$KEY" -t 20 -- sh -c "redis-cli -s '$REDIS_SOCKET' get '$KEY'"
-        assert_match "$output" '^[0-9a-f]{32} v1 try=[12] '
-        gone "$KEY"
-    done
-}
-
-@test "the reply to any request of a release is lost: the lock is free, status 0" {
-    local request RLOCK_TOKEN
-    through_line
-    for request in 1 2; do
-        RLOCK_TOKEN=$(rlock acquire -k "$KEY")
-        export RLOCK_TOKEN
-        line cut-after-request "$request"
-        run -0 rlock release -k "$KEY"
-        gone "$KEY"
-        unset RLOCK_TOKEN
-    done
-}
-
-# ---- changes of the key between WATCH and EXEC ----
-
-# between_watch COMMAND...: starts `rlock release` through the proxy, which delays all bytes by
-# 0.25 s. So redis-cli can run COMMAND after the server has got WATCH and before it gets EXEC. Then
-# waits for the release.
-between_watch() {
-    local RLOCK_TOKEN
-    through_line
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY")
-    export RLOCK_TOKEN
-    redis_monitor "$DIR/monitor"
-    line delay 250
-    start release "$RLOCK" release -k "$KEY"
-    eventually 10 watches
-    redis_cli "$@"
-    finish release 20
-}
-
-@test "the key is replaced between WATCH and EXEC: release ends with 76, and doesn't delete it" {
-    between_watch set "$KEY" other
-    assert_status 76
-    assert_eq "$(value "$KEY")" other
-}
-
 # ---- status, list and break ----
 
 # same_as_with_scripts VERB...: checks that the verb prints the same JSON with and without scripts.
@@ -466,18 +226,6 @@ make_locks() {
     assert_status 0
 }
 
-@test "list leaves out keys that the user may not read" {
-    redis_rule noscripts noscripts
-    hold one -k "$KEY"
-    redis_cli set secret:lock "$(printf %032x 7) v1 try=1 ttl=1 host=h since=1" >/dev/null
-    redis_cli set '{secret:2}:rlock:fence' other >/dev/null
-    run -0 rlock list '*[bt]*'
-    assert_match "$output" "$KEY"
-    refute_match "$output" secret
-    redis_cli del secret:lock '{secret:2}:rlock:fence' >/dev/null
-    let_go one
-}
-
 @test "break takes the lock from a holder with or without scripts, which says so; fences grow" {
     local holder before
     redis_rule noscripts noscripts
@@ -517,24 +265,6 @@ make_locks() {
     run -77 --separate-stderr rlock break -k "$KEY" --yes
     assert_line 'rlock:fence is no fence'
     exists "$KEY"
-}
-
-@test "a user who may not call WATCH, MULTI or EXEC: release and renew end with 77, write nothing" {
-    local RLOCK_TOKEN command
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100)
-    export RLOCK_TOKEN
-    redis_cli pexpire "$KEY" 50000 >/dev/null
-    for command in watch multi exec; do
-        redis_cli acl setuser noscripts -$command >/dev/null
-        run -77 --separate-stderr rlock release -k "$KEY"
-        assert_line "'$command'"
-        run -77 --separate-stderr rlock renew -k "$KEY"
-        assert_line "'$command'"
-        redis_cli acl setuser noscripts +$command >/dev/null
-        assert_match "$(value "$KEY")" "^$RLOCK_TOKEN "
-        assert_between "$(redis_cli pttl "$KEY")" 1 50000 PTTL
-    done
-    run -0 rlock release -k "$KEY"
 }
 
 # ---- what needs scripts ----

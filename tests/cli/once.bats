@@ -76,27 +76,6 @@ END
     assert_eq "$("$TOOLS/guarded" show "$DIR/alone")" '4 1 0'
 }
 
-@test "after success all waiters with --once end at once, even those behind one without --once" {
-    local each from
-    hold worker -k "$KEY" --once 1m
-    start plain "$RLOCK" -k "$KEY" -- true
-    eventually 5 in_line 1
-    jobs 20 --once 1m -- true
-    eventually 10 in_line 21
-    from=$(now_ms)
-    let_go worker
-    for each in {1..20}; do
-        finish "j$each"
-        assert_status 0
-    done
-    assert_eq "$(count 'report.*' '"verdict":"done"')" 20 'done'
-    in_line 1
-    redis_cli del "$KEY" >/dev/null
-    finish plain
-    assert_status 0
-    assert_only_fences
-}
-
 @test "only status 0 marks the work as done: no signal, loss, --max-hold or missing command does" {
     run -137 rlock -k "$KEY" --once 1m -- sh -c 'kill -9 $$'
     run -124 rlock -q -k "$KEY" --once 1m --max-hold 0.1 -- sleep 20
@@ -137,20 +116,6 @@ measure_rest() {
     run -0 rlock -k "$KEY" --min-hold 2 -- sleep 0.01
     assert_between "$(ttl_ms "$KEY")" 1 2000 'ms until the key expires'
     eventually 5 assert_only_fences
-}
-
-@test "--min-hold keeps the holder's slot, and a reader's --min-hold keeps writers out" {
-    hold other -k "$KEY" --slots 2
-    measure_rest --slots 2
-    assert_between "$RESTED" 1990 $((2300 + SLACK)) 'ms until the slot was free'
-    let_go other
-    run -0 rlock -k "$KEY" -s --min-hold 6 -- true
-    run -0 rlock -k "$KEY" -s -n -- true
-    run -75 rlock -q -n -k "$KEY" -- true
-    start next "$RLOCK" -k "$KEY" -- true
-    finish next 20
-    assert_status 0
-    assert_only_fences
 }
 
 @test "--min-hold keeps the lock after a signal, but not after a loss, KILL or a missing command" {

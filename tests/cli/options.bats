@@ -24,84 +24,6 @@ show_ttl=(-- printenv RLOCK_TTL_MS)
 
 # ---- the command line ----
 
-@test "an option's argument may follow as -kX, -k X, --key=X or --key X; the last value counts" {
-    local words
-    while read -ra words; do
-        run -0 --separate-stderr rlock "${words[@]}" "${show_ttl[@]}"
-        assert_eq "$output|$stderr" '2000|' "${words[*]}"
-    done <<END
--k $KEY -t 2
--k$KEY -t2
--nk $KEY -t2
--nqk$KEY -t2s
--qnt2 -k $KEY
---key=$KEY --ttl=2
---key $KEY --ttl 2000ms --nonblock
--k $KEY -t 9 --ttl=8 -t2
--t2 --label= --key=$KEY
-END
-    refused 64 'usage: one key is given twice' -k "$KEY" -k "$KEY" -- true
-}
-
-@test "options end at the first word that isn't one, or at --; the rest is the command" {
-    run -0 --separate-stderr rlock -k "$KEY" echo -n --ttl x -- y
-    assert_eq "$output" '--ttl x -- y'
-    run -0 --separate-stderr rlock -k "$KEY" -- echo -- -t --no-such-option ''
-    assert_eq "$output" '-- -t --no-such-option '
-    run -127 --separate-stderr rlock -k "$KEY" -- --ttl
-    assert_line ": not-found: --ttl: "
-    run -127 --separate-stderr rlock -k "$KEY" -
-    run -127 --separate-stderr rlock -k "$KEY" ''
-}
-
-@test "-k refuses a key that looks like an option, as after an unset variable; --key= accepts it" {
-    local words verb unset=''
-    # shellcheck disable=SC2086 # an empty variable that nobody quoted
-    refused 64 '^rlock: usage: key: "--" begins with "-", .*: --key=--; see rlock --help$' \
-        -k $unset -- touch "$DIR/ran"
-    # shellcheck disable=SC2086
-    refused 64 'usage: key: "--" begins with "-"' -nk $unset -- touch "$DIR/ran"
-    for words in '-k -n' '-k-n' '-qk-n' '--key -n' '--key --ttl=3' '-k -'; do
-        # shellcheck disable=SC2086 # several words
-        refused 64 'usage: key: "-[^"]*" begins with "-", ' $words -- touch "$DIR/ran"
-    done
-    for words in -k=a -k= -nk=a; do
-        refused 64 'usage: key: "=a?" begins with "=", .*-k =?a?' "$words" -- touch "$DIR/ran"
-    done
-    refused 64 'begins with "-"' -k "$KEY" -k -x -- touch "$DIR/ran"
-    for verb in $(rlock --dump=verbs | awk -F '\t' '$1 != "-" && $4 ~ /^key,/ { print $1 }'); do
-        refused 64 'begins with "-"' "$verb" -k --quiet
-        refused 64 'begins with "="' "$verb" -k="$KEY"
-    done
-    [[ ! -e $DIR/ran ]]
-    # A user who means such a key writes --key=KEY.
-    for words in -- --x - -n =a; do
-        run -0 --separate-stderr rlock --key="$words" -- printenv RLOCK_KEY
-        assert_eq "$output|$stderr" "$words|"
-    done
-    run -0 --separate-stderr rlock -k =a -- printenv RLOCK_KEY
-    assert_eq "$output|$stderr" '=a|'
-    run -0 --separate-stderr rlock -k a=b- -- printenv RLOCK_KEY
-    assert_eq "$output|$stderr" 'a=b-|'
-}
-
-@test "a word that looks like an option but isn't one is an error, and is never ignored" {
-    local word
-    for word in --tt --ttl-x --TTL --non --nonblock=yes --json=no --help=x --ttl2 -Z -nZ -vZ \
-        $'--\e[2J' \
-        --tls --tls-insecure  --token-file --quiet-if-gone \
-        --bind-pid --yes; do
-        refused 64 \
-            '^rlock: .*usage: unknown option: [ -~]*; (see rlock --help|did you mean --.*\?)$' \
-            -k "$KEY" "$word" 5 -- touch "$DIR/ran"
-    done
-    refused 64 'usage: on-lost: ' -k "$KEY" --on-lost freeze -- touch "$DIR/ran"
-    for word in lifo '' fif fifox FIFO; do
-        refused 64 'usage: queue: ' -k "$KEY" --queue "$word" -- touch "$DIR/ran"
-    done
-    [[ ! -e $DIR/ran ]]
-}
-
 @test "of -n and -w, the last that is given counts; -w 0 is the same as -n" {
     local row
     redis_cli set "$KEY" other PX 60000
@@ -123,61 +45,6 @@ END
     done
     for option in --help --version; do
         run -71 bash -c '"$1" "$2" >/dev/full' - "$RLOCK" "$option"
-    done
-}
-
-# ---- durations and numbers ----
-
-@test "a duration is a decimal number of seconds, or has a unit" {
-    local row
-    for row in 30:30000 1.5:1500 1500ms:1500 30s:30000 2m:120000 0.5m:30000 2h:7200000 1d:86400000 \
-        30d:2592000000 720h:2592000000 2592000:2592000000 0030:30000 1.0:1000 1.0001:1001 \
-        1m30s:90000 1h30m:5400000 1min:60000 90sec:90000 1m0.5s:60500; do
-        run -0 --separate-stderr rlock -k "$KEY" -t "${row%:*}" "${show_ttl[@]}"
-        assert_eq "$output" "${row#*:}" "${row%:*}"
-    done
-}
-
-@test "a text that is no duration, or is too long a one, is a usage error" {
-    local value option
-    for value in '' ' ' x s .5 5. 1..5 1,5 1e3 0x10 +5 -5 ' 5' '5 ' '5 s' 5S 5M 5mins 5ms5 \
-        30s5m 5m30 1.5m30s 1:30 inf nan 5% $'5\n' \
-        18446744073709551617 9223372036854775808 9223372036854775807 106751991168d \
-        99999999999999999999999999999999999999999; do
-        for option in -t -w --kill-after --max-hold --connect-timeout; do
-            refused 64 '^rlock: .*usage: ' -k "$KEY" "$option" "$value" -- true
-        done
-    done
-    for option in -t --max-hold --connect-timeout; do
-        refused 64 'must be more than zero: "0"' -k "$KEY" "$option" 0 -- true
-        refused 64 'must be more than zero: "0.0ms"' -k "$KEY" "$option" 0.0ms -- true
-    done
-}
-
-@test "the longest durations don't overflow to short ones" {
-    local longest=(-w 36500d --max-hold 36500d --connect-timeout 36500d)
-    run -0 --separate-stderr rlock -k "$KEY" "${longest[@]}" -- true
-    assert_eq "$stderr" ""
-    redis_cli set "$KEY" other PX 700
-    run -0 --separate-stderr rlock -k "$KEY" "${longest[@]}" -- true
-}
-
-@test "the TTL is 1 s to 30 d" {
-    local ttl
-    for ttl in 999ms 0.5 1ms 2592000001ms 2592001 31d 36500d; do
-        refused 64 "usage: ttl must be from 1s to 30d" -k "$KEY" -t "$ttl" -- true
-    done
-    run -0 rlock -k "$KEY" -t 1 -- true
-}
-
-@test "a --kill-after too long for the TTL is refused, and the message says how long it may be" {
-    local ttl most
-    for ttl in 1 5 30 1d; do
-        refused 64 'kill-after .*: at most [0-9]+ ms' -k "$KEY" -t "$ttl" --kill-after 30d -- true
-        [[ $stderr =~ 'at most '([0-9]+)' ms' ]]
-        most=${BASH_REMATCH[1]}
-        refused 64 'kill-after' -k "$KEY" -t "$ttl" --kill-after $((most + 1))ms -- true
-        run -0 --separate-stderr rlock -k "$KEY" -t "$ttl" --kill-after "${most}ms" -- true
     done
 }
 
@@ -421,61 +288,6 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     done
 }
 
-@test "of several sources the command line wins, then the environment, the file, the default" {
-    echo 'ttl = 4' >"$DIR/config"
-    export RLOCK_CONFIG=$DIR/config RLOCK_TTL=3
-    assert_eq "$(rlock -k "$KEY" -t 2 "${show_ttl[@]}")" 2000
-    assert_eq "$(rlock -k "$KEY" "${show_ttl[@]}")" 3000
-    unset RLOCK_TTL
-    assert_eq "$(rlock -k "$KEY" "${show_ttl[@]}")" 4000
-    : >"$DIR/config"
-    assert_eq "$(rlock -k "$KEY" "${show_ttl[@]}")" 30000
-}
-
-@test "of -n and -w from different sources, the option of the source that wins counts" {
-    redis_cli set "$KEY" other PX 60000
-    RLOCK_NONBLOCK=yes run -75 --separate-stderr rlock -w 0.1 -k "$KEY" -- true
-    assert_line ': timeout: '
-    echo 'nonblock = yes' >"$DIR/config"
-    export RLOCK_CONFIG=$DIR/config
-    RLOCK_WAIT=0.1 run -75 --separate-stderr rlock -k "$KEY" -- true
-    assert_line ': timeout: '
-    echo 'wait = 0.1' >"$DIR/config"
-    run -75 --separate-stderr rlock -n -k "$KEY" -- true
-    assert_line ': busy: '
-}
-
-@test "RLOCK_NONBLOCK=no overrides a file's nonblock, but not its wait" {
-    redis_cli set "$KEY" other PX 60000
-    export RLOCK_CONFIG=$DIR/config RLOCK_NONBLOCK=no
-    echo 'wait = 0.1' >"$DIR/config"
-    run -75 --separate-stderr timeout -k 1 3 "$RLOCK" -k "$KEY" -- true
-    assert_line ': timeout: '
-    echo 'nonblock = yes' >"$DIR/config"
-    run -124 --separate-stderr timeout -k 1 1 "$RLOCK" -k "$KEY" -- true
-}
-
-@test "a flag is yes, true, 1 or no, false, 0; an empty variable counts as unset" {
-    local value
-    redis_cli set "$KEY" other PX 60000
-    for value in yes true 1; do
-        RLOCK_QUIET=$value run -75 --separate-stderr rlock -n -k "$KEY" -- true
-        assert_eq "$stderr" ""
-    done
-    for value in no false 0 ''; do
-        RLOCK_QUIET=$value run -75 --separate-stderr rlock -n -k "$KEY" -- true
-        assert_line ': busy: '
-    done
-    for value in on off YES y 2 -1 ' ' $'\e'; do
-        RLOCK_QUIET=$value refused 64 'RLOCK_QUIET: quiet: neither yes nor no: "[ -~]*"' \
-            -k "$KEY" -- true
-    done
-    RLOCK_TTL='' RLOCK_CONFIG='' RLOCK_ON_LOST='' RLOCK_PASSWORD='' REDIS_URL='' run -0 \
-        --separate-stderr rlock -k "$KEY:2" "${show_ttl[@]}"
-    assert_eq "$output|$stderr" '30000|'
-    RLOCK_TTL=5x refused 64 'usage: RLOCK_TTL: ttl: .*"5x"' -k "$KEY" -- true
-}
-
 @test "key, command, label and report are read from the command line only" {
     local name
     RLOCK_KEY=x refused 64 'no key' true
@@ -636,24 +448,4 @@ unprivileged() {
         refused 64 'usage: a key with } can.t be a lock unless it has a hash tag' -k "$long" -- true
     done
     assert_between "${#stderr}" 1 2000 'length of the line'
-}
-
-@test "a malformed URL or an unknown scheme: rlock exits with 78, and says what is wrong" {
-    local url
-    for url in redis redis: redis:/ redis:// redis://@ redis://user:pw@ redis://:6379 redis://h: \
-        redis://h:0 redis://h:65536 redis://h:-1 redis://h:x redis://h:1x redis://h:1:2 \
-        redis://h/x redis://h/-1 redis://h/1/2 redis://h/99999999999 'redis://h/1?db=1' \
-        'redis://h#1' 'redis://[::1' 'redis://[]' 'redis://[::1]x' redis://h% redis://%zz@h \
-        redis://u:%4@h redis://h%00 unix: unix:/ unix:// unix://relative 'unix:///s?' \
-        'unix:///s?db' 'unix:///s?db=x' 'unix:///s?x=1' unix:///s%00 \
-        "unix:///$(printf 'x%.0s' {1..200})" rediss: rediss:/h rediss:// rediss://:1 \
-        redis+sentinel://h redis+sentinel:///s tcp://h http://h localhost \
-        127.0.0.1:6379 local local:x ' redis://h' $'\e[2J'; do
-        refused 78 "^rlock: $KEY: misconfigured: --url: bad URL: \"[ -~]*\": [ -~]+$" \
-            -k "$KEY" -u "$url" -- true
-    done
-    refused 64 'usage: url: must not be empty' -k "$KEY" -u '' -- true
-    RLOCK_URL=redis:/x refused 78 'RLOCK_URL: bad URL' -k "$KEY" -- true
-    RLOCK_URL='' REDIS_URL=redis:/x refused 78 'REDIS_URL: bad URL' -k "$KEY" -- true
-    refused 78 'an odd number of members' -k "$KEY" -u "$RLOCK_URL" -u "$RLOCK_URL" -- true
 }

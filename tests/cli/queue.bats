@@ -88,40 +88,6 @@ requests() { # requests: prints how many requests of waiters the server has exec
     assert_clean
 }
 
-# bats test_tags=long
-@test "while another program takes and frees the lock in a tight loop, each waiter is served" {
-    redis_cli set "$KEY" foreign >/dev/null
-    queue_up 5
-    start loop redis-cli -s "$REDIS_SOCKET" -r -1 eval "
-        if redis.call('GET', KEYS[1]) == 'f' then return redis.call('DEL', KEYS[1]) end
-        return redis.call('SET', KEYS[1], 'f', 'NX', 'PX', 500)" 1 "$KEY"
-    redis_cli del "$KEY" >/dev/null
-    all_end 0 {1..5}
-    alive "$(<"$DIR/pids/loop")"
-    kill -KILL "$(<"$DIR/pids/loop")"
-    assert_order {1..5}
-}
-
-@test "-n never overtakes a live waiter, but --queue none does; neither of them joins the queue" {
-    redis_cli set "$KEY" foreign >/dev/null
-    queue_up 1
-    # the server's scripts take a stopped waiter for alive until its heartbeat is 20 s old
-    kill -STOP "$(pid_of 1)"
-    run -75 rlock -k "$KEY" -n -- true
-    in_line 1
-    start barger "$RLOCK" -k "$KEY" --queue none -- true
-    never 1 in_line 2
-    redis_cli del "$KEY" >/dev/null
-    finish barger
-    assert_status 0
-    redis_cli eval "redis.call('DEL', KEYS[1]); return 1" 1 "$KEY" >/dev/null
-    run -75 rlock -k "$KEY" -n -- true
-    eventually 5 rlock -k "$KEY" -n -q -- true # the stopped waiter has lost its place
-    kill -CONT "$(pid_of 1)"
-    all_end 0 1
-    assert_clean
-}
-
 @test "a waiter keeps its place after CONT, WINCH and a short stop" {
     local before
     hold holder -k "$KEY"
@@ -172,33 +138,4 @@ line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
     in_line 0
     let_go holder
     assert_clean
-}
-
-# bats test_tags=long
-@test "a waiter that isn't first in the queue sends at most one request a second" {
-    hold holder -k "$KEY"
-    queue_up 10
-    redis_monitor "$DIR/monitor"
-    sleep 5
-    let_go holder
-    all_end 0 {1..10}
-    # Count the requests of each connection in the first 4.5 s. Only the busiest connection, that of
-    # the first waiter, may send more than 4.
-    awk '/"(EVALSHA|BLPOP)"/ && !/ lua\]/ { first = first ? first : $1
-        if ($1 < first + 4.5) n[$3]++ } END { for (c in n) print n[c] }' "$DIR/monitor" |
-        sort -rn >"$DIR/counts"
-    echo "# in 4.5 s: $(xargs <"$DIR/counts")" >&3
-    assert_between "$(sed -n 2p "$DIR/counts")" 1 4
-}
-
-@test "the server's list of clients tells for which key a holder and a waiter are there" {
-    local key="$KEY é 1" name
-    name="rlock:${KEY}_[^ ]*_1"
-    hold holder -k "$key"
-    start waiter "$RLOCK" -k "$key" -- true
-    eventually 10 eval '[[ $(redis_cli client list | grep -cE " name=$name ") == 2 ]]'
-    redis_cli client list | grep -E " name=$name .* cmd=blpop "
-    let_go holder
-    finish waiter
-    assert_status 0
 }

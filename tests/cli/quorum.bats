@@ -49,47 +49,6 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     assert_eq "$(fences "$KEY:one" | wc -w)" 1 'members that have the fence'
 }
 
-@test "status 78: an even number of servers, more than 9, or a server that is named twice" {
-    local urls many
-    read -ra urls <<<"$RLOCK_URL"
-    RLOCK_URL="${urls[*]:0:2}" run -78 --separate-stderr rlock -k "$KEY" -- touch "$DIR/ran"
-    assert_match "$stderr" 'misconfigured: 2 servers: a quorum has an odd number of members'
-    many=$(printf 'redis://127.0.0.1:%d ' {1..11})
-    RLOCK_URL=$many run -78 --separate-stderr rlock -k "$KEY" -- touch "$DIR/ran"
-    assert_match "$stderr" 'misconfigured: 11 servers: a quorum has at most 9 members'
-    redis_use q1
-    RLOCK_URL="${urls[*]:0:2} unix://$REDIS_SOCKET" \
-        run -78 --separate-stderr rlock -k "$KEY" -- touch "$DIR/ran"
-    assert_match "$stderr" \
-        "misconfigured: 127.0.0.1:$REDIS_PORT and $REDIS_SOCKET are the same server"
-    # Waiting wouldn't make the servers different, so rlock ends at once in spite of -w 60.
-    RLOCK_URL="${urls[*]:0:2} unix://$REDIS_SOCKET" \
-        run_ms rlock -k "$KEY" -w 60 -- touch "$DIR/ran"
-    assert_status 78
-    assert_between "$took" 0 30000 'ms until rlock ended'
-    [[ ! -e $DIR/ran ]]
-    assert_no_locks
-    run -78 --separate-stderr rlock -u "${urls[0]}" -u local: -u "${urls[1]}" -k "$KEY" -- true
-}
-
-@test "--slots and --protocol timestamp are refused for a quorum, and the message says why" {
-    run -64 --separate-stderr rlock -k "$KEY" --slots 2 -- true
-    assert_match "$stderr" 'several servers: not possible with --slots'
-    run -64 --separate-stderr rlock -k "$KEY" --protocol timestamp -- true
-    assert_match "$stderr" 'several servers: not possible with --protocol timestamp'
-}
-
-@test "quorum: a member that refuses INFO counts as one that has failed" {
-    each_of '1 2 3' redis_cli acl setuser shy on '>pw' '~*' '+@all' -info >/dev/null
-    RLOCK_URL=${RLOCK_URL//redis:\/\//redis://shy:pw@} \
-        run --separate-stderr rlock -k "$KEY" -n -- touch "$DIR/ran"
-    each_of '1 2 3' redis_cli acl deluser shy >/dev/null
-    assert_status 77
-    assert_match "$stderr" '5 of 5 members failed, 3 must agree: .*INFO'
-    [[ ! -e $DIR/ran ]]
-    assert_no_locks
-}
-
 # ---- grants by a majority ----
 
 @test "all members of a quorum have the lock under one token, and after the run none has it" {
@@ -102,35 +61,6 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     never 2 file_has "$DIR/a.err" . # a renewal in these 2 s succeeds without a message
     let_go a 7
     assert_status 7
-    assert_no_locks
-}
-
-@test "a quorum's fence is the greatest of all members', and all members then remember it" {
-    on 2 redis_cli set "{$KEY}:rlock:fence" 8000000000000000 >/dev/null
-    run -0 rlock -k "$KEY" -- sh -c 'echo $RLOCK_FENCE'
-    assert_eq "$output" 8000000000000001 fence
-    fences >"$DIR/fences"
-    # The release has raised each member's fence by 1, so that a late renewal can't put the lock
-    # back.
-    assert_eq "$(sort -u "$DIR/fences")" 8000000000000002 'the last fence of each'
-    on 2 redis_cli del "{$KEY}:rlock:fence" >/dev/null
-    run -0 rlock -k "$KEY" -- sh -c 'echo $RLOCK_FENCE'
-    (($output > 8000000000000001)) || fail "the fence $output is not above the last one"
-}
-
-@test "a busy lock names its holder, and is granted as soon as the holder releases it" {
-    local before
-    hold a -k "$KEY" --label first
-    run -75 --separate-stderr rlock -k "$KEY" -n -- true
-    assert_match "$stderr" 'busy: held for [0-9]+s by sh of .* \(first\)'
-    run -75 --separate-stderr rlock -k "$KEY" -w 0.3 -- true
-    hold_waiter b
-    before=$(now_ms)
-    let_go a
-    finish b
-    assert_status 0
-    is_sanitized || assert_between $(($(cat "$DIR/b.at") - before)) 0 500 \
-        'ms until the waiter had the lock'
     assert_no_locks
 }
 
@@ -229,22 +159,6 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_no_locks
 }
 
-@test "status and list work with two of five members gone, and exit with 69 with three gone" {
-    local urls
-    read -ra urls <<<"$RLOCK_URL"
-    hold a -k "$KEY"
-    export RLOCK_URL="${urls[*]:0:3} redis://127.0.0.1:1 redis://127.0.0.1:2"
-    run -75 rlock status -k "$KEY"
-    assert_match "$output" 'servers +3 of 5 agree'
-    run -0 rlock list
-    assert_match "$output" "^KEY.*$KEY +exclusive "
-    export RLOCK_URL="${urls[*]:0:2} redis://127.0.0.1:1 redis://127.0.0.1:2 redis://127.0.0.1:3"
-    run -69 --separate-stderr rlock status -k "$KEY"
-    assert_match "$stderr" '3 of 5 members failed, 3 must agree: 127.0.0.1:1: connect: '
-    run -69 rlock list
-    let_go a
-}
-
 @test "doctor examines each member, then the quorum as a whole, and reports a missing member" {
     local urls
     read -ra urls <<<"$RLOCK_URL"
@@ -259,30 +173,4 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_match "$output" 'weak    quorum: 4 of 5 members answer'
     export RLOCK_URL="${urls[*]:0:1} redis://127.0.0.1:1 redis://127.0.0.1:2"
     run -69 rlock doctor
-}
-
-@test "rlock warns of a holder with another list of servers, whether rlock gets the lock or not" {
-    local urls several='several servers \(list [0-9a-f]{8}\)'
-    read -ra urls <<<"$RLOCK_URL"
-    hold a -k "$KEY" --label theirs
-    # A list of three of the five members: two of them are its majority, but not a majority of five.
-    export RLOCK_URL="${urls[*]:0:3}"
-    run -75 --separate-stderr rlock -k "$KEY" -n -- true
-    assert_match "$stderr" "warning: sh of .* \(theirs\) uses $several for this lock"
-    assert_match "$stderr" ", and this rlock uses $several: both may get it at the same time"
-    export RLOCK_URL=${urls[1]}
-    run -75 --separate-stderr rlock -k "$KEY" -n -- true
-    assert_match "$stderr" \
-        'uses several servers .*, and this rlock uses one server: both may get it'
-    # The same servers in another order are the same list, and rlock does not warn.
-    export RLOCK_URL="${urls[4]} ${urls[*]:0:4}"
-    run -75 --separate-stderr rlock -k "$KEY" -n -- true
-    refute_match "$stderr" warning
-    let_go a
-    hold one -u "${urls[1]}" -k "$KEY"
-    export RLOCK_URL="${urls[*]}"
-    run -0 --separate-stderr rlock -k "$KEY" -n -- true
-    assert_match "$stderr" "warning: sh of .* uses one server .*, and this rlock uses $several"
-    assert_eq "$(grep -c warning <<<"$stderr")" 1 warnings
-    let_go one
 }

@@ -55,18 +55,6 @@ refused() {
     refused 'the lock is held by another' release -k "$KEY" --quiet-if-gone
 }
 
-@test "with a mistyped token release exits with 76 and changes nothing" {
-    local token wrong
-    token=$(rlock acquire -k "$KEY")
-    local last=${token: -1}
-    for wrong in "${token%?}" "${token}0" "${token^^}x" "${token%?}g" "${token%?} " ' ' x '*'; do
-        RLOCK_TOKEN=$wrong refused 'no lock has such a token' release -k "$KEY" --quiet-if-gone
-    done
-    [[ $last != 0 ]] && last=0 || last=1
-    RLOCK_TOKEN=${token%?}$last refused 'the lock is held by another' release -k "$KEY"
-    RLOCK_TOKEN=$token rlock release -k "$KEY"
-}
-
 @test "release exits with 64 without a token, and with 78 if the token file can't be read" {
     unchanged run -64 --separate-stderr rlock release -k "$KEY"
     assert_line 'usage: no token: '
@@ -81,13 +69,6 @@ refused() {
     needs_token release
 }
 
-@test "the first line of --token-file is the token, and wins over RLOCK_TOKEN" {
-    rlock acquire -k "$KEY" >"$DIR/token"
-    echo 'the rest does not count' >>"$DIR/token"
-    RLOCK_TOKEN=x run -0 rlock release -k "$KEY" --token-file "$DIR/token"
-    gone "$KEY"
-}
-
 @test "renew and release ignore a configuration's options for new locks" {
     local token
     token=$(rlock acquire -k "$KEY" -k "$KEY:2")
@@ -96,60 +77,6 @@ refused() {
     rlock renew -k "$KEY" -k "$KEY:2" -t 10
     rlock release -k "$KEY" -k "$KEY:2"
     gone "$KEY" && gone "$KEY:2"
-}
-
-@test "of several keys, release frees those that the token holds; any other key gives status 76" {
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -k "$KEY:2" -k "$KEY:3")
-    export RLOCK_TOKEN
-    redis_cli set "$KEY:2" other XX PX 60000
-    redis_cli del "$KEY:3"
-    run -76 --separate-stderr rlock release -k "$KEY" -k "$KEY:2" -k "$KEY:3" --quiet-if-gone
-    assert_line 'held by another'
-    gone "$KEY"
-    assert_eq "$(value "$KEY:2")" other
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -k "$KEY:3")
-    rlock release -k "$KEY" -k "$KEY:3"
-    gone "$KEY" && gone "$KEY:3"
-}
-
-@test "of a shared or slot lock each token releases only its own lease" {
-    local first second way
-    for way in -s '--slots 2'; do
-        # shellcheck disable=SC2086
-        first=$(rlock acquire -k "$KEY" $way) && second=$(rlock acquire -k "$KEY" $way)
-        RLOCK_TOKEN=$first rlock release -k "$KEY"
-        exists "$KEY"
-        RLOCK_TOKEN=$first refused 'the lock is gone' release -k "$KEY"
-        RLOCK_TOKEN=$second rlock release -k "$KEY"
-        gone "$KEY"
-    done
-}
-
-@test "after a release the first waiter is granted the lock at once" {
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 60)
-    start next "$RLOCK" -k "$KEY" -- true
-    export RLOCK_TOKEN
-    eventually 5 waits
-    rlock release -k "$KEY"
-    finish next
-    assert_status 0
-}
-waits() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == 1 ]]; }
-
-# bats test_tags=long
-@test "renewals that reach the server after the release don't restore the lock" {
-    shell sh -t 1
-    redis_pause
-    tell_later
-    redis_continue
-    eventually 5 alone
-    gone "$KEY"
-}
-# tell_later: lets the shell send a release to the paused server. Meanwhile the renew daemon sends
-# renewals, which the server reads after the release.
-tell_later() {
-    echo 'RLOCK_CONNECT_TIMEOUT=9 "$RLOCK" release -k "$KEY"' >"$DIR/sh.in"
-    sleep 0.4
 }
 
 @test "releasing the lock of rlock's own command ends the command with 76" {

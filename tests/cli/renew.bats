@@ -21,51 +21,6 @@ lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
     lasts 200000
 }
 
-@test "a renewal never makes a lease shorter" {
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100)
-    export RLOCK_TOKEN
-    rlock renew -k "$KEY" -t 2
-    lasts 100000
-    rlock renew -k "$KEY" -t 300
-    rlock -k "$KEY" -- true # a nested rlock with a shorter TTL of its own
-    lasts 300000
-}
-
-@test "a lease that a jump of the server's clock made too long is mended by the next renewal" {
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 100) rlock -k "$KEY" -t 1 -c "$(asking) pexpire \
-        '$KEY' 3600000; true"
-    RLOCK_TOKEN=$(value "$KEY" | cut -d' ' -f1) rlock -k "$KEY" -- true
-    lasts 100000
-}
-
-@test "of a shared or slot lock a token renews only its own lease, also beyond the other leases" {
-    local first way
-    for way in -s '--slots 2'; do
-        # shellcheck disable=SC2086
-        first=$(rlock acquire -k "$KEY" $way -t 100) && rlock acquire -k "$KEY" $way -t 100
-        RLOCK_TOKEN=$first rlock renew -k "$KEY" -t 300
-        lasts 300000
-        # An rlock that tries to acquire recomputes the key's expiry from the leases. The result
-        # must be the expiry that the key has already.
-        # shellcheck disable=SC2086
-        rlock -k "$KEY" ${way/2/3} -n -- true
-        lasts 300000
-        RLOCK_TOKEN=$first rlock release -k "$KEY"
-        lasts 100000
-        redis_cli flushall
-    done
-}
-
-@test "renew extends the leases of all its keys, or of none" {
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -k "$KEY:2" -t 100)
-    export RLOCK_TOKEN
-    rlock renew -k "$KEY" -k "$KEY:2" -t 200
-    lasts 200000
-    redis_cli set "$KEY:2" other PX 60000
-    unchanged run -76 rlock renew -k "$KEY" -k "$KEY:2" -t 900
-    lasts 200000
-}
-
 @test "renew exits with 76 for a lock that is gone or another's, and for a mistyped token" {
     local token
     token=$(rlock acquire -k "$KEY")

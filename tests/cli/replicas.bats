@@ -34,7 +34,6 @@ teardown() {
 }
 
 have_joined() { [[ $(redis_cli info replication | grep -c 'state=online') == "$1" ]]; }
-in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 stop_two() {
     redis_use two
     redis_pause
@@ -71,65 +70,6 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
     assert_eq "$stderr" ''
 }
 
-# bats test_tags=long
-@test "replicas: with too few, a waiter tries again until -w or --connect-timeout is over" {
-    local each
-    stop_two
-    for each in '-w 3' '--connect-timeout 3'; do
-        run_ms "$RLOCK" -k "$KEY" $each -t 5 --replicas 2 -- touch "$DIR/ran"
-        assert_status 69
-        assert_line "^rlock: $KEY: too few replicas: .* in time; the lock was released again$"
-        ((took >= 2900)) || fail "rlock gave up after $took ms with $each"
-        gone "$KEY"
-    done
-    [[ ! -e $DIR/ran ]]
-}
-
-served_in_order() { assert_eq "$(xargs <"$DIR/served")" "$*" 'order of service'; }
-is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
-
-# bats test_tags=long
-@test "replicas: with too few, a waiter gives the lock back and keeps its place in the queue" {
-    local each
-    hold first -k "$KEY"
-    for each in second third; do
-        start "$each" "$RLOCK" -k "$KEY" -t 5 -w 60 --replicas 2 -- \
-            sh -c "echo $each >>'$DIR/served'"
-        eventually 5 in_line "$([[ $each == second ]] && echo 1 || echo 2)"
-    done
-    stop_two
-    let_go first
-    eventually 10 is_a_turn
-    never 2 test -e "$DIR/served"
-    redis_use two
-    redis_continue
-    redis_use primary
-    for each in second third; do
-        finish "$each" 20
-        assert_status 0
-    done
-    served_in_order second third
-    gone "{$KEY}:rlock:queue"
-}
-
-# bats test_tags=long
-@test "replicas: an rlock that had too few replicas at first is served before later rlocks" {
-    local each
-    stop_two
-    start second "$RLOCK" -k "$KEY" -t 5 -w 60 --replicas 2 -- sh -c "echo second >>'$DIR/served'"
-    eventually 10 is_a_turn
-    start third "$RLOCK" -k "$KEY" -t 5 -w 60 -- sh -c "echo third >>'$DIR/served'"
-    never 2 test -e "$DIR/served"
-    redis_use two
-    redis_continue
-    redis_use primary
-    for each in second third; do
-        finish "$each" 20
-        assert_status 0
-    done
-    served_in_order second third
-}
-
 @test "replicas: a renewal that a replica lacks doesn't count, and the command is ended" {
     hold first -k "$KEY" -t 2 --replicas 2
     stop_two
@@ -137,19 +77,6 @@ is_a_turn() { [[ $(value "$KEY") == *' v1 try=0 '* ]]; }
     assert_status 76
     assert_match "$stderr" 'only 1 of 2 replicas confirmed the lock in time'
     eventually 5 gone "$KEY"
-}
-
-# bats test_tags=long
-@test "replicas: if the replica returns before the lease ends, the command runs on" {
-    hold first -k "$KEY" -t 4 --replicas 2 -v
-    stop_two
-    eventually 5 file_has "$DIR/first.err" 'only 1 of 2 replicas confirmed the lock in time'
-    redis_use two
-    redis_continue
-    redis_use primary
-    eventually 5 file_has "$DIR/first.err" 'renewed'
-    let_go first 7
-    assert_status 7
 }
 
 @test "replicas: if more are wanted than exist, or WAIT is refused, rlock fails without a lock" {

@@ -65,24 +65,6 @@ said() {
     said 64 usage
 }
 
-@test "an error in the command line is JSON if --json stands anywhere before the command" {
-    local words
-    for words in '--tll --json' '--json --tll' "--tll -k $KEY --json -- true" '-t x --json'; do
-        # shellcheck disable=SC2086
-        run -64 --separate-stderr rlock $words
-        printf '%s\n' "$stderr" >"$DIR/said"
-        assert_valid "$DIR/said"
-        assert_eq "$(json "$DIR/said" '[o["event"], o["level"]]')" '["usage", "error"]' "$words"
-    done
-    RLOCK_JSON=yes run -64 --separate-stderr rlock --tll
-    assert_line '^\{"event":"usage",'
-    for words in '--tll' "--tll -k $KEY -- true --json"; do
-        # shellcheck disable=SC2086
-        RLOCK_JSON=no run -64 --separate-stderr rlock $words
-        assert_line '^rlock: usage: unknown option: --tll'
-    done
-}
-
 @test "if help, version or a result can't be written, rlock says so and exits with 71" {
     local words
     for words in --help --version 'status --help'; do
@@ -94,19 +76,6 @@ said() {
     # shellcheck disable=SC2016
     run -71 --separate-stderr sh -c '"$1" status -k "$2" >/dev/full' - "$RLOCK" "$KEY"
     assert_line "^rlock: $KEY: system: can't write to standard output: No space left on device$"
-}
-
-@test "JSON stays valid, whatever bytes the key and other programs' values have" {
-    local value odd=$'"\\\e[2J\n\t/<\u2028\u00e9\xff\xc3(\xed\xa0\x80\xf4\x90\x80\x80\x7f{}'
-    KEY+=$odd
-    for value in "$odd" 'a"b\' '' "$(printf '%40000s' '' | tr ' ' '"')"; do
-        redis_cli set "$KEY" "$value" PX 60000
-        said 75 busy -v -n -- true
-        assert_match "$(json "$DIR/said" 'o["key"]')" "^test:report\.bats:[0-9]+\"\\\\"
-    done
-    KEY=$(printf '%65536s' '' | tr ' ' '"')
-    said 0 'granted released' -v --report "$DIR/report" -- true
-    assert_eq "$(json "$DIR/report" 'len(o["key"])')" 65536
 }
 
 @test "-q reports only failures, and a busy lock is not a failure" {
@@ -192,18 +161,6 @@ assert_report() {
     reports refused 77 -- true
 }
 
-@test "--report tells of a signal that ended the wait" {
-    redis_cli set "$KEY" other PX 60000
-    start waiter env --default-signal "$RLOCK" -k "$KEY" --report "$DIR/report" -- true
-    never 1 dead "$pid" # gives rlock the time to block its signals
-    kill -TERM "$pid"
-    finish waiter
-    assert_status 143
-    assert_report interrupted 143
-    assert_between "$(json "$DIR/report" 'o["waited_ms"]')" 500 60000 waited_ms
-    assert_eq "$(json "$DIR/report" '[o["held_ms"], o["renewals"], o["fence"]]')" '[0, 0, 0]'
-}
-
 @test "--report has the verdict system if a system call failed" {
     need strace
     run --separate-stderr without_leaks strace -f -qq -o /dev/null -e trace=clone,fork \
@@ -225,30 +182,7 @@ assert_report() {
     assert_eq "$(json "$DIR/report" 'o["renewals"]')" 0
 }
 
-@test "--report replaces an older, longer report" {
-    printf '%5000s\n' x >"$DIR/report"
-    reports granted 0 -- true
-}
-
 # ---- --report to descriptors, links, and files of other users ----
-
-@test "--report to an inherited descriptor writes to it, between what others write there" {
-    local path option how n=0
-    for how in 'exec >>log 2>&1' 'exec >log 2>&1; echo yesterday'; do
-        for option in report report-append; do
-            for path in /dev/stderr /dev/stdout /dev/fd/2 /proc/self/fd/1 -; do
-                echo yesterday >"$DIR/log"
-                # shellcheck disable=SC2016
-                DIR=$DIR run -0 bash -c 'cd "$DIR"; '"$how"'; "$@"; echo after' - \
-                    "$RLOCK" -k "$KEY" "--$option=$path" -- echo work
-                assert_eq "$(sed 3d "$DIR/log" | xargs)" 'yesterday work after' "--$option=$path"
-                sed -n 3p "$DIR/log" >>"$DIR/reports"
-                n=$((n + 1))
-            done
-        done
-    done
-    assert_eq "$(json "$DIR/reports" 'o["verdict"]' | sort | uniq -c | xargs)" "$n granted"
-}
 
 @test "--report to an inherited pipe writes to it, and --report - to standard output" {
     local path
@@ -295,37 +229,6 @@ assert_report() {
     run -0 --separate-stderr rlock -k "$KEY" --report "$DIR/none" -- true
     assert_eq "$stderr|$(stat -c '%a' "$DIR/none")" '|0'
     assert_eq "$(find "$DIR" -name '.rlock*')" '' 'temporary files that are left'
-}
-
-@test "--report overwrites a writable file in a folder that the user may not write" {
-    ((EUID == 0)) || skip 'only root can become another user'
-    mkdir "$DIR/folder"
-    printf '%5000s\n' x >"$DIR/folder/report"
-    chown 65534 "$DIR/folder/report"
-    chmod -R go+rX "$DIR" "$BATS_RUN_TMPDIR"
-    chmod 755 "$BATS_RUN_TMPDIR"
-    HOME=/ run -0 --separate-stderr setpriv --reuid 65534 --clear-groups \
-        "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" --report "$DIR/folder/report" -- true
-    assert_eq "$stderr" ''
-    mv "$DIR/folder/report" "$DIR/report"
-    assert_report granted 0
-    # A file that the user may not write stays as it is.
-    echo old >"$DIR/folder/report"
-    HOME=/ run -0 --separate-stderr setpriv --reuid 65534 --clear-groups \
-        "$RLOCK" -u "redis://127.0.0.1:$REDIS_PORT" -k "$KEY" --report "$DIR/folder/report" -- true
-    assert_line "no-report: $DIR/folder/report: Permission denied"
-    assert_eq "$(<"$DIR/folder/report")" old
-}
-
-@test "--report follows no symbolic link" {
-    local option
-    echo precious >"$DIR/victim"
-    ln -s victim "$DIR/link"
-    for option in report report-append; do
-        run -0 --separate-stderr rlock -k "$KEY" "--$option" "$DIR/link" -- true
-        assert_line "no-report: $DIR/link: a symbolic link, which rlock doesn't follow"
-    done
-    assert_eq "$(<"$DIR/victim") $(readlink "$DIR/link")" 'precious victim'
 }
 
 # ---- --report-append ----

@@ -108,39 +108,6 @@ arguments_of() {
     assert_eq "${refused[*]}" "$named" 'verbs for which the first rule is not enough'
 }
 
-@test "rights: rlock reports a missing right before the command starts, or works without it" {
-    local command options commands
-    commands=(get set pexpire pttl incr del exists zadd zrem zrange zrangebyscore zrank zcard
-        zscore hset hget hvals hdel rpush)
-    for command in "${commands[@]}"; do
-        redis_user "no-$command"
-        redis_cli acl setuser "no-$command" "-$command" >/dev/null
-    done
-    for options in '' '-s' '--slots 2' '--once 5' '--min-hold 1' \
-        '--protocol timestamp --timestamp-unit ms'; do
-        redis_cli flushall >/dev/null
-        rm -f "$DIR"/*.ran
-        for command in "${commands[@]}"; do
-            # The command lasts longer than a third of the TTL, so rlock renews once.
-            # shellcheck disable=SC2086
-            start "$command" "$RLOCK" -n -t 3 -k "job:$command" $options \
-                -u "redis://no-$command:SECRET@127.0.0.1:$REDIS_PORT" \
-                -- sh -c 'touch "$0"; sleep 1.3' "$DIR/$command.ran"
-        done
-        for command in "${commands[@]}"; do
-            finish "$command" 60
-            if [[ $status == 77 ]]; then
-                [[ ! -e $DIR/$command.ran ]] ||
-                    fail "the command ran with $options without $command, then 77"
-                assert_match "$stderr" "no right|NOPERM|can't run|no permissions"
-                assert_eq "$(redis_cli exists "job:$command")" 0 "left $options without $command"
-            else
-                assert_eq "$status" 0 "$options without $command: $stderr"
-            fi
-        done
-    done
-}
-
 @test "rights: --protocol timestamp needs no rights for a queue" {
     local each
     redis_cli info server | grep -qE 'redis_version:([7-9]|[1-9][0-9])' || skip 'only Redis 7'
@@ -246,41 +213,4 @@ attacks() {
     assert_between "$(grep -c "^NOPERM.*key" "$DIR/told")" 5000 500000 \
         'commands that are refused because of the key'
     assert_eq "$(dump_all)" "$before" 'the keys, after all commands'
-}
-
-# use_users: makes both users on the server in use, as setup does.
-use_users() {
-    redis_user job
-    redis_user web '~web:*' '~{web:*'
-    redis_cli acl setuser web resetkeys '~web:*' '~{web:*' >/dev/null
-}
-
-@test "rights: in a Cluster, too, no command of one application reaches the other's keys" {
-    local n=0 form before told victims
-    local forms=(b a) # for the keys web:b and web:a, whose slots are on different nodes
-    [[ -z ${RLOCK_TEST_RUNS:-} ]] || forms=(a b 'b}:job:b' 'c}:job:b' '{t}a' '{v}a')
-    cluster_start 2
-    for n in 1 2; do
-        node "$n"
-        use_users
-        redis_allow_inspection web
-    done
-    for form in "${forms[@]}"; do
-        n=$((n + 1))
-        RLOCK_URL=$(url_of web) hold "c$n" -s -t 10m -k "web:$form"
-        RLOCK_URL=$(url_of web) start "d$n" "$RLOCK" -t 10m -k "web:$form" -- true
-    done
-    for n in 1 2; do
-        node "$n"
-        eventually 10 eval '[[ $(redis_cli --scan --pattern "*:queue") ]]'
-        mapfile -t victims < <(redis_cli --scan)
-        before=$(dump_all)
-        attacks "${victims[@]:0:2}" >"$DIR/attacks" # the test above takes all kinds of keys
-        as job <"$DIR/attacks" >"$DIR/told"
-        told=$(grep -vE '^((ERR|NOPERM|NOSCRIPT|WRONGTYPE|MOVED|CROSSSLOT|LOADING) |$)' \
-            "$DIR/told" | head -n 5)
-        assert_eq "$told" '' "answers of node $n that are no refusal"
-        assert_eq "$(dump_all)" "$before" "the keys of node $n"
-        assert_between "${#victims[@]}" 6 100 "keys of node $n"
-    done
 }

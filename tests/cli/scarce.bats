@@ -130,16 +130,3 @@ injected() {
     assert_eq "$(wc -c <"$DIR/log")" 0
     redis_cli del "$KEY"
 }
-
-@test "with ulimit -f 0 the command ignores SIGXFSZ only if rlock was started with it ignored" {
-    local how
-    for how in : 'trap "" XFSZ'; do
-        run -0 env --default-signal bash -c "$how"'; grep -E "^Sig(Blk|Ign|Pnd):" /proc/self/status'
-        printf '%s\n' "$output" >"$DIR/plain"
-        run -0 env --default-signal bash -c "$how"'; ulimit -f 0; exec "$@" 2>>"$DIR/log"' - \
-            "$RLOCK" -v -k "$KEY" -- bash -c 'grep -E "^Sig(Blk|Ign|Pnd):" /proc/self/status'
-        assert_eq "$output" "$(<"$DIR/plain")" "signals after $how"
-    done
-    run -153 env --default-signal "$RLOCK" -k "$KEY" -- sh -c 'kill -s XFSZ $$'
-    gone "$KEY"
-}

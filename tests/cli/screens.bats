@@ -34,54 +34,10 @@ row() {
     printf '%s' "$shown"
 }
 has() { assert_match "$(row "$1")" "$2" "at width $1"; }
-lacks() { refute_match "$(row "$1")" "$2" "at width $1"; }
 assert_nothing_left() { refute_match "$rows" $'(^|\n)end\t' 'after the end'; }
 
 WHOLE='^rlock: job:nightly: waiting [0-9]+s, place 1, [0-9ms]+ left, for sh of [^ ]+@[^ ]+, '
 WHOLE+='pid [0-9]+ \(db1\)$'
-
-@test "waiting row: when narrow its end is cut off; time and place come before the holder" {
-    hold holder -k job:nightly -t 600 --label db1
-    waiting job:nightly 200,61,31,21
-    has 200 "$WHOLE"
-    has 61 '^rlock: job:nightly: waiting [0-9]+s, place 1, .*\.\.\.$'
-    has 31 '^job:nig.*: [0-9]+s, place 1, .*\.\.\.$'
-    has 21 '^job.*: [0-9]+s, '
-    assert_nothing_left
-    let_go holder
-}
-
-@test "waiting row: no width from 20 to 200 leaves a part of an older row, wherever it is drawn" {
-    local option width widths=200,20,30,79,80,50,21,120,40,25
-    hold holder -k job:nightly -t 600 --label db1
-    for option in '' --reflow --bottom '--reflow --bottom'; do
-        # shellcheck disable=SC2086 # $option is several words
-        waiting job:nightly $option "$widths"
-        for width in ${widths//,/ }; do
-            has "$width" '^(rlock: )?job'
-        done
-        assert_nothing_left
-    done
-    let_go holder
-}
-
-@test "waiting row: keys with wide, combining or control characters fit as well" {
-    local key width widths=100,60,40,30,20
-    local wide='日本語:夜間バックアップ:長い名前'
-    local combining=$'e\u0301e\u0301:cafe\u0301' controls=$'tab\tnew\nline\e[2J'
-    for key in "$wide" "$combining" "$controls"; do
-        hold holder -k "$key" -t 600 --label '全部 🔒'
-        waiting "$key" --reflow "$widths"
-        for width in ${widths//,/ }; do
-            row "$width" >/dev/null
-        done
-        has 100 'rlock: (日本語:夜間|é.*:caf|tab\\x09new\\x0aline).*: waiting [0-9]+s, '
-        has 30 ': [0-9]+s, place 1, '
-        has 20 '^(日|é|tab)'
-        assert_nothing_left
-        let_go holder
-    done
-}
 
 @test "waiting row: a terminal without escape sequences gets none, and no part of an older row" {
     hold holder -k job:nightly -t 600 --label db1
@@ -121,15 +77,5 @@ listing() {
     run -0 env COLUMNS=30 "$RLOCK" list
     assert_match "$output" "$long  exclusive  [0-9ms]+ +0 +[0-9ms]+ +sh of "
     assert_match "$output" '\(a label of some length\)'
-    let_go one && let_go two
-}
-
-@test "list: wide characters in keys keep the columns of a terminal aligned" {
-    hold one -k '日本語:job' -t 600
-    hold two -k job:nightly -t 600
-    listing 100
-    assert_eq "$(/usr/bin/python3 -c 'import sys, wcwidth
-for row in sys.stdin: print(wcwidth.wcswidth(row.split(" exclusive")[0].split(" MODE")[0]))' \
-        <<<"$rows" | sort -u | wc -l)" 1 "the columns: $rows"
     let_go one && let_go two
 }

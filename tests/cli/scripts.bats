@@ -48,29 +48,6 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     run -1 grep -nE 'return (-?[0-9]+( |$)|\{-?[0-9]+,)' "$LUA"/*.lua
 }
 
-@test "embed: an unknown code, or a code of another script, is an error that names its line" {
-    script release $'\nreturn REPLY_MAYBE'
-    run -1 embed c "$DIR/release.lua"
-    assert_match "$output" 'release.lua:2: REPLY_MAYBE is no reply code'
-    script release 'return REPLY_DONE'
-    run -1 embed c "$DIR/release.lua"
-    assert_match "$output" 'release.lua:1: REPLY_DONE is not among the codes that release returns'
-    script timestamp_lock_release 'return REPLY_OK'
-    run -0 embed lua "$DIR/timestamp_lock_release.lua"
-    assert_eq "$output" 'return 1'
-}
-
-@test "embed: a malformed row of reply_codes.tsv is an error that names its line" {
-    local row
-    for row in $'OK\t7\tacquire\tthere twice' $'OTHER\t1\trelease\tthe value of another' \
-        $'bad\t9\tacquire\ta name' $'BAD\tx\tacquire\ta value' $'BAD\t9\tacquire'; do
-        cp "$LUA/reply_codes.tsv" "$TABLE"
-        printf '%s\n' "$row" >>"$TABLE"
-        run -1 embed enum
-        assert_match "$output" "reply_codes.tsv:[0-9]+: "
-    done
-}
-
 @test "embed: it drops comments, empty lines and indentation; --@include FILE becomes FILE's text" {
     mkdir "$DIR/shared"
     printf '%s\n' '-- what it is' '' 'local a = "?"' >"$DIR/shared/in_it.lua"
@@ -96,12 +73,6 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     assert_match "$output" 'x.lua:2: the only directive is '
 }
 
-@test "embed: -- inside a string is no comment" {
-    script x $'local a = "--\\"--" .. \'--\'   -- a "comment"'
-    run -0 embed lua "$DIR/x.lua"
-    assert_eq "$output" $'local a="--\\"--"..\'--\''
-}
-
 @test "embed: it drops spaces, but not those that Lua needs, nor those in strings" {
     local line wanted
     while IFS='|' read -r line wanted; do
@@ -118,15 +89,6 @@ f(1, ... ) .. ...|f(1,...).. ...
 a = '\\' .. ' x '|a='\\'..' x '
 a = '\' x' .. ' x '|a='\' x'..' x '
 END
-}
-
-@test "embed: block comments and strings of several lines are an error that names their line" {
-    script x $'\n--[[ a block ]]'
-    run -1 embed lua "$DIR/x.lua"
-    assert_match "$output" 'x.lua:2: block comments'
-    script x $'\nlocal a = [[ -- ]]'
-    run -1 embed lua "$DIR/x.lua"
-    assert_match "$output" 'x.lua:2: a string between'
 }
 
 @test "embed: each line of a script that is sent stands in the file and line that the table names" {

@@ -109,86 +109,6 @@ assert_unseen() {
     RLOCK_PASSWORD='' REDISCLI_AUTH='' refused
 }
 
-@test "the URL names the server's user; the password may stand there or elsewhere" {
-    accepted -u "redis://job:job-$SECRET@$AT"
-    REDIS_URL=redis://job@$AT
-    given RLOCK_PASSWORD "job-$SECRET" accepted
-    given file "job-$SECRET" accepted
-    given RLOCK_PASSWORD "$SECRET" refused
-    refused -u "redis://nobody:job-$SECRET@$AT"
-    # Without a password rlock doesn't log in.
-    run -77 --separate-stderr rlock -n -k "$KEY" -- true
-    assert_line "^rlock: $KEY: refused: .*NOAUTH"
-}
-
-@test "a user of the server who needs no password works with any" {
-    admin acl setuser open on nopass '~*' '&*' +@all
-    run -0 --separate-stderr rlock -n -k "$KEY" -u "redis://open:any@$AT" -- echo held
-    assert_eq "$output|$stderr" 'held|'
-    admin acl setuser open resetkeys '~elsewhere:*'
-    run -77 --separate-stderr rlock -n -k "$KEY" -u "redis://open:any@$AT" -- true
-    assert_line "refused: .*permission"
-    admin acl deluser open
-}
-
-# Of passwords given in the same place, that of the URL counts, otherwise that of a password file,
-# otherwise RLOCK_PASSWORD. REDISCLI_AUTH comes last.
-@test "of several passwords the command line's counts, then a variable's, then the file's" {
-    local nearer farther
-    while read -r nearer farther; do
-        given "$nearer" "$SECRET" given "$farther" wrong accepted
-        given "$nearer" wrong given "$farther" "$SECRET" refused
-    done <<'END'
-url RLOCK_PASSWORD
-url RLOCK_PASSWORD_FILE
-file RLOCK_URL
-file RLOCK_PASSWORD
-RLOCK_PASSWORD url_config
-RLOCK_PASSWORD file_config
-RLOCK_PASSWORD_FILE url_config
-RLOCK_URL file_config
-RLOCK_URL url_config
-url file
-RLOCK_URL RLOCK_PASSWORD_FILE
-RLOCK_URL RLOCK_PASSWORD
-RLOCK_PASSWORD_FILE RLOCK_PASSWORD
-url_config file_config
-url REDISCLI_AUTH
-file_config REDISCLI_AUTH
-RLOCK_PASSWORD REDISCLI_AUTH
-REDIS_URL REDISCLI_AUTH
-END
-}
-
-@test "a password may have any characters; in a URL they are written %XX" {
-    local odd=$'p@s:s/ ?#[%41]"\'\\\xc3\xa9+' encoded
-    admin acl setuser odd on ">$odd" '~*' +@all
-    encoded=$(printf %s "$odd" | od -An -v -tx1 | tr -d '\n' | tr ' ' %)
-    accepted -u "redis://odd:$encoded@$AT"
-    assert_unseen "$odd" "$encoded"
-    REDIS_URL=redis://odd@$AT
-    given RLOCK_PASSWORD "$odd" accepted
-    given file "$odd" accepted
-    admin acl setuser odd resetpass '>right'
-    given RLOCK_PASSWORD "$odd" refused
-    assert_unseen "$odd"
-}
-
-@test "the first line of a password file is the password; if it is empty, rlock exits with 78" {
-    local content
-    for content in "$SECRET" "$SECRET\n" "$SECRET\r\n" "$SECRET\nanother\n"; do
-        printf "$content" >"$DIR/in/file"
-        accepted --password-file "$DIR/in/file"
-    done
-    for content in '' '\n' "\n$SECRET\n"; do
-        printf "$content" >"$DIR/in/file"
-        run -78 --separate-stderr rlock -k "$KEY" --password-file "$DIR/in/file" -- true
-        assert_line "^rlock: $KEY: misconfigured: password file $DIR/in/file: the first line"
-    done
-    printf ' %s\n' "$SECRET" >"$DIR/in/file" # the blank belongs to the password
-    refused --password-file "$DIR/in/file"
-}
-
 # ---- error messages ----
 
 @test "no error message has a password" {
@@ -206,14 +126,6 @@ END
         echo "$word" >"$DIR/in/config"
         RLOCK_CONFIG=$DIR/in/config run -78 --separate-stderr rlock -v -k "$KEY" -- true
         refute_match "$stderr" "$SECRET"
-    done
-}
-
-@test "a password that is a word of the server's reply doesn't hide the reply's meaning" {
-    local word
-    for word in A WRONGPASS password ERR; do
-        given RLOCK_PASSWORD "$word" refused
-        given url "$word" refused
     done
 }
 
@@ -245,31 +157,6 @@ END
     done
     let_go kept
     assert_status 0
-}
-
-@test "a URL without a password stays in the environment, also if it names a user" {
-    given file "$SECRET" hold job -k "$KEY" -u "redis://$AT"
-    assert_eq "$(env_of job REDIS_URL) $(env_of job RLOCK_STRIPPED)" "redis://$AT "
-    let_go job
-    export RLOCK_URL=redis://job@$AT
-    given file "job-$SECRET" hold next -k "$KEY"
-    assert_eq "$(env_of next RLOCK_URL) $(env_of next RLOCK_STRIPPED)" "redis://job@$AT "
-    let_go next
-}
-
-@test "odd forms of REDIS_URL, and VALKEYCLI_AUTH, are removed, as they may have a password" {
-    local url
-    unset REDIS_URL
-    for url in "redis://u:$SECRET#x@h" "redis://u:$SECRET/?x@h:1/2" "redis://$SECRET@h" \
-        "redis://$SECRET@h/0?x=y" "u:$SECRET@h" "$SECRET@h:6379" "rediss://u:a@$SECRET@h"; do
-        REDIS_URL=$url VALKEYCLI_AUTH=$SECRET RLOCK_SENTINEL_PASSWORD=$SECRET \
-            given file "$SECRET" hold job -k "$KEY" -u "redis://$AT"
-        assert_unseen "$SECRET"
-        # shellcheck disable=SC2046 # several words
-        assert_eq "$(printf '%s\n' $(env_of job RLOCK_STRIPPED) | sort | tr '\n' ' ')" \
-            'REDIS_URL RLOCK_SENTINEL_PASSWORD VALKEYCLI_AUTH ' "$url"
-        let_go job
-    done
 }
 
 # seen_in FILE SECRET: can a process of the same user read the secret in this file of /proc?
@@ -375,21 +262,6 @@ its_owner() { stat -c %u "/proc/$1/environ"; }
     done
 }
 
-@test "a message about a URL in the wrong place doesn't show the URL's password" {
-    run -64 --separate-stderr rlock -k "$KEY" -t "redis://:$SECRET@h" -- true
-    refute_match "$stderr" "$SECRET"
-    assert_match "$stderr" '\*@h'
-    run -127 --separate-stderr rlock -u "redis://:$SECRET@$AT" -k "$KEY" "redis://:$SECRET@h"
-    refute_match "$stderr" "$SECRET"
-    run -127 --separate-stderr rlock -u "redis://:$SECRET@$AT" -v --json -k "$KEY" -- \
-        "redis://u:$SECRET#@h/0"
-    refute_match "$stderr" "$SECRET"
-    run -64 --separate-stderr rlock -k "$KEY" "--slots=$SECRET@h" -- true
-    refute_match "$stderr" "$SECRET"
-    run -64 --separate-stderr rlock -k "$KEY" --queue "redis://$SECRET@h" -- true
-    refute_match "$stderr" "$SECRET"
-}
-
 # nested ARG...: runs rlock in the command of an rlock, with another key.
 nested() {
     run --separate-stderr rlock -k "$KEY" "$@" -- "$RLOCK" -n -k "$KEY:inner" -- echo inner
@@ -403,23 +275,6 @@ nested() {
         env RLOCK_PASSWORD_FILE="$BATS_FILE_TMPDIR/password" "$RLOCK" -k "$KEY:1" -- \
         "$RLOCK" -k "$KEY:2" -- true
     assert_line "^rlock: $KEY:2: refused: .*parent rlock"
-}
-
-@test "a nested rlock that lacks the URL names the variable that was removed" {
-    unset REDIS_URL
-    given RLOCK_URL "$SECRET" nested
-    assert_status 78
-    assert_line "^rlock: $KEY:inner: misconfigured: a parent rlock removed the server's URL"
-    given REDIS_URL "$SECRET" nested
-    assert_status 78
-}
-
-@test "a nested rlock that lacks the URL doesn't use the server of REDIS_URL instead" {
-    redis_start other
-    export REDIS_URL=unix://$REDIS_SOCKET
-    given RLOCK_URL "$SECRET" nested
-    assert_status 78
-    assert_eq "$(redis_cli dbsize)" 0 'keys on the server of REDIS_URL'
 }
 
 @test "a nested rlock gets the password from the configuration file or by --pass-credentials" {

@@ -50,61 +50,7 @@ setup() {
     assert_line 'main: 127.0.0.1:1: connect: Connection refused'
 }
 
-# lying_sentinel ANSWER: starts a false Sentinel that sends ANSWER to every question.
-lying_sentinel() {
-    fake_start <<END
-ACCEPT
-EXPECT SENTINEL get-master-addr-by-name main
-SEND $1
-READ
-LOOP
-END
-}
-
 names() { echo "*2\\r\\n\$9\\r\\n127.0.0.1\\r\\n\$${#1}\\r\\n$1\\r\\n"; }
-
-# assert_unmoved: rlock asks the false Sentinel first, then the honest one, which answers only after
-# the false one. The lock must be acquired on the true primary.
-assert_unmoved() {
-    local before primary=$REDIS_PORT
-    redis_use s1
-    redis_pause
-    before=$(now_ms)
-    start honest env RLOCK_URL="${FIND}127.0.0.1:$FAKE_PORT,127.0.0.1:$REDIS_PORT/main" \
-        "$RLOCK" -k "$KEY" -n -- "$TOOLS/hold_clock"
-    eventually 5 file_has "$DIR/fake.out" GOT
-    redis_continue
-    finish honest
-    assert_status 0
-    is_sanitized || assert_between "$((output - before))" 0 3000 'ms until the command ran'
-    server_at "$primary"
-}
-
-@test "rlock doesn't believe a Sentinel that names a replica, a dead server or no server" {
-    local replica primary=$REDIS_PORT
-    redis_use s2
-    replica=$(redis_cli sentinel replicas main | field port)
-    server_at "$primary"
-    lying_sentinel "$(names "$replica")"
-    assert_unmoved
-    lying_sentinel "$(names 1)"
-    assert_unmoved
-    lying_sentinel '+OK\r\n'
-    assert_unmoved
-    lying_sentinel '$-1\r\n'
-    assert_unmoved
-    mute_start
-    lying_sentinel "$(names "$MUTE_PORT")"
-    assert_unmoved
-}
-
-# mute_start: starts a server that accepts connections and never answers.
-mute_start() {
-    redis_start mute
-    redis_pause
-    MUTE_PORT=$REDIS_PORT
-    server_at "$(primary_of 2)"
-}
 
 @test "if the Sentinels name another primary, rlock leaves the old one, and the lock is lost" {
     local old=$REDIS_PORT
@@ -125,44 +71,6 @@ END
     run -76 --separate-stderr rlock -t 3 -k "$KEY" -- sleep 10
     assert_match "$stderr" 'lost: the server no longer has the lock'
     assert_eq "$(redis_cli dbsize)" 0 'keys on the new primary'
-}
-
-@test "mute Sentinels cause no delay to a run" {
-    local before
-    mute_start
-    before=$(now_ms)
-    RLOCK_URL=${FIND}127.0.0.1:$MUTE_PORT,127.0.0.1:1,${SENTINELS%%,*}/main \
-        run -0 rlock -k "$KEY" -n -- "$TOOLS/hold_clock"
-    is_sanitized || assert_between "$((output - before))" 0 2000 'ms until the command ran'
-}
-
-# is_renewed: shortens the lease on the server, so that only a renewal can make it longer.
-is_renewed() {
-    redis_cli pexpire "$KEY" 3500 >/dev/null
-    eventually 3 lasts 4000
-}
-lasts() { (($(ttl_ms "$KEY") > $1)); }
-
-# bats test_tags=long
-@test "while all Sentinels hang, the holder renews, and the next waiter is granted the lock" {
-    local each primary=$REDIS_PORT
-    hold holder -t 6 -k "$KEY"
-    start waiter "$RLOCK" -k "$KEY" -- true
-    eventually 5 in_line 1
-    for each in s1 s2 s3; do
-        redis_use "$each"
-        redis_pause
-    done
-    server_at "$primary"
-    is_renewed
-    let_go holder
-    assert_status 0
-    finish waiter 5
-    assert_status 0
-    for each in s1 s2 s3; do
-        redis_use "$each"
-        redis_continue
-    done
 }
 
 in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
@@ -194,30 +102,6 @@ replicas_have() {
     assert_turns 20
     assert_match "$(rlock history -k "$KEY" --json)" '"end":"ended".*"status":0'
 }
-
-# bats test_tags=long
-@test "a primary that stops and returns after a failover isn't used any more" {
-    local old=$REDIS_PORT name=${REDIS_DIR##*/server-} new
-    hold holder -t 12 -k "$KEY"
-    eventually 10 replicas_have
-    redis_use "$name"
-    redis_pause
-    sentinel_fail_over "$old"
-    server_at "$(primary_of 1)"
-    new=$REDIS_PORT
-    eventually 12 renewed
-    redis_use "$name"
-    redis_continue
-    assert_match "$(redis_cli role)" master 'role that the old primary tells'
-    run -75 rlock -k "$KEY" -n -- true
-    redis_cli del "$KEY" >/dev/null
-    run -75 rlock -k "$KEY" -n -- true
-    server_at "$new"
-    let_go holder
-    assert_status 0
-    gone "$KEY"
-}
-renewed() { (($(ttl_ms "$KEY") > 11000)); }
 
 # doctor SENTINELS OPTION...: runs rlock doctor with a URL of these Sentinels.
 doctor() {
@@ -297,33 +181,6 @@ as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
         run --separate-stderr rlock doctor --sentinel-user finder
     assert_match "$output" 'sentinels: (a primary is replaced|[0-9]+ Sentinels agree)'
     as_admin spass acl setuser default nopass
-}
-
-# bats test_tags=long
-@test "when the Sentinels' password changes, neither holder nor waiter loses its lock" {
-    local turn url
-    printf 'p0\n' >"$DIR/password"
-    protect p0
-    export RLOCK_SENTINEL_PASSWORD_FILE=$DIR/password
-    url=${FIND}127.0.0.1:$REDIS_PORT/main
-    mkfifo "$DIR/go"
-    start holder env RLOCK_URL="$url" "$RLOCK" -t 3 -v -k "$KEY" -- sh -c \
-        'echo running; read -r _ <"$0"' "$DIR/go"
-    eventually 10 file_has "$DIR/holder.out" running
-    start waiter env RLOCK_URL="$url" "$RLOCK" -t 3 -k "$KEY" -- true
-    for turn in 1 2 3; do
-        as_admin "p$((turn - 1))" acl setuser default resetpass ">p$turn"
-        printf 'p%d\n' "$turn" >"$DIR/password.new"
-        mv "$DIR/password.new" "$DIR/password"
-        : >"$DIR/holder.err"
-        eventually 10 file_has "$DIR/holder.err" renewed
-    done
-    echo >"$DIR/go"
-    finish holder
-    assert_status 0
-    finish waiter
-    assert_status 0
-    as_admin p3 acl setuser default nopass
 }
 
 @test "rediss+sentinel: rlock asks Sentinels and primary by TLS, and verifies both" {

@@ -39,28 +39,6 @@ END
         'requests beside the scripts'
 }
 
-@test "if one key is busy, -n exits with 75 and names that key, and no other key is taken" {
-    hold other -k "$KEY:b" --label here
-    run -75 --separate-stderr rlock -n -k "$KEY:a" -k "$KEY:b" -k "$KEY:c" -- true
-    assert_line "^rlock: .*: busy: $KEY:b is held for [0-9]+s by sh of .*\(here\)"
-    gone "$KEY:a"
-    gone "$KEY:c"
-    assert_eq "$(redis_cli --scan --pattern '*:rlock:queue')" ''
-    let_go other
-}
-
-@test "while one of two keys is held, a waiter for both keeps the other key, and then gets both" {
-    hold other -k "$KEY:b"
-    start both "$RLOCK" -k "$KEY:a" -k "$KEY:b" -- sh -c 'echo "$RLOCK_KEY"; echo "$RLOCK_TOKEN"'
-    eventually 5 in_line 1 "$KEY:a"
-    run -75 rlock -q -n -k "$KEY:a" -- true
-    let_go other
-    finish both
-    assert_status 0
-    assert_match "$output" "^$KEY:a"$'\n'"$KEY:b"$'\n[0-9a-f]{32}$'
-    assert_only_fences
-}
-
 # bats test_tags=long
 @test "waiters are served in order, whatever the order of their keys" {
     local each
@@ -78,20 +56,6 @@ END
     done
     assert_eq "$(xargs <"$DIR/served")" '1 2 3 4 5 6'
     assert_only_fences
-}
-
-@test "a dead waiter for several keys keeps a free key from others for at most a second" {
-    local from
-    hold other -k "$KEY:b"
-    start dead "$RLOCK" -k "$KEY:a" -k "$KEY:b" -- true
-    eventually 5 in_line 1 "$KEY:a"
-    start next "$RLOCK" -k "$KEY:a" -- "$TOOLS/hold_clock"
-    eventually 5 in_line 2 "$KEY:a"
-    from=$(now_ms)
-    kill -KILL "$(<"$DIR/pids/dead")"
-    finish next
-    assert_between $((output - from)) 0 $((1000 + SLACK)) 'ms until the next waiter had the lock'
-    let_go other
 }
 
 @test "after a holder is killed, all its keys are free when its TTL ends" {

@@ -79,59 +79,6 @@ END
     assert_only_fences
 }
 
-@test "a dead writer in front of readers delays them by at most a second" {
-    local from
-    hold first -k "$KEY" -s
-    start writer "$RLOCK" -k "$KEY" -- true
-    eventually 5 in_line 1
-    start reader "$RLOCK" -k "$KEY" -s -- "$TOOLS/hold_clock"
-    eventually 5 in_line 2
-    never 1 dead "$pid"
-    from=$(now_ms)
-    kill -KILL "$(<"$DIR/pids/writer")"
-    finish reader
-    assert_between $((output - from)) 0 $((1000 + SLACK)) 'ms until the reader had the lock'
-    let_go first
-    assert_only_fences
-}
-
-@test "another program's SET NX fails while anybody holds the lock, and keeps others out" {
-    local how
-    for how in -s --slots=2; do
-        hold one -k "$KEY" $how -t 1
-        hold two -k "$KEY" $how -t 20
-        let_go one
-        sleep 1.2 # longer than the first holder's lease
-        assert_eq "$(redis_cli set "$KEY" foreign nx px 60000)" ''
-        assert_match "$(value "$KEY")" '^0{32} v1 mode=(shared|slots) since='
-        assert_between "$(ttl_ms "$KEY")" 1 20000
-        let_go two
-        assert_status 0
-        assert_eq "$(redis_cli set "$KEY" foreign nx px 60000)" OK
-        run -75 rlock -q -n -k "$KEY" $how -- true
-        start waiter "$RLOCK" -k "$KEY" $how -- true
-        eventually 5 in_line 1
-        redis_cli del "$KEY" >/dev/null
-        finish waiter
-        assert_status 0
-    done
-    assert_only_fences
-}
-
-@test "a killed reader's lease ends with its TTL, and the other readers' leases go on" {
-    hold short -k "$KEY" -s -t 2
-    hold long -k "$KEY" -s -t 30
-    kill -KILL "$(<"$DIR/pids/short")"
-    start writer "$RLOCK" -k "$KEY" -t 30 -- "$TOOLS/hold_clock"
-    eventually 10 holds 1
-    never 1 dead "$pid"
-    assert_eq "$(<"$DIR/long.err")" '' # the key did not expire with the killed reader's lease
-    let_go long
-    finish writer
-    assert_status 0
-    assert_only_fences
-}
-
 @test "each reader renews its own lease, and TERM releases it at once" {
     hold one -k "$KEY" -s -t 6 --report "$DIR/report"
     hold two -k "$KEY" -s -t 6

@@ -42,14 +42,6 @@ seen() {
         print $? & 127 ? "signal " . ($? & 127) : "exit " . ($? >> 8), "\n"' "$@"
 }
 
-# start_seen COMMAND...: runs `seen` in the background, without a signal; sets pid to COMMAND's PID.
-start_seen() {
-    start seen seen 0 0 "$@"
-    eventually 5 file_has "$DIR/seen.out" '^pid'
-    pid=$(sed -n 's/^pid //p' "$DIR/seen.out")
-}
-how_it_ended() { tail -n 1 "$DIR/seen.out"; }
-
 # ---- a signal at any moment ----
 
 # bats test_tags=long
@@ -194,7 +186,7 @@ ticks_on() { (($(tail -n 1 "$DIR/clock") > $(now_ms) - 100)); }
     start one "$RLOCK" -u "redis://127.0.0.1:$LINE_PORT" -k "$KEY" -t 30 -- \
         sh -c "until [ -e '$DIR/slow' ]; do :; done; exit 3"
     eventually 5 key_is_held
-    line delay 800
+    line delay 400
     touch "$DIR/slow"
     eventually 5 alone "$pid"
     for name in HUP INT QUIT TERM USR1; do kill -s "$name" "$pid"; done

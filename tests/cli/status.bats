@@ -106,19 +106,6 @@ manual_members() {
         sed -n '/^\.Sh JSON RESULTS/,/^\.Sh EX/s/^\.It Va //p' | sed 's/ , /\n/g'
 }
 
-@test "status and list: of 25 holders 20 are shown, and all are counted" {
-    local each
-    for each in {1..25}; do
-        "$RLOCK" acquire -k "$KEY" -s -t 1m >/dev/null
-    done
-    status_of
-    assert_match "$output" 'holders  5 more'
-    status_of --json
-    assert_eq "$(told 'len(it["holders"])')" 20 'holders in JSON'
-    run "$RLOCK" list
-    assert_match "$output" ', and 24 more'
-}
-
 @test "status: the members of its JSON are those in the manual" {
     hold first -k "$KEY" --label x --slots 1
     waiter second --label x --slots 1
@@ -156,91 +143,6 @@ manual_members() {
     assert_eq "$output" ""
 }
 
-@test "status: control and invisible characters are escaped, as text and as JSON" {
-    local hidden=$'\u009b31m\u202eabc\u2066\u200f\u200b' shown='\\xc2\\x9b31m\\xe2\\x80\\xaeabc'
-    start one "$RLOCK" -k "$KEY" --label "x $hidden é" -- sleep 30
-    eventually 5 is_held
-    LC_ALL=C status_of
-    assert_match "$output" "x $shown"
-    status_of --json
-    assert_match "$output" 'x \\u009b31m\\u202eabc\\u2066\\u200f\\u200b é'
-    assert_eq "$(told 'ascii(it["holders"][0]["label"])')" \
-        "'x \\x9b31m\\u202eabc\\u2066\\u200f\\u200b \\xe9'"
-    run --separate-stderr "$RLOCK" --json -n -k "$hidden" -- true
-    run --separate-stderr "$RLOCK" --json -n -k "$KEY" -- true
-    refute_match "$stderr$output" $'[\u009b\u202e]'
-}
-is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
-
-@test "status: another program's value is escaped, also one of 64 KiB" {
-    redis_cli set "$KEY" "$(printf 'a\033[31m\nb\377\\')" ex 100
-    status_of
-    assert_status 75
-    assert_match "$output" "^$KEY: held by another program"$'\n'
-    assert_match "$output" 'another program \("a\\x1b\[31m\\x0ab\\xff\\x5c", not written by rlock\)'
-    status_of --json
-    assert_eq "$(told 'it["mode"], it["value"], it["holders"]')" \
-        "('foreign', 'a\\x1b[31m\\nb�\\\\', [])"
-    head -c 65536 /dev/urandom | redis_cli -x set "$KEY"
-    LC_ALL=C status_of
-    assert_status 75
-    assert_match "$output" 'left     for ever'
-    ((${#output} < 1000)) || fail "the output has ${#output} bytes"
-    [[ $(LC_ALL=C tr -d ' -~\n' <<<"$output") == '' ]] || fail "not printable: $output"
-    status_of --json
-    assert_eq "$(told 'it["left_ms"]')" -1
-}
-
-@test "status: holder information that another program forged is harmless" {
-    local hostile
-    hostile=$'label=%1B[2J%0A%00x host=\e]0;x\a pid=99999999999999999999 since=-1 user=%zz'
-    redis_cli set "$KEY" "$TOKEN v1 try=1 $hostile" ex 100
-    redis_cli zadd "{$KEY}:rlock:queue" 1e300 a 5 b -7 c
-    for each in a b c; do # a heartbeat, so that they count as alive
-        redis_cli hset "{$KEY}:rlock:waiters" "$each" "$(($(date +%s) * 1000)) $hostile"
-    done
-    LC_ALL=C status_of
-    assert_status 75
-    [[ $(LC_ALL=C tr -d ' -~\n' <<<"$output") == '' ]] || fail "not printable: $output"
-    assert_match "$output" 'waiting  3'
-    status_of --json
-    assert_eq "$(told 'len(it["waiters"]), it["mode"]')" "(3, 'exclusive')"
-    redis_cli set "$KEY" "$TOKEN v2 whatever" ex 100
-    status_of
-    assert_match "$output" 'another program \("v2 whatever", not written by rlock\)'
-    status_of --json
-    refute_match "$output" "$TOKEN"
-}
-
-# bats test_tags=long
-@test "status: all live waiters of a long queue are shown in order, and no dead waiters" {
-    local i now
-    now=$(($(date +%s) * 1000))
-    redis_cli set "$KEY" "$TOKEN v1 try=1 host=h since=1" ex 100
-    for i in {100..299}; do
-        echo "zadd \"{$KEY}:rlock:queue\" $((now + i))000 t$i"
-        # Every tenth waiter gets no heartbeat, like a waiter that was killed long ago.
-        ((i % 10 == 0)) ||
-            echo "hset \"{$KEY}:rlock:waiters\" t$i \"$((now - i % 10 / 9 * 20000)) pid=$i\""
-    done | redis_cli >/dev/null
-    status_of --json
-    assert_eq "$(told '[w["pid"] for w in it["waiters"]]')" \
-        "$(python3 -c 'print([i for i in range(100, 300) if i % 10 not in (0, 9)])')"
-    assert_eq "$(told 'it["waiting"]')" 160
-}
-
-@test "status: a lock that is kept for the first waiter has no holder" {
-    redis_cli set "$KEY" "$(printf '0%.0s' {1..32}) v1 try=0 since=1" ex 100
-    status_of --json
-    assert_status 75
-    assert_eq "$(told 'it["mode"], it["holders"]')" "('kept', [])"
-    redis_cli set "$KEY" "$TOKEN v1 try=0 host=h since=1" ex 100
-    redis_cli zadd "{$KEY}:rlock:queue" 5 "$TOKEN"
-    status_of
-    assert_match "$output" "^$KEY: free, and kept for the first in the queue"
-    refute_match "$output" 'holder'
-}
-
 @test "status: it exits with 77 for a key of another type, 64 for an empty key, 69 for no server" {
     redis_cli lpush "$KEY" x
     status_of
@@ -250,24 +152,6 @@ is_held() { "$RLOCK" status -k "$KEY" >/dev/null; (($? == 75)); }
     run -64 "$RLOCK" status "$KEY" "$KEY:2"
     run -64 "$RLOCK" status -k "$KEY" --yes
     run -69 "$RLOCK" status -k "$KEY" -u redis://127.0.0.1:1
-}
-
-@test "status: for a malformed reply of the server it writes one line and exits with 69" {
-    local answer empty='$0\r\n\r\n'
-    load ../helpers/fake
-    for answer in ':1' '*0' '*-1' '$-1' '$1000000000' '*4\r\n:1\r\n*0\r\n$1\r\nx\r\n$100\r\n' \
-        "*4\r\n:1\r\n*8\r\n:1\r\n:1\r\n$empty:1\r\n:1\r\n:-1\r\n*0\r\n$empty$empty\$0\r\n"; do
-        fake_start <<END
-ACCEPT
-EXPECT EVALSHA
-SEND $answer\r\n
-CLOSE
-END
-        run --separate-stderr "$RLOCK" status -k "$KEY" -u "redis://127.0.0.1:$FAKE_PORT"
-        assert_status 69
-        assert_line '^rlock: .*unreachable: '
-        fake_end || :
-    done
 }
 
 @test "status --watch: without a terminal it prints again when a holder or waiter comes or goes" {
@@ -288,25 +172,6 @@ END
     finish watch
     assert_status 143
     assert_eq "$stderr" ""
-}
-
-@test "status --watch: an unreachable server is reported once; a closed pipe ends it" {
-    redis_start other
-    export RLOCK_URL=unix://$REDIS_SOCKET
-    start watch "$RLOCK" status -k "$KEY" --watch --json
-    eventually 5 file_has "$DIR/watch.out" '"free"'
-    redis_crash
-    eventually 5 file_has "$DIR/watch.err" unreachable
-    redis_restart
-    redis_cli set "$KEY" x ex 100
-    eventually 5 file_has "$DIR/watch.out" '"foreign"'
-    assert_eq "$(wc -l <"$DIR/watch.err")" 1
-    kill "$(<"$DIR/pids/watch")"
-    start reader bash -c '"$0" status -k "$1" --watch | head -n 1' "$RLOCK" "$KEY"
-    finish reader 5
-    assert_match "$output" "^$KEY"
-    redis_stop
-    redis_use redis
 }
 
 # ---- status on a terminal ----

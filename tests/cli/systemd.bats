@@ -92,33 +92,8 @@ READY=1|WATCHDOG=1'
     wait_with "$DIR/notify"
 }
 
-@test "service manager: rlock tells an abstract socket why it waits" {
-    wait_with "@rlock-test-$$-$BATS_TEST_NUMBER"
-}
-
 @test "service manager: an rlock that gets the lock at once tells nothing" {
     manager "$DIR/notify"
     NOTIFY_SOCKET=$DIR/notify run -0 rlock -k "$KEY" -- true
     assert_eq "$(<"$DIR/manager.out")" ready
-}
-
-@test "service manager: a socket that isn't there, is full or has no valid name changes nothing" {
-    local address
-    hold holder -k "$KEY" -t 60
-    start full python3 -uc 'import socket, sys, time
-s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-s.bind(sys.argv[1])
-c = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-c.setblocking(False)
-try:
-    while True:
-        c.sendto(b"x", sys.argv[1])
-except BlockingIOError:
-    print("full")
-time.sleep(1000)' "$DIR/full"
-    eventually 5 file_has "$DIR/full.out" full
-    for address in "$DIR/full" "$DIR/none" relative @ "/$(printf '%0200d' 0)" '' vsock:2:1; do
-        NOTIFY_SOCKET=$address run -75 --separate-stderr rlock -w 0.2 -k "$KEY" -- true
-        assert_line "^rlock: $KEY: timeout: "
-    done
 }

@@ -77,26 +77,6 @@ holder() { redis_cli get "$KEY"; }
     assert_eq "$(redis_cli --scan | grep -v ':rlock:fence$')" '' 'keys beside the last fence'
 }
 
-@test "timestamp: rlock waits for a future time, replaces a past one, leaves other values alone" {
-    local over
-    redis_cli set "$KEY" $(($(date +%s) + 60))
-    run -75 --separate-stderr rlock -n -k "$KEY" -- true
-    assert_match "$stderr" \
-        'busy: held by another program \("[0-9]{10}", a time, [^;]*\); expires in ([56][0-9]|1m00s)'
-    redis_cli set "$KEY" $(($(date +%s) + 1))
-    run -0 --separate-stderr rlock -w 20 -k "$KEY" -- true
-    for over in 1 "$(($(date +%s) - 2))" "$(($(date +%s) - 2)).75"; do
-        redis_cli set "$KEY" "$over"
-        run -0 --separate-stderr rlock -n -k "$KEY" -- true
-        gone "$KEY"
-    done
-    for over in other '' -1 '1 2' 1e3; do
-        redis_cli set "$KEY" "$over"
-        run -75 --separate-stderr rlock -n -k "$KEY" -- true
-        assert_eq "$(holder)" "$over"
-    done
-}
-
 @test "timestamp: rlock's renewals move the time; another owner's time makes it end the command" {
     local first other
     start job "$RLOCK" -t 2 -k "$KEY" --timestamp-unit ms -- sleep 20
@@ -109,14 +89,6 @@ holder() { redis_cli get "$KEY"; }
     finish job
     assert_status 76
     assert_eq "$(holder)" "$other"
-}
-
-@test "timestamp: a release leaves another owner's time alone" {
-    hold job -k "$KEY"
-    redis_cli set "$KEY" 77
-    let_go job
-    assert_status 76
-    assert_eq "$(holder)" 77
 }
 
 @test "timestamp: nested runs, --min-hold and a killed holder work as with other locks" {
@@ -150,42 +122,4 @@ holder() { redis_cli get "$KEY"; }
     assert_eq "$(cat "$DIR/overlaps" 2>/dev/null)" ''
     assert_eq "$(<"$DIR/count")" $((20 * turns))
     gone "$KEY"
-}
-
-# bats test_tags=long
-@test "timestamp: of 20 waiters only one takes over a crashed holder's lock" {
-    local i
-    redis_cli set "$KEY" $(($(date +%s) + 1))
-    for i in {1..10}; do
-        start "older-$i" bash "$DIR/older" "$REDIS_PORT" "$KEY" 1 'echo >>"$DIR/in"; sleep 60'
-        start "rlock-$i" "$RLOCK" -t 60 -w 30 -k "$KEY" -- bash -c 'echo >>"$DIR/in"; sleep 60'
-    done
-    eventually 10 test -s "$DIR/in"
-    never 2 second_one
-}
-second_one() { (($(wc -l <"$DIR/in") > 1)); }
-
-@test "timestamp: a nested rlock's start extends its parent's time, and keeps the unit (s or ms)" {
-    local unit other before
-    # The outer rlock doesn't renew within the first 6 s, so only the nested one can move the time.
-    while read -r unit other; do
-        rlock -k "$KEY:$unit" -t 20 --timestamp-unit "$unit" -c "$(asking) get '$KEY:$unit'
-            sleep 1
-            '$RLOCK' -k '$KEY:$unit' --timestamp-unit $other -n -- $(asking) get '$KEY:$unit'" \
-            >"$DIR/said"
-        before=$(sed -n 1p "$DIR/said")
-        assert_match "$before" "^[0-9]{$([[ $unit == s ]] && echo 10 || echo 13)}$"
-        assert_between "$(sed -n 2p "$DIR/said")" $((before + 1)) $((before + 100000)) \
-            "the time in it, unit $unit, inside $other"
-    done <<<$'s s\nms ms\ns ms\nms s'
-}
-
-@test "timestamp: a nested rlock's renewals keep the unit (s or ms) of the parent" {
-    run -0 --separate-stderr rlock -k "$KEY" -t 1 --timestamp-unit s -c "
-        '$RLOCK' -k '$KEY' -t 1 --timestamp-unit ms -n -c 'for i in 1 2 3 4 5 6 7 8 9 10; do
-            $(asking | tr -d "'") get $KEY
-            sleep 0.15
-        done'"
-    assert_eq "${#lines[@]}" 10 'values that were read'
-    assert_eq "$(grep -cvE '^[0-9]{10}$' <<<"$output" || :)" 0 'values that are no time in seconds'
 }

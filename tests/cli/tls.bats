@@ -109,36 +109,11 @@ certificate_refused() {
     refused 78 'not for 127.0.0.1$' -u "rediss://127.0.0.1:$TLS_PORT"
 }
 
-@test "rlock acquires a lock with a long key, and one through a line that passes single bytes" {
-    local long
-    long=$KEY$(printf '%60000s' '' | tr ' ' k)
-    run -0 --separate-stderr rlock -k "$long" -u "rediss://$AT" -- true
-    line_start "$TLS_PORT"
-    line trickle 1
-    start job "$RLOCK" -k "$KEY" -u "rediss://127.0.0.1:$LINE_PORT" \
-        --connect-timeout 20s -- echo held
-    never 2 file_has "$DIR/job.out" held
-    line trickle 0
-    finish job
-    assert_eq "$output|$stderr" 'held|'
-}
-
 # ---- servers that are refused ----
 
 @test "status 78: a trusted CA's certificate for another name or address" {
     certificate_refused elsewhere 127.0.0.1 "the server's certificate is not for 127.0.0.1"
     refused 78 "the server's certificate is not for localhost$" -u "rediss://localhost:$TLS_PORT"
-}
-
-@test "status 78: a certificate that has the host's name only in its subject" {
-    certificate_refused localhost localhost "the server's certificate is not for localhost"
-}
-
-@test "status 78: the server doesn't send its intermediate certificate, and the message says so" {
-    certificate_refused below 127.0.0.1 \
-        ".*, or the server doesn't send its intermediate certificate"
-    tls_listener whole whole -cert_chain "$TLS/between.crt"
-    refused 69 'no answer in time' -u "rediss://127.0.0.1:$TLS_PORT"
 }
 
 @test "--tls-ca accepts a folder, in which CAs are found by their hash" {
@@ -168,13 +143,6 @@ certificate_refused() {
         "the server's certificate is self-signed, and not trusted here"
     certificate_refused unknown 127.0.0.1 \
         "the server's certificate was signed by a CA that is not trusted here, .*"
-}
-
-# This test shows that in the other tests only the wrong certificate keeps the password back.
-@test "the password is sent to a listener with a right certificate" {
-    tls_listener right right
-    refused 69 'no answer in time' -u "rediss://job:$SECRET@127.0.0.1:$TLS_PORT"
-    eventually 5 file_has "$DIR/right.out" "$SECRET"
 }
 
 @test "status 78: a server with TLS 1.1 only; servers with 1.2 only or 1.3 only are accepted" {
@@ -298,128 +266,6 @@ SEND \x15\x03\x03\x00\x02\x02\x46
 STALL
 END
     refused 69 'the server speaks TLS here: use rediss://' -u "redis://127.0.0.1:$FAKE_PORT"
-}
-
-# ---- renewals and waiters ----
-
-# bats test_tags=long
-@test "a lock is renewed on a new connection after a reset, and after a pause of the server" {
-    line_start "$TLS_PORT"
-    hold job -k "$KEY" -u "rediss://127.0.0.1:$LINE_PORT" -t 2 -v --json
-    eventually 5 file_has "$DIR/job.err" '"event":"renewed"'
-    : >"$DIR/job.err"
-    line reset
-    eventually 5 file_has "$DIR/job.err" '"event":"renewed"'
-    : >"$DIR/job.err"
-    redis_pause
-    eventually 5 file_has "$DIR/job.err" '"event":"renewal-failed"'
-    redis_continue
-    eventually 5 file_has "$DIR/job.err" '"event":"renewed"'
-    let_go job 3
-    assert_status 3
-    gone "$KEY"
-}
-
-# bats test_tags=long
-@test "while the certificate is wrong, waiters go on waiting, and a new rlock exits with 78" {
-    tls_redis rotated right --tls-auth-clients no
-    line_start "$TLS_PORT"
-    hold holder -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT"
-    start waiter "$RLOCK" -k "$KEY" -u "rediss://127.0.0.1:$LINE_PORT" -- echo had
-    eventually 5 waiting 1
-    redis_cli config set tls-cert-file "$TLS/elsewhere.crt" tls-key-file "$TLS/elsewhere.key"
-    line reset
-    refused 78 'certificate is not for' -u "rediss://127.0.0.1:$TLS_PORT"
-    never 2 dead "$(<"$DIR/pids/waiter")"
-    redis_cli config set tls-cert-file "$TLS/right.crt" tls-key-file "$TLS/right.key"
-    eventually 5 waiting 1
-    let_go holder
-    finish waiter
-    assert_status 0
-    assert_eq "$output" had
-}
-
-# bats test_tags=long
-@test "when the server dies, the command is ended before the lease ends" {
-    tls_redis mortal right --tls-auth-clients no
-    hold job -k "$KEY" -u "rediss://127.0.0.1:$TLS_PORT" -t 1
-    redis_crash
-    finish job
-    assert_status 76
-}
-
-# bats test_tags=long
-@test "waiters are woken in the order in which they came" {
-    local i
-    hold first -k "$KEY" -u "rediss://$AT" -t 5
-    for i in 1 2 3; do
-        start "waiter$i" "$RLOCK" -k "$KEY" -u "rediss://$AT" -t 5 -c "echo $i >>'$DIR/order'"
-        eventually 5 waiting $i
-    done
-    let_go first
-    for i in 1 2 3; do
-        finish "waiter$i"
-        assert_status 0
-    done
-    assert_eq "$(tr -d '\n' <"$DIR/order")" 123
-}
-
-# bats test_tags=long
-@test "20 waiters are served in time although the server forgets its scripts all the time" {
-    local i from
-    hold first -k "$KEY" -u "rediss://$AT"
-    start flusher forget_scripts
-    for i in {1..20}; do
-        start "waiter$i" "$RLOCK" -k "$KEY" -u "rediss://$AT" -- true
-    done
-    eventually 20 waiting 20
-    from=$(now_ms)
-    let_go first
-    for i in {1..20}; do
-        finish "waiter$i" 60
-        assert_status 0
-    done
-    assert_between $(($(now_ms) - from)) 0 15000 \
-        'ms until all waiters were served' # a time-out would cost each waiter 2 s
-}
-forget_scripts() { while redis_cli script flush >/dev/null; do sleep 0.1; done; }
-
-waiting() { (($(redis_cli client list | grep -c ' cmd=blpop ') >= $1)); }
-
-# ---- lost requests and replies ----
-
-# bats test_tags=long
-@test "an rlock whose reply was lost finds that it holds the lock" {
-    line_start "$TLS_PORT"
-    line cut-after-request 2 # request 1 is the TLS handshake, request 2 the acquire
-    run -0 --separate-stderr rlock -k "$KEY" -t 3 -u "rediss://127.0.0.1:$LINE_PORT" \
-        -c "$(asking) get \"\$RLOCK_KEY\" | grep -c \"^\$RLOCK_TOKEN\""
-    assert_eq "$output" 1
-    gone "$KEY"
-}
-
-# bats test_tags=long
-@test "an attempt that rlock gives up is undone, although the server's reply comes late" {
-    line_start "$TLS_PORT"
-    redis_cli set "$KEY" other PX 60000
-    redis_cli config resetstat
-    start waiter "$RLOCK" -k "$KEY" -t 30 --queue none -w 8 -u "rediss://127.0.0.1:$LINE_PORT" \
-        -- touch "$DIR/ran"
-    eventually 5 asked_often 2 # the server got a second request, so the connection works
-    # The waiter is stopped while the test frees the lock, so that its next request is granted.
-    kill -STOP "$(<"$DIR/pids/waiter")"
-    line drop down on
-    redis_cli del "$KEY"
-    kill -CONT "$(<"$DIR/pids/waiter")"
-    eventually 5 exists "$KEY"
-    finish waiter 20
-    [[ $status == 69 || $status == 75 ]]
-    gone "$KEY"
-    [[ ! -e $DIR/ran ]]
-}
-asked_often() {
-    (($(redis_cli info commandstats |
-        awk -F '[=,]' '/^cmdstat_(eval|evalsha):/ { n += $2 } END { print n + 0 }') >= $1))
 }
 
 # ---- OpenSSL is optional ----

@@ -3,7 +3,6 @@
 # any locale it escapes characters that a terminal would act on.
 
 load ../helpers/common
-load ../helpers/pty
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
@@ -56,28 +55,4 @@ shows() {
     redis_cli set "{$KEY}:rlock:fence" 7 EX 100 >/dev/null
     shows "Zürich $ESCAPED" "$RLOCK" status -k "$KEY"
     shows "Zürich $ESCAPED" "$RLOCK" list
-}
-
-@test "utf8: a wrong value of an option is quoted as it is" {
-    SHOWN=größe
-    in_utf8 "$RLOCK" -k k -t größe -- true
-    has größe
-    in_ascii "$RLOCK" -k k -t größe -- true
-    has_only_ascii
-}
-
-@test "utf8: the question of break shows key and holder as they are" {
-    hold holder -k "$KEY" --label "Müller $HIDDEN"
-    printf '%s' "$KEY" >"$DIR/key"
-    pty_start
-    pty_type 'KEY=$(<"$DIR/key"); export LC_ALL=C.UTF-8'
-    pty_prompt
-    pty_type '"$RLOCK" break -k "$KEY"'
-    pty_expect 5 '\[y/N\] '
-    output=$(pty_screen)
-    has "$SHOWN"
-    has "(Müller $ESCAPED)"
-    pty_type n
-    pty_prompt
-    let_go holder
 }

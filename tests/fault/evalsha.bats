@@ -4,7 +4,6 @@
 # more, and no exit status changes. The simulator (tests/sim) does so in thousands of worlds.
 
 load ../helpers/common
-load ../helpers/fake
 
 setup_file() { redis_start; }
 teardown_file() { redis_stop; }
@@ -52,25 +51,4 @@ renewed() { (($(redis_cli pttl "$KEY") > 10000)); }
     assert_status 5
     assert_sent 3 # renew, release and acquire
     assert_eq "$(cat "$DIR"/{holder,waiter}.err)" '' 'messages of both'
-}
-
-# ---- requests whose NOSCRIPT nobody would read ----
-
-@test "a release that gets no reply in time: before rlock closes the connection it sends EVAL" {
-    fake_start <<'END'
-ACCEPT
-EXPECT EVALSHA
-SEND *3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000000\r\n
-EXPECT EVALSHA
-EXPECT EVAL
-ACCEPT
-EXPECT EVALSHA
-SEND :0\r\n
-END
-    run -7 --separate-stderr rlock -u "redis://127.0.0.1:$FAKE_PORT" -t 30 -k "$KEY" -- \
-        sh -c 'exit 7'
-    fake_end || fail "rlock didn't follow the fake server's script:" "$(fake_log)"
-    assert_status 0
-    assert_eq "$(fake_log | grep -oE 'GOT EVAL(SHA)?' | tr '\n' ' ')" \
-        'GOT EVALSHA GOT EVALSHA GOT EVAL GOT EVALSHA ' 'requests'
 }

@@ -2,7 +2,7 @@
 # late: the reply to a grant or a renewal is late by 1.5 s. Every process of rlock must count the
 # end of the lease from the moment before the request was sent, not from the reply.
 #
-# A fakeredis reads a request, prints the time, replies LATE ms after that, and replies to nothing
+# A fake server reads a request, prints the time, replies LATE ms after that, and replies to nothing
 # else. A process that counts from the reply acts LATE ms too late, so each test asserts that it
 # acts at most half of LATE after the right moment. All times are written by the processes that are
 # watched. tests/unit/test_lease_end.c has the same for each function of the library.
@@ -25,12 +25,12 @@ NOW=1700000000000
 GRANT="SEND *3\\r\\n:1\\r\\n:$NOW\\r\\n\$16\\r\\n1700000000000000\\r\\n"
 RENEWED="SEND *2\\r\\n:1\\r\\n:$NOW\\r\\n"
 
-# serve STEP...: starts a fakeredis that does these steps. After these steps the server accepts
+# serve STEP...: starts a fake server that does these steps. After these steps the server accepts
 # connections and reads requests without a reply. Sets RLOCK_URL.
 serve() {
     { printf '%s\n' ACCEPT "$@" && for _ in {1..50}; do printf '%s\n' READ STALL ACCEPT; done; } \
         >"$DIR/server.script"
-    start server "$TOOLS/fakeredis" "$DIR/server.script"
+    start server "$ROOT/tests/tools/fake.py" "$DIR/server.script"
     RLOCK_URL=redis://127.0.0.1:$(ready_words "$DIR/server.out")
     export RLOCK_URL
 }

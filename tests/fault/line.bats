@@ -104,39 +104,6 @@ assert_ended_by() {
     assert_keys_expire
 }
 
-# If nobody took over the turn of a dead waiter, the holder's TTL would have to end first.
-@test "dead and stopped waiters in a row: the waiters behind them get the lock soon" {
-    local each
-    hold holder -k "$KEY" -t 600
-    queue_up 6
-    kill -KILL "$(pid_of 1)" "$(pid_of 2)"
-    kill -STOP "$(pid_of 4)" "$(pid_of 5)"
-    let_go holder
-    all_end 0 3 6
-    kill -CONT "$(pid_of 4)" "$(pid_of 5)"
-    all_end 0 4 5
-    assert_alone
-    assert_clean
-}
-
-# One call of a script removes at most 128 dead waiters from the queue.
-@test "600 waiters have died: a newcomer does not overtake the live waiter behind them" {
-    local SLOWLY=1 ticket n
-    redis_cli eval 'for n = 100, 699 do
-            local token = string.format("%032d", n)
-            redis.call("ZADD", KEYS[1], n, token)
-            redis.call("HSET", KEYS[2], token, "1000 x pid=" .. n)
-        end' 2 "$(key_of queue)" "$(key_of waiters)" >/dev/null
-    redis_cli set "$KEY" foreign >/dev/null
-    read -r _ _ _ _ _ ticket _ <<<"$(POLICY=fifo acquire "$yours" 1)"
-    redis_cli del "$KEY" >/dev/null
-    for n in {1..5}; do
-        assert_match "$(acquire "$third" "$n")" '^0 '
-    done
-    assert_eq "$(redis_cli zrange "$(key_of queue)" 0 -1)" "$yours" 'the queue'
-    assert_match "$(POLICY=fifo acquire "$yours" 2 30000 0 "$ticket")" '^1 '
-}
-
 @test "the server restarts without its data while rlocks wait: they keep their order" {
     redis_start empty
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
@@ -149,4 +116,3 @@ assert_ended_by() {
     assert_order {1..5}
     assert_clean
 }
-

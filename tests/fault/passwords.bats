@@ -101,36 +101,7 @@ has_refused() {
     assert_match "$stderr" 'WRONGPASS.*looks the password up again'
 }
 
-@test "a wrong password at the first contact: rlock looks it up once more, then ends with 77" {
-    admin acl log reset >/dev/null
-    tell_file wrong
-    run -77 --separate-stderr rlock --password-file "$DIR/password" -k "$KEY" -- true
-    assert_eq "$(admin acl log | grep -A1 '^count$' | tail -1)" 2 'passwords tried'
-    run -0 rlock -k "$KEY" --password-command \
-        "cat '$DIR/password' && echo first >'$DIR/password'" -- true
-}
-
-@test "a password command that hangs: rlock kills it and its children after --connect-timeout" {
-    run -78 --separate-stderr rlock --password-command 'sleep 100 & sleep 100; echo first' \
-        --connect-timeout 1 -k "$KEY" -- true
-    assert_line 'password command: the command did not end within --connect-timeout, and was killed'
-    eventually 10 none_marked
-}
 none_marked() { [[ -z $(marked) ]]; }
-
-@test "a password command gets no passwords, tokens, descriptors or terminal of rlock" {
-    local name
-    export RLOCK_PASSWORD_OLD=x REDIS_URL=redis://u:x@h VALKEYCLI_AUTH=x OTHER=y
-    run -0 rlock -k "$KEY" \
-        --password-command "echo first; { env; ls /proc/self/fd; tty; cat; } >'$DIR/seen'" -- \
-        "$RLOCK" -n --password-command "echo first; env >'$DIR/inner'" -k "$KEY:2" -- true
-    for name in RLOCK_PASSWORD RLOCK_PASSWORD_OLD REDIS_URL VALKEYCLI_AUTH RLOCK_TOKEN RLOCK_KEY; do
-        ! grep -q "^$name=" "$DIR/seen" "$DIR/inner" || fail "in the environment: $name"
-    done
-    grep -q '^OTHER=y$' "$DIR/seen"
-    grep -q 'not a tty' "$DIR/seen"
-    ! grep -qE '^([4-9]|[1-9][0-9]+)$' "$DIR/seen" || fail "descriptors above 3: $(<"$DIR/seen")"
-}
 
 @test "acquire --bind-pid: the renewing process uses the new password, and keeps no stdout open" {
     local token owner

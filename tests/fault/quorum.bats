@@ -89,16 +89,6 @@ start_old() { # start_old MEMBERS TTL_S
         'ms until the restarted members granted a lock'
 }
 
-@test "a lock that one member has lost: a renewal puts it back while a majority has it" {
-    start_old 3 12
-    hold a -k "$KEY"
-    on 3 redis_cli del "$KEY" >/dev/null
-    eventually 20 held_by "$KEY" 3
-    let_go a 7
-    assert_status 7
-    assert_no_locks
-}
-
 # bats test_tags=long
 @test "eight clients, and members that lose their data in turn: no two runs overlap, fences grow" {
     local turns=63 each n=0 old=3

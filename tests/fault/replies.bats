@@ -4,7 +4,7 @@
 #
 # tests/unit has each reply at its place: test_resp.c what is no RESP, test_replies.c what no script
 # replies, test_error_reply.c each error, test_quorum.c when rlock asks again. Here one of each kind
-# goes through the program. Each line of a here-document is a case, with a fakeredis of its own.
+# goes through the program. Each line of a here-document is a case, with a fake server of its own.
 # These cases run at the same time, as most of them only wait.
 
 load ../helpers/common
@@ -15,11 +15,11 @@ MEMORY_KIB=16384 # limit of rlock's address space (ulimit -v)
 NOW=1700000000000 FENCE=1700000000000000
 GRANT="*3\\r\\n:1\\r\\n:$NOW\\r\\n\$16\\r\\n$FENCE\\r\\n"
 
-# fake NAME: starts a fakeredis with the script on stdin, in which `;` and newlines separate steps.
+# fake NAME: starts a server with the script on stdin, in which `;` and newlines separate steps.
 # Unlike fake_start, it can be called several times in a test. Sets FAKE_PORT.
 fake() {
     tr ';' '\n' >"$DIR/$1.script"
-    start "$1.fake" "$TOOLS/fakeredis" "$DIR/$1.script"
+    start "$1.fake" "$ROOT/tests/tools/fake.py" "$DIR/$1.script"
     FAKE_PORT=$(ready_words "$DIR/$1.fake.out")
 }
 
@@ -28,7 +28,7 @@ bounded() {
     exec "$@"
 }
 
-# ask NAME OPTION... -- COMMAND...: starts rlock with the fakeredis that was started last.
+# ask NAME OPTION... -- COMMAND...: starts rlock with the fake server that was started last.
 ask() {
     local name=$1
     shift
@@ -50,8 +50,8 @@ assert_all_ended() {
     [[ -z $failed ]] || fail "$failed"
 }
 
-# assert_each OPTIONS <<'END': reads a line NAME|STATUS|STEPS for each case. In each case a
-# fakeredis does the STEPS on each connection, and an rlock with these OPTIONS asks it. Fails unless
+# assert_each OPTIONS <<'END': reads a line NAME|STATUS|STEPS for each case. In each case a fake
+# server does the STEPS on each connection, and an rlock with these OPTIONS asks it. Fails unless
 # each rlock ends with its STATUS and runs no command.
 assert_each() {
     local name wanted steps cases=''
@@ -86,26 +86,8 @@ crossslot|78|READ;SEND -CROSSSLOT Keys in request don't hash to the same slot\r\
 END
 }
 
-@test "AUTH: after an error rlock sends nothing more, and never shows the password" {
-    PASSWORD=secret assert_each "$once" <<'END'
-wrongpass|77|EXPECT AUTH;SEND -WRONGPASS invalid username-password pair\r\n;READ
-early_grant|69|EXPECT AUTH;SEND +OK\r\n*3\r\n:1\r\n:1\r\n$1\r\n5\r\n;READ
-END
-    refute_match "$(cat "$DIR"/*.fake.out)" EVAL
-    refute_match "$(cat "$DIR"/*.err)" secret
-}
-
-@test "acquire: LOADING and BUSY with --wait: rlock asks again until the server grants the lock" {
-    fake later <<<"ACCEPT;READ;SEND -LOADING Redis is loading\\r\\n;READ;SEND -BUSY\\r\\n;READ;
-SEND $GRANT;READ;SEND :1\\r\\n"
-    ask later -t 30 -w 60 -- sh -c 'exit 7'
-    finish later 20
-    assert_status 7
-    assert_eq "$stderr" ''
-}
-
-# assert_each_held TTL STATUS REGEX COMMAND... <<'END' NAME|STEPS: starts a fakeredis and an rlock
-# for each line. The fakeredis grants the lock, and does STEPS for all later requests, each on a
+# assert_each_held TTL STATUS REGEX COMMAND... <<'END' NAME|STEPS: starts a fake server and an rlock
+# for each line. The fake server grants the lock, and does STEPS for all later requests, each on a
 # connection of its own. Each rlock runs COMMAND, and ends with STATUS and a message that matches.
 assert_each_held() {
     local ttl=$1 wanted=$2 regex=$3 name steps cases=''
@@ -125,15 +107,6 @@ assert_each_held() {
 noperm|SEND -NOPERM this user has no permissions to run the 'eval' command\r\n
 held|SEND *4\r\n:0\r\n:1700000000000\r\n:5\r\n$5\r\nother\r\n
 stream|STREAM :1\r\n
-nothing|STALL
-END
-}
-
-@test "release: while its replies are bad rlock says not-released, its status is the command's" {
-    assert_each_held 30 7 'not-released: .*; the lock is free when its ttl ends' \
-        sh -c 'exit 7' <<'END'
-noperm|SEND -NOPERM this user has no permissions to run the 'eval' command\r\n
-half|SEND :1
 nothing|STALL
 END
 }

@@ -220,14 +220,6 @@ never() {
     done
 }
 
-# run_ms COMMAND...: `run` the command, and set `took` to its duration in ms.
-run_ms() {
-    local before
-    before=$(now_ms)
-    run --separate-stderr "$@"
-    took=$(($(now_ms) - before))
-}
-
 file_has() { grep -Eq -- "$2" "$1" 2>/dev/null; } # FILE EXTENDED_REGEX
 
 # ---- processes ----

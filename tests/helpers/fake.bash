@@ -1,15 +1,14 @@
 # shellcheck shell=bash
 # fake: a server that follows a script, and a proxy that disturbs connections to a server.
 #
-#     fake_start [OPTION...] <<'END'    start the server with a script, see tests/tools/fakeredis.c;
+#     fake_start [OPTION...] <<'END'    start the server with a script, see tests/tools/fake.py;
 #                                       sets FAKE_PORT
 #     fake_log                          print what has happened at the server
-#     fake_end [SECONDS]                wait until the server has ended; sets status
 #
 #     line_start PORT [NAME]            start a proxy to PORT of this host; sets LINE_PORT and
 #                                       LINE_CONTROL
 #     line COMMAND...                   send a command to the proxy at LINE_CONTROL, see
-#                                       tests/tools/cutline.c; returns when the command is done
+#                                       tests/tools/fake.py; returns when the command is done
 
 # Wait for the line READY in the file, and print the words that follow READY.
 ready_words() {
@@ -19,17 +18,15 @@ ready_words() {
 
 fake_start() {
     cat >"$DIR/fake.script"
-    start fake "$TOOLS/fakeredis" "$@" "$DIR/fake.script"
+    start fake "$ROOT/tests/tools/fake.py" "$@" "$DIR/fake.script"
     FAKE_PORT=$(ready_words "$DIR/fake.out")
 }
 
 fake_log() { cat "$DIR/fake.out" "$DIR/fake.err"; }
 
-fake_end() { finish fake "${1:-10}"; }
-
 line_start() {
     local name=${2:-line}
-    start "$name" "$TOOLS/cutline" "$1"
+    start "$name" "$ROOT/tests/tools/fake.py" --line "$1"
     read -r LINE_PORT LINE_CONTROL <<<"$(ready_words "$DIR/$name.out")"
 }
 
