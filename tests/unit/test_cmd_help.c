@@ -20,7 +20,7 @@ static int lines_of(const char *text, size_t *longest)
     return n;
 }
 
-static char *printed(enum verb verb, size_t columns, bool is_whole)
+__attribute__((noinline)) static char *printed(enum verb verb, size_t columns, bool is_whole)
 {
     char *text;
     size_t bytes;
