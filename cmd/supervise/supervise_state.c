@@ -527,111 +527,74 @@ static enum supervise_state released(struct supervision *run, const struct super
 
 /* ---- the table of states and events ---- */
 
+/* The cells that are the same in each state in which the command may run. */
+#define LIVE_CELLS                                                                                \
+    [SUPERVISE_EVENT_SIGNAL] = pass_signal, [SUPERVISE_EVENT_RENEWED] = renew,                    \
+    [SUPERVISE_EVENT_LOCK_LOST] = lose_as_told, [SUPERVISE_EVENT_SERVER_GONE] = lose_with_server, \
+    [SUPERVISE_EVENT_GUARD_AGREED] = agree, [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused,        \
+    [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end, [SUPERVISE_EVENT_COMMAND_ENDED] = finish,      \
+    [SUPERVISE_EVENT_GUARD_GONE] = replace_dead_guard,                                            \
+    [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,                                             \
+    [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,                                             \
+    [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,                                                \
+    [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold
+
 /* An event whose cell is NULL can't happen in that state. */
 static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVENTS])(
-    struct supervision *, const struct supervise_input *) =
-    {
-        [SUPERVISE_STATE_WAITING] =
-            {
-                [SUPERVISE_EVENT_SIGNAL] = interrupt,
-                [SUPERVISE_EVENT_STARTED] = start,
-                [SUPERVISE_EVENT_NO_GUARD] = fail_without_guard,
-            },
-        [SUPERVISE_STATE_RUNNING] =
-            {
-                [SUPERVISE_EVENT_SIGNAL] = pass_signal,
-                [SUPERVISE_EVENT_NOT_STARTED] = not_started,
-                [SUPERVISE_EVENT_RENEWED] = renew,
-                [SUPERVISE_EVENT_LOCK_LOST] = lose_as_told,
-                [SUPERVISE_EVENT_SERVER_GONE] = lose_with_server,
-                [SUPERVISE_EVENT_GIVEN_BACK] = give_back,
-                [SUPERVISE_EVENT_GUARD_AGREED] = agree,
-                [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,
-                [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused,
-                [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end,
-                [SUPERVISE_EVENT_COMMAND_ENDED] = finish,
-                [SUPERVISE_EVENT_BOUND_ENDED] = leave_bound,
-                [SUPERVISE_EVENT_GUARD_GONE] = replace_dead_guard,
-                [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,
-                [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
-                [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
-                [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
-                [SUPERVISE_EVENT_LOOK_DUE] = look,
-                [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold,
-                [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
-            },
-        [SUPERVISE_STATE_PAUSED] =
-            {
-                [SUPERVISE_EVENT_SIGNAL] = pass_signal,
-                [SUPERVISE_EVENT_RENEWED] = renew,
-                [SUPERVISE_EVENT_LOCK_LOST] = lose_as_told,
-                [SUPERVISE_EVENT_SERVER_GONE] = lose_with_server,
-                [SUPERVISE_EVENT_GUARD_AGREED] = agree,
-                [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,
-                [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused,
-                [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end,
-                [SUPERVISE_EVENT_COMMAND_ENDED] = finish,
-                [SUPERVISE_EVENT_GUARD_GONE] = replace_dead_guard,
-                [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,
-                [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
-                [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
-                [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold,
-                [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
-            },
-        [SUPERVISE_STATE_ENDING] =
-            {
-                [SUPERVISE_EVENT_SIGNAL] = pass_signal,
-                [SUPERVISE_EVENT_NOT_STARTED] = not_started,
-                [SUPERVISE_EVENT_RENEWED] = renew,
-                [SUPERVISE_EVENT_LOCK_LOST] = lose_as_told,
-                [SUPERVISE_EVENT_SERVER_GONE] = lose_with_server,
-                [SUPERVISE_EVENT_GUARD_AGREED] = agree,
-                [SUPERVISE_EVENT_GUARD_PAUSED] = pause_while_ending,
-                [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused,
-                [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end,
-                [SUPERVISE_EVENT_COMMAND_ENDED] = finish,
-                [SUPERVISE_EVENT_GUARD_GONE] = replace_dead_guard,
-                [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,
-                [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
-                [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
-                [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
-                [SUPERVISE_EVENT_LOOK_DUE] = look,
-                [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold,
-                [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
-            },
-        [SUPERVISE_STATE_UNKILLABLE] =
-            {
-                [SUPERVISE_EVENT_SIGNAL] = pass_signal,
-                [SUPERVISE_EVENT_RENEWED] = renew,
-                [SUPERVISE_EVENT_LOCK_LOST] = lose_as_told,
-                [SUPERVISE_EVENT_SERVER_GONE] = lose_with_server,
-                [SUPERVISE_EVENT_GUARD_AGREED] = agree,
-                [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,
-                [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused,
-                [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end,
-                [SUPERVISE_EVENT_COMMAND_ENDED] = finish,
-                [SUPERVISE_EVENT_GUARD_GONE] = replace_dead_guard,
-                [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,
-                [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
-                [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
-                [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
-                [SUPERVISE_EVENT_LOOK_DUE] = look,
-                [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold,
-                [SUPERVISE_EVENT_GUARD_LATE] = replace_dead_guard,
-            },
-        [SUPERVISE_STATE_REPLACING] =
-            {
-                [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end,
-                [SUPERVISE_EVENT_TREE_ENDED] = tree_ended,
-                [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,
-                [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
-                [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
-            },
-        [SUPERVISE_STATE_RELEASING] =
-            {
-                [SUPERVISE_EVENT_LOCK_MISSING] = miss_lock,
-                [SUPERVISE_EVENT_RELEASED] = released,
-            },
+    struct supervision *, const struct supervise_input *) = {
+    [SUPERVISE_STATE_WAITING] =
+        {
+            [SUPERVISE_EVENT_SIGNAL] = interrupt,
+            [SUPERVISE_EVENT_STARTED] = start,
+            [SUPERVISE_EVENT_NO_GUARD] = fail_without_guard,
+        },
+    [SUPERVISE_STATE_RUNNING] =
+        {
+            LIVE_CELLS,
+            [SUPERVISE_EVENT_NOT_STARTED] = not_started,
+            [SUPERVISE_EVENT_GIVEN_BACK] = give_back,
+            [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,
+            [SUPERVISE_EVENT_BOUND_ENDED] = leave_bound,
+            [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
+            [SUPERVISE_EVENT_LOOK_DUE] = look,
+            [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
+        },
+    [SUPERVISE_STATE_PAUSED] =
+        {
+            LIVE_CELLS,
+            [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,
+            [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
+        },
+    [SUPERVISE_STATE_ENDING] =
+        {
+            LIVE_CELLS,
+            [SUPERVISE_EVENT_NOT_STARTED] = not_started,
+            [SUPERVISE_EVENT_GUARD_PAUSED] = pause_while_ending,
+            [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
+            [SUPERVISE_EVENT_LOOK_DUE] = look,
+            [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
+        },
+    [SUPERVISE_STATE_UNKILLABLE] =
+        {
+            LIVE_CELLS,
+            [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,
+            [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
+            [SUPERVISE_EVENT_LOOK_DUE] = look,
+            [SUPERVISE_EVENT_GUARD_LATE] = replace_dead_guard,
+        },
+    [SUPERVISE_STATE_REPLACING] =
+        {
+            [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end,
+            [SUPERVISE_EVENT_TREE_ENDED] = tree_ended,
+            [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,
+            [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,
+            [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,
+        },
+    [SUPERVISE_STATE_RELEASING] =
+        {
+            [SUPERVISE_EVENT_LOCK_MISSING] = miss_lock,
+            [SUPERVISE_EVENT_RELEASED] = released,
+        },
 };
 
 bool supervise_state_can_happen(enum supervise_state state, enum supervise_event event)
