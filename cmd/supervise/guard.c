@@ -633,20 +633,6 @@ static void start(struct guard *guard, struct guard_request *request)
     setsid();
 }
 
-/*
- * If rlock had to wait for the lock, other processes may wait behind it. Then the guard exits only
- * after the program has closed the socket: before, the kernel's work to tear the guard down would
- * compete for a processor with the release of the lock. If the lock was free, the guard exits while
- * the program wakes up and sends the release: then the program need not wake the guard.
- */
-static void wait_for_dismissal(const struct guard *guard, bool has_waited)
-{
-    struct guard_request request;
-
-    while (has_waited && recv(guard->fd, &request, sizeof request, 0) > 0)
-        continue;
-}
-
 static void obey_clock(struct guard *guard)
 {
     enum guard_event due;
@@ -693,6 +679,5 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
     report_for_program(&guard);
     if (guard.link == PROGRAM_IS_GONE)
         cgroup_remove(plan->cgroup); /* a program that lives removes the cgroup itself */
-    wait_for_dismissal(&guard, request.has_waited);
     _exit(0);
 }

@@ -51,7 +51,6 @@ struct guard_request {
     struct deadlines lease;   /* START, EXTEND: the lease's deadlines; END: only kill_ms is set */
     int64_t not_after_ms;     /* START: from this time on the command must not be started */
     int64_t grace_ms;         /* START: from TERM to KILL */
-    bool has_waited;          /* START: the lock was not free, so others may wait for it as well */
     char variables[ENVIRONMENT_GRANT_BYTES]; /* START: what environment_put_grant() has written */
 };
 
@@ -61,7 +60,7 @@ enum guard_news_kind {
     GUARD_NEWS_AGREES,  /* the guard acts by `lease` from now on, and the tree is not frozen */
     GUARD_NEWS_PAUSED,  /* the tree is frozen; also the answer to an EXTEND that came too late */
     GUARD_NEWS_REFUSED, /* the kernel refuses a signal to a process of the tree that has to end */
-    GUARD_NEWS_DONE     /* the guard has nothing more to do, and exits; see wait_for_dismissal() */
+    GUARD_NEWS_DONE     /* the guard has nothing more to do, and exits */
 };
 
 struct guard_news {

@@ -335,21 +335,6 @@ static void start_renewer(struct supervisor *s)
            (struct supervise_input){0});
 }
 
-/*
- * If we had to wait for the lock, the guard exits when we close its socket, and its exit takes
- * processor time. As other processes may wait behind us, we release the lock first, and close the
- * socket afterwards.
- *
- * A guard that ended the command because of the lease is dismissed at once in any case: it waits
- * for the end of the socket as a sign that rlock lives and reports the loss. Without that sign the
- * guard reports the loss itself.
- */
-static void dismiss_guard(struct supervisor *s)
-{
-    if (!s->plan->has_waited || s->last.lease_ended_first)
-        guard_client_dismiss(s->guard);
-}
-
 static void pass_signal(struct supervisor *s)
 {
     pid_t refused;
@@ -370,7 +355,7 @@ static void pass_signal(struct supervisor *s)
 static void act(struct supervisor *s, unsigned actions)
 {
     if ((actions & SUPERVISE_ACTION_DISMISS_GUARD) != 0)
-        dismiss_guard(s);
+        guard_client_dismiss(s->guard);
     if ((actions & SUPERVISE_ACTION_EXTEND_GUARD) != 0)
         guard_client_extend(s->guard, supervise_state_deadlines(&s->run));
     if ((actions & SUPERVISE_ACTION_PASS_SIGNAL) != 0)
@@ -641,8 +626,7 @@ static struct guard_request start_request(const struct supervise_plan *plan,
                                   .lease = run->agreed,
                                   .not_after_ms = run->agreed.term_ms < run->expires_ms
                                                       ? run->agreed.term_ms
-                                                      : run->expires_ms,
-                                  .has_waited = plan->has_waited};
+                                                      : run->expires_ms};
 }
 
 /* With --on-lost ignore there is nothing for a guard to end. */
@@ -848,7 +832,7 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
     if (s.run.state == SUPERVISE_STATE_RELEASING)
         release(&s);
     renewer_client_stop(&s.renewer);
-    guard_client_dismiss(s.guard); /* after release(): other processes may wait for the lock */
+    guard_client_dismiss(s.guard);
     say_ended(&s);
     if (s.timer >= 0)
         close(s.timer);

@@ -14,7 +14,6 @@ struct supervise_plan {
     struct session *session;         /* its lock was granted */
     const struct rlock_grant *grant; /* the grant of that lock */
     int64_t granted_ms;              /* when the grant arrived, on rlock_clock_ms() */
-    bool has_waited; /* the lock was not free at once, so other processes may wait behind us */
     /*
      * For a command forked already, or not yet; for a bound process started by supervise_bind(), if
      * it needs one; for a hold not used.

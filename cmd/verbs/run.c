@@ -32,7 +32,6 @@ struct run {
     struct environment environment; /* of the command; `all` NULL: not made yet */
     struct cgroup cgroup;           /* control group of the command; see needs_cgroup() */
     bool has_prepared;              /* prepare() has tried to fork the guard */
-    bool has_waited;                /* the lock was not free when rlock asked for it first */
     bool has_warned_of_parent;      /* rlock has warned that the lock of RLOCK_TOKEN is gone */
 };
 
@@ -211,7 +210,6 @@ static void blocked(void *context, const struct rlock_obstacle *obstacle)
 
     if (obstacle == NULL || obstacle->gives_up_ms != 0) /* no server has answered yet */
         return;
-    run->has_waited = true;
     if (obstacle->holder.text[0] != '\0' && obstacle->trouble.status == RLOCK_OK)
         warn_of_lost_parent(run, obstacle->key);
     if (obstacle->is_next)
@@ -230,7 +228,6 @@ static enum exit_reason run_command(struct run *run)
         .session = &run->session,
         .grant = &run->grant,
         .granted_ms = run->granted_at_ms,
-        .has_waited = run->has_waited,
         .guard = &run->guard,
         .guard_plan = &run->guard_plan,
         .timer = -1,
