@@ -2,10 +2,8 @@
 /*
  * cgroup: a control group for the command, by the files of cgroup v2 (cgroups(7)).
  *
- * Why: proctree.c reads pids from /proc and sends KILL to them. Processes that fork and exit faster
- * than rlock reads /proc can escape that KILL, if rlock runs as an ordinary user on a busy machine.
- * No process escapes a write to cgroup.kill: the kernel kills all members under one lock, and kills
- * a child that is being forked with its parent. In the same way the kernel freezes all members.
+ * Processes that fork and exit faster than proctree.c reads /proc can escape its KILL. None escapes
+ * a write to cgroup.kill or cgroup.freeze, as the kernel acts on all members under one lock.
  */
 #include "supervise/cgroup.h"
 

@@ -2,11 +2,9 @@
 /*
  * deadlines: when the processes that run under a lease get TERM, and when KILL.
  *
- * For a small tree KILL comes 250 ms or more before the lease ends, which is enough for some
- * hundred processes. A tree of some thousand needs more time, measured with two processors: after
- * KILL the kernel takes 0.08 to 0.15 ms for each process to tear it down. To find a process in
- * /proc and send TERM to it takes 0.05 to 0.1 ms, and there are at least two walks: the last one
- * finds no process without TERM. The kernel freezes a cgroup faster.
+ * KILL comes 250 ms or more before the lease ends, enough for some hundred processes. For more, as
+ * measured with two processors, the kernel takes 0.08 to 0.15 ms to tear one down, and TERM 0.05 to
+ * 0.1 ms in each of at least two walks. The kernel freezes a cgroup faster.
  */
 #include "supervise/deadlines.h"
 

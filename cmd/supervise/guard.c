@@ -2,18 +2,10 @@
 /*
  * guard: ends the command and everything it started before its lease ends.
  *
- * Why a process of its own: the program may hang, be stopped or be killed. The guard knows the
- * lease's deadlines and has its own timer, so it ends the command in time whatever happens to the
- * program. Otherwise the command could run on after another host got the lock.
- *
- * The guard is the command's parent, and the subreaper of the command's descendants. The guard uses
- * no network, allocates no memory after the start of the command, and waits in one poll(2) for its
- * children, its timer and the program's requests. guard_state.c decides what the guard does, and
- * this file does it.
- *
- * With `acquire --bind-pid` the command is a process that runs already, the bound process. A pidfd
- * tells the guard its end; nothing tells the guard the end of its descendants, so the guard looks
- * for them again and again.
+ * The program may hang, be stopped or be killed, so the guard has a timer of its own. It is the
+ * command's parent, and the subreaper of its descendants; it uses no network, and allocates no
+ * memory after the start. guard_state.c decides what it does. With `acquire --bind-pid` the command
+ * runs already: only a pidfd tells its end, and the guard looks for its descendants.
  */
 #include "supervise/guard.h"
 
@@ -36,9 +28,8 @@
 
 extern char **environ;
 
-#define REAPED_AT_ONCE 64 /* how many children reap() reaps before the guard reads requests */
-#define AGAIN_MS 5        /* the pause after a call on the socket has failed */
-#define START_SOON_MS 5   /* how long the guard waits for the start before it frees what it can */
+#define REAPED_AT_ONCE 64    /* how many children reap() reaps before the guard reads requests */
+#define AGAIN_MS 5           /* the pause after a call on the socket has failed */
 #define HEARD_WITHIN_MS 1000 /* after this time the guard takes a silent program for stopped */
 
 /* What the last recv(2) on the socket to the program has shown. */
@@ -309,15 +300,9 @@ static bool asks_for_the_end(int number)
 }
 
 /*
- * The terminal sends a signal to each process of the job: to the program, to the guard and, if the
- * command runs already, to the command. Has the command got this signal of the terminal?
- * - Not if the program read the signal before the exec of the command.
- * - Not if the guard, which blocks all signals, had got the signal before it started the command:
- *   then the program read the signal late.
- *
- * The time of the exec counts, and not the time at which spawn() has returned: on a busy machine
- * spawn() may return long after the exec. The guard would then pass on a signal that the terminal
- * has sent to the command in between.
+ * The terminal sends a signal to all processes of the job. The command has not got it if the
+ * program read it before the command's exec, or if the guard, which blocks all signals, had got it
+ * before it started the command: then the program read it late.
  */
 static bool command_has_it(struct guard *guard, const struct guard_request *request)
 {
@@ -330,10 +315,8 @@ static bool command_has_it(struct guard *guard, const struct guard_request *requ
 }
 
 /*
- * Notes for command_has_it() which signals the guard has got. The guard leaves out signals that the
- * program may have read long ago, while it waited for the lock, such as SIGWINCH: as the guard
- * blocks all signals, an old SIGWINCH is still pending. A signal that asks for the end can't be
- * that old, as the program would have ended.
+ * Notes for command_has_it() which signals the guard has got. A pending SIGWINCH may be an old one,
+ * which the program read while it waited for the lock; a signal that asks for the end can't be.
  */
 static void note_early_signals(struct guard *guard)
 {
@@ -543,20 +526,10 @@ static void drop_descriptors(const struct guard *guard)
                   12);
 }
 
-/*
- * Waits for the request to start the command. If the lock is free, the request comes as soon as the
- * server has replied. So the guard closes descriptors before the start only if the request takes
- * longer than START_SOON_MS; else start() closes them when the command runs. Closing them takes
- * some 20 us, by which the command would start later, and longer if rlock was started with a
- * descriptor of a high number: fds_drop_ours() tries each number.
- */
 static void wait_for_start(const struct guard *guard, struct guard_request *request)
 {
-    struct pollfd start = {.fd = guard->fd, .events = POLLIN};
     ssize_t n;
 
-    if (poll(&start, 1, START_SOON_MS) <= 0)
-        drop_descriptors(guard);
     while ((n = recv(guard->fd, request, sizeof *request, 0)) < 0 && getppid() == guard->program)
         if (errno != EINTR)
             poll(NULL, 0, AGAIN_MS);
@@ -622,13 +595,9 @@ static void start(struct guard *guard, struct guard_request *request)
                      plan->cgroup->kill_fd, plan->cgroup->freeze_fd, plan->cgroup->events_fd},
              11);
     /*
-     * The guard leaves rlock's process group. If somebody sends KILL to the whole group, the guard
-     * survives and ends the tree.
-     *
-     * The guard also leaves the session. In the session, but in a group of its own, it could keep
-     * rlock's group from being orphaned (setpgid(2)), as it is the parent of the command, which is
-     * in that group. At the guard's exit the group would become orphaned, and the kernel would send
-     * HUP to the group if one of its processes is stopped.
+     * If somebody sends KILL to rlock's process group, the guard survives and ends the tree. A
+     * group of its own in the same session would not do: at its exit rlock's group could become
+     * orphaned, and the kernel would send HUP to stopped processes of it (setpgid(2)).
      */
     setsid();
 }
@@ -664,6 +633,7 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
     struct guard_request request;
 
     prepare(&guard);
+    drop_descriptors(&guard);
     wait_for_start(&guard, &request);
     start(&guard, &request);
     while (guard.machine.state != GUARD_STATE_DONE || guard.may_be_frozen) {

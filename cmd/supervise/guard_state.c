@@ -3,27 +3,7 @@
  * guard_state: decides when the command's tree gets TERM, is frozen, gets KILL, and is done.
  *
  * A table has a cell for each state and event: a function of a few lines, which returns the next
- * state. This file sends no signal, waits for nothing and reads no clock: guard.c carries out the
- * actions that this file returns. So the unit test can try every cell without processes and without
- * real time.
- *
- * The rules:
- * - The guard sends TERM to the tree at the lease's `term_ms`, and KILL at its `kill_ms`. With
- *   --on-lost pause the guard begins to freeze the tree at `term_ms`, and sends KILL at `kill_ms`
- *   if the tree isn't frozen by then.
- * - If no renewal comes for a long time, the guard counts the tree. A tree of many processes gets
- *   TERM and KILL earlier (deadlines.c), so that its last process has ended before the lease.
- * - When TERM was sent because of the lease, a renewal that comes later is refused, because TERM
- *   can't be taken back.
- * - A frozen tree runs again only after a renewal. If the program asks for the end of a frozen
- *   tree, or passes on a signal that ends programs, the tree gets KILL: a frozen process can't
- *   react to TERM.
- * - The program may ask several times for the end. The earliest of the times for KILL counts.
- * - If the program dies, the tree gets KILL, because nobody renews the lease any more. A bound
- *   process (acquire --bind-pid) did not start under rlock: it may use what is left of the lease.
- * - If the command exits, its descendants run on (a daemon, for example), except with --wait-all or
- *   after TERM. If a signal ends the command, its descendants get TERM and then KILL, because the
- *   command did not leave them behind on purpose.
+ * state. guard.c carries out the actions, so that the unit test needs no processes and no time.
  */
 #include "supervise/guard_state.h"
 
@@ -60,6 +40,7 @@ static enum guard_state begin_kill(struct guard_machine *machine)
     return GUARD_STATE_KILLING;
 }
 
+/* Nobody renews the lease any more. A bound process may use what is left of it. */
 static enum guard_state lose_program(struct guard_machine *machine)
 {
     return machine->rules.is_bound ? machine->state : begin_kill(machine);
@@ -143,6 +124,7 @@ static enum guard_state end_as_asked(struct guard_machine *machine)
     return terminate(machine);
 }
 
+/* A signal has ended the command, which has not left its descendants behind on purpose. */
 static enum guard_state end_orphans(struct guard_machine *machine)
 {
     machine->command_has_ended = true;
@@ -156,6 +138,7 @@ static enum guard_state finish(struct guard_machine *machine)
     return GUARD_STATE_DONE;
 }
 
+/* After an exit of the command its descendants run on, such as a daemon. */
 static enum guard_state drain_or_finish(struct guard_machine *machine)
 {
     machine->command_has_ended = true;

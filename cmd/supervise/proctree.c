@@ -2,49 +2,9 @@
 /*
  * proctree: finds, signals and ends all descendants of a process.
  *
- * /proc/PID/task/TID/children lists the children of one thread (proc(5)). On a kernel built without
- * these files, a walk reads the parent of every process of the machine instead.
- *
- * A walk is breadth first, with a list in memory, so no stack limits how deep or wide a tree is.
- * The list leaves out zombies.
- *
- * A pid that was read from a file may belong to another process by the time it is used:
- *
- * 1. We read that C is a child of P.
- * 2. C ends, and P reaps it.
- * 3. A process that has nothing to do with us gets the pid of C.
- * 4. We signal that pid.
- *
- * So we open a pidfd for the pid, and then check that the pidfd is that of C: the process started
- * before we read that C is a child of P, or its parent is P or this process. A process keeps its
- * pid from its start to its end. So a process that started before we read the pid, and has that pid
- * now, also had it when we read it. We signal only our own children by pid: a child keeps its pid
- * until we reap it.
- *
- * A runaway is a process that forks and exits, and so does its child, and so on. Such a chain may
- * be faster than a walk, but only its last process lives. This process is the subreaper: when a
- * process of the chain exits, the child that it forked becomes our child, and is in the list of our
- * own children. A process that gets KILL while it forks forks nothing, as fork(2) looks for signals
- * under the lock under which the kernel sends them. So a chain ends when its last process gets KILL
- * between two forks. These measures make that likely:
- *
- * - We reap zombies first, so that the list is short. We read the list from a descriptor that stays
- *   open, and send KILL to each process as soon as we have read its pid. To read the list and send
- *   KILL takes some 100 us for 64 chains, and a process that waits for a processor during this time
- *   can't fork.
- * - We don't send KILL again to a process that has got it.
- * - A process with a session of its own gets KILL with its process group. KILL to a group is one
- *   step for the kernel, and also kills a child that was just forked, and is still in its parent's
- *   group.
- * - We run with real-time priority if we may. We sleep only when all processes that we know have
- *   got KILL, and need the processor to end.
- *
- * Measured on two processors with a load of 20: 64 chains of clone(CLONE_VM) with setsid(2) end
- * within 0.7 s, mostly 0.1 s; with nothing but a walk every 5 ms they ended after 1 to 6 s, or not
- * at all. ptrace(2) with TRACEFORK, and RLIMIT_NPROC, have to hit the same moment between two
- * forks, and gain nothing over KILL. A cgroup has no such race, but a process is seldom allowed to
- * make one, and making one takes time at each start of a command. So rlock makes one only with
- * --cgroup (cgroup.c).
+ * A walk reads /proc/PID/task/TID/children (proc(5)), breadth first, with a list in memory: no
+ * stack limits how deep or wide a tree is. On a kernel without these files it reads the parent of
+ * every process of the machine instead. The list leaves out zombies.
  */
 #include "supervise/proctree.h"
 
@@ -353,9 +313,8 @@ struct walk {
 
 /*
  * At the tick `listed` we read the pid of `process` in the list of children of `parent`. Did the
- * pid belong to `process` at that moment? Yes, if `process` started before. If `process` started in
- * that tick or later, another process may have had the pid. Then the answer is yes only if the
- * parent of `process` is `parent` or the calling process.
+ * pid belong to `process` then? A process keeps its pid, so yes if it started before. Else another
+ * process may have had the pid, unless `parent` or the calling process is its parent.
  */
 static bool was_listed(const struct proctree *tree, const struct process *process, pid_t parent,
                        uint32_t listed)
@@ -498,12 +457,9 @@ static void find_by_search(struct walk *walk)
 
 /*
  * If the root is another process, its orphans become children of a process outside of the tree. So
- * processes that the last walk has listed are listed again as long as they live. The start time
- * that is compared and the one that is noted come from one reading of /proc: between two readings,
- * another process could get the pid, and would be noted.
- *
- * A process that can't be read for lack of a descriptor stays listed, with what is noted of it: the
- * walk that could find it again may be impossible by then.
+ * processes that the last walk has listed are listed again as long as they live, or can't be read
+ * for lack of a descriptor. The start time that is compared is that which is noted, from one
+ * reading: between two, another process could get the pid.
  */
 static void begin_walk(struct proctree *tree)
 {
@@ -617,7 +573,11 @@ static void lower_priority(void)
     sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){.sched_priority = 0});
 }
 
-/* False: the process has ended, or has another parent now, and the next walk may find it. */
+/*
+ * False: the process has ended, or has another parent now, and the next walk may find it. By now
+ * the pid may be that of a process that has nothing to do with us. So we open a pidfd, and then
+ * check that it is the process that was found. Our own children keep their pids until we reap them.
+ */
 static bool signal_one(struct proctree *tree, pid_t pid, int number)
 {
     const struct proctree_place *place = place_of(tree, pid);
@@ -714,6 +674,12 @@ size_t proctree_term(struct proctree *tree, int64_t deadline_ms)
 
 /* ---- sending KILL until no process is left ---- */
 
+/*
+ * A chain of processes that fork and exit may be faster than a walk. Its last process becomes our
+ * child, and the chain ends if that gets KILL between two forks: so we reap first, and send KILL as
+ * soon as a pid is read, once, also to the group, at real-time priority. 64 such chains on two busy
+ * processors end within 0.7 s. ptrace(2) and RLIMIT_NPROC have to hit the same moment.
+ */
 struct killing {
     proctree_reaped *reaped;
     void *context;
@@ -801,11 +767,9 @@ static void give_way(size_t n_children)
 }
 
 /*
- * KILL to our children reaches the whole tree in the end, as orphans become our children. A walk
- * only reaches the tree sooner. But a walk uses the processor that some thousand processes need to
- * end after their KILL. So we wait four times as long as the last walk took before the next one.
- * Measured on two processors with 7143 processes: with that pause the last process ended 1 to 3 s
- * earlier.
+ * KILL to our children reaches the whole tree in the end, as orphans become our children; a walk
+ * reaches it sooner, but uses the processor that the processes need to end. So we wait four times
+ * as long as the last walk took: the last of 7143 processes ended 1 to 3 s earlier by that.
  */
 static bool kill_by_walk(struct proctree *tree)
 {
@@ -903,11 +867,7 @@ void proctree_set_root(struct proctree *tree)
 {
     if (tree->walk != 0 || tree->has_spared)
         madvise(tree->place, tree->room * sizeof *tree->place, MADV_DONTNEED);
-    /*
-     * The caller is the main thread, so /proc/thread-self is /proc/self/task/PID. The guard comes
-     * here when it has just started the command. To write PID into a path would cost the guard six
-     * page faults, as it has not called snprintf() before.
-     */
+    /* the caller is the main thread, so this is /proc/self/task/PID/children */
     tree->children = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
     tree->has_lists = tree->children >= 0;
     tree->root = getpid();

@@ -12,15 +12,10 @@ struct cgroup;
 struct proctree_place;
 
 /*
- * The tree of this process is all of its descendants; this process has to be a subreaper
- * (PR_SET_CHILD_SUBREAPER), so that orphans of the tree become its children.
- *
- * The tree of another process, which proctree_bind() has made the root, is that process and all of
- * its descendants. proctree.c remembers each process that it has seen in the tree until that
- * process ends, because its parent may end first. The root gets each signal last, as a walk finds
- * its children only while it lives.
- *
- * Only proctree.c writes the fields.
+ * The tree of this process is all of its descendants; it has to be a subreaper, so that orphans
+ * become its children. The tree of another process, by proctree_bind(), is that process, which gets
+ * each signal last, and its descendants, each of which is remembered until it ends. Only proctree.c
+ * writes the fields.
  */
 struct proctree {
     pid_t root;
@@ -83,24 +78,18 @@ void proctree_free(struct proctree *tree);
 
 /*
  * proctree_spare: send no signal to the process `pid` and its descendants. `pid` may be the calling
- * process. A child of the calling process must not be reaped, so that it keeps its pid.
- *
- * proctree_spare_children: spare each child that the calling process has now, and all descendants
- * of these children. A later call, with is_first false, spares the descendants that came since.
- *
- * Both calls drop the results of earlier walks. False: no room. proctree_spare() sets
- * `is_short` if it could not read the process, and leaves it as it is otherwise.
+ * process; a child of that must not be reaped. Sets `is_short` if it could not read the process.
+ * proctree_spare_children: spare all descendants that the calling process has now; with is_first
+ * false, those of spared children. Both drop the results of earlier walks. False: no room.
  */
 bool proctree_spare(struct proctree *tree, pid_t pid);
 bool proctree_spare_children(struct proctree *tree, bool is_first);
 
 /*
- * proctree_term: send TERM, once, to each process of the tree that was there at the first call. A
- * process that starts later, such as a helper of a process that tidies up after its TERM, gets no
- * TERM. The call walks the tree again until a walk finds no further process for TERM, or until
- * another walk, as long as the last one, would not be over before `deadline_ms`. Returns how many
- * processes the last walk found. If it may have missed some (`is_short`), another process that is
- * the root has got no TERM yet, and the caller calls again.
+ * proctree_term: send TERM, once, to each process of the tree that was there at the first call; not
+ * to later ones, such as helpers that tidy up. Walks again until a walk finds no further process,
+ * or would not be over before `deadline_ms`. Returns how many processes the last walk found. With
+ * `is_short` there may be more; another process that is the root got no TERM then: call it again.
  */
 size_t proctree_term(struct proctree *tree, int64_t deadline_ms);
 
@@ -121,13 +110,10 @@ size_t proctree_look(struct proctree *tree);
 void proctree_forget(struct proctree *tree);
 
 /*
- * proctree_kill: send KILL to each process of the tree, again and again, until no process is left
- * or 20 ms are over. If the root is this process, proctree_kill() also reaps the children of this
- * process, and calls `reaped` for each (NULL: no call). True: a process is left; `refused` is set
- * if the kernel refuses our KILL to it.
- *
- * proctree_kill_again_ms: when the caller has to call proctree_kill() again if a process is left:
- * at once in the first 2 s, and later after a pause, of 5 ms or, if a KILL was refused, of 100 ms.
+ * proctree_kill: send KILL to each process of the tree, again and again, until none is left or
+ * 20 ms are over. If the root is this process, reaps its children, and calls `reaped` for each
+ * (NULL: no call). True: one is left; `refused` is set if the kernel refuses our KILL to it.
+ * proctree_kill_again_ms: when to call it again: at once in the first 2 s, later after a pause.
  */
 typedef void proctree_reaped(pid_t pid, int status, void *context);
 bool proctree_kill(struct proctree *tree, proctree_reaped *reaped, void *context);

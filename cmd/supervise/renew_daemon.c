@@ -2,20 +2,11 @@
 /*
  * renew_daemon: a process that stays behind, and renews a lease until another process ends.
  *
- * `rlock acquire --bind-pid PID` prints a token and exits, and the daemon renews the lease as long
- * as the process PID, the bound process, runs:
- *
- * 1. The server grants the lease to `rlock acquire`, which forks the daemon.
- * 2. The daemon leaves the session and the terminal, forks the guard, and reports that it is ready.
- * 3. `rlock acquire` prints the token.
- * 4. `rlock acquire` sends RENEW_DAEMON_BEGIN. If `rlock acquire` ends without having sent that,
- *    the daemon releases the lease, as the token may not have been printed.
- * 5. The daemon lets the guard begin, which tells that to the daemon and to `rlock acquire`: from
- *    now on the guard ends the bound process before the lease ends.
- * 6. `rlock acquire` exits. From now on the daemon is to the bound process what the main process of
- *    a run is to its command (supervise.c).
- *
- * `rlock hold --renew` forks the same daemon without a process or guard.
+ * 1. `rlock acquire --bind-pid PID` is granted the lease, and forks the daemon.
+ * 2. The daemon leaves the session, forks the guard, and reports that it is ready.
+ * 3. `rlock acquire` prints the token, and sends RENEW_DAEMON_BEGIN. If it ends without that, the
+ *    daemon releases the lease, as the token may not have been printed.
+ * 4. The daemon lets the guard begin, which tells that to the daemon and to `rlock acquire`.
  */
 #include "supervise/renew_daemon.h"
 

@@ -26,12 +26,10 @@ enum exit_reason renew_daemon_open_log(struct renew_daemon_log *log, const struc
 
 /*
  * renew_daemon_start: fork the daemon, which leaves the terminal and closes all descriptors that
- * rlock was started with. It ends no process until renew_daemon_begin(). Blocks until the daemon is
- * ready. Returns 0, or an errno if there is no daemon.
+ * rlock was started with. Blocks until it is ready. Returns 0, or an errno if there is no daemon.
  *
  *   plan   what to supervise; the fields `kind`, `guard_plan` and `timer` are not used
- *   bound  the process until whose end the daemon renews the lease, and for which the caller has
- *          called guard_client_bind(); 0: the daemon renews it for `plan->max_hold_ms`
+ *   bound  process to bind to, after guard_client_bind(); 0: renew for `plan->max_hold_ms`
  */
 int renew_daemon_start(struct renew_daemon *daemon, const struct supervise_plan *plan, pid_t bound,
                        const struct renew_daemon_log *log);

@@ -3,13 +3,8 @@
  * supervise: runs the command under a grant, releases the lock, and returns the reason to exit.
  *
  * The table in supervise_state.c decides what to do; this file receives the events and carries out
- * the actions. While the command runs, one poll(2) waits for signals, the renewer's events, the end
- * of the private server, messages of the guard, and a timer for the next deadline.
- *
- * A fork copies only the thread that forks. So we fork the guard before we start the renewer's
- * thread. We start the thread 0.1 s after the grant. We release the lock when the guard has
- * reported that no process of the command runs any more, or when we have killed the command
- * ourselves.
+ * the actions. A fork copies only the thread that forks, so the guard is forked before the
+ * renewer's thread starts, 0.1 s after the grant.
  */
 #include "supervise/supervise.h"
 
@@ -527,12 +522,8 @@ static void note_pending_signals(struct supervisor *s)
 }
 
 /*
- * Handle the deadlines that are due. The guard's messages are read first, as a message that was
- * sent before the deadline counts even if we read it afterwards:
- *
- * 1. The guard sends the message that the command has ended.
- * 2. This process is stopped, or gets no processor, until the deadline is over.
- * 3. This process runs again, and finds both the message and the deadline.
+ * Handle the deadlines that are due. If this process was stopped until a deadline was over, the
+ * guard may have sent before it that the command has ended: so its messages are read first.
  */
 static void take_deadlines(struct supervisor *s)
 {

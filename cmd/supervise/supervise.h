@@ -32,25 +32,18 @@ struct supervise_result {
 };
 
 /*
- * supervise_prepare: fork the guard of a bound process. Until supervise_bind() the guard ends
- * nothing, and exits if this process dies. With --on-lost ignore, and for a hold, neither call does
- * anything, as nothing is to be ended.
- *
- * supervise_bind: let that guard end the bound process before the lease ends, also if this process
- * dies. Blocks until the guard acts by the lease. ETIMEDOUT: it is too late for that.
- *
- * Both return 0, or an errno.
+ * supervise_prepare: fork the guard of a bound process, if it needs one. supervise_bind: let it end
+ * that process before the lease ends, also if this process dies; until then it ends nothing, and
+ * exits if this process dies. Blocks until the guard acts by the lease. Both return 0, or an errno;
+ * ETIMEDOUT: it is too late.
  */
 int supervise_prepare(const struct supervise_plan *plan);
 int supervise_bind(const struct supervise_plan *plan);
 
 /*
- * supervise: run the command under the grant, release the lock, and return why rlock exits. Blocks
- * as long as the command runs. If a signal came before the command was started, the result is
- * REASON_INTERRUPTED, and session->interrupted_by is that signal.
- *
- * For a bound process or a hold: renew the lease until the process or the hold has ended, or the
- * lock is lost or was released by its token.
+ * supervise: run the command under the grant, or renew it until a bound process or a hold has ended
+ * or the lock is lost; release the lock, and return why rlock exits. Blocks. If a signal came
+ * before the start, the result is REASON_INTERRUPTED, and session->interrupted_by is that signal.
  */
 enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_result *result);
 

@@ -2,19 +2,10 @@
 /*
  * supervise_state: what a supervised run does next, as a table of states and events.
  *
- * Two processes know when the lease ends, and each has a timer for that: the guard, which ends the
- * command, and this process, which renews the lease. After a renewal they agree on the new end:
- *
- * 1. The renewer reports a new `expires_ms`.
- * 2. This process sends the guard the deadlines that follow from `expires_ms`.
- * 3. The guard answers that it has taken over the deadlines. From now on they are `agreed`.
- *
- * A guard that doesn't answer may still act by the old deadlines. So the guard should have ended
- * the command by `agreed.kill_ms`. If the guard has not reported that soon after, this process
- * kills the guard and the command. Perhaps such a guard doesn't hang, but still sends KILL, for
- * example to a process that waits for a dead file server. This process can't tell the two cases
- * apart, and the lease ends soon. Nothing is lost if this process kills a guard that doesn't hang:
- * this process itself then sends KILL to the same processes until all have ended.
+ * The guard and this process each have a timer for the lease's end. A renewal moves it: this
+ * process sends the guard the new deadlines, and they are `agreed` when the guard has answered. A
+ * guard that has not ended the command soon after `agreed.kill_ms` is killed with the command. It
+ * may only wait for a process that is slow to end; then this process sends the same KILL.
  */
 #include "supervise/supervise_state.h"
 
@@ -259,15 +250,9 @@ static enum supervise_state not_started(struct supervision *run,
 
 /*
  * Send the new deadlines to the guard, even if the renewal came late: the guard decides whether the
- * command may run on. With --on-lost ignore the guard has no deadline. With that option this
- * function finds out that the lock was free for a time:
- *
- * 1. This process is stopped until after the lease's end.
- * 2. This process continues, and the renewer puts the key back on the server, before this thread
- *    looks at the clock and finds that the lease has ended.
- *
- * To a hold that is no loss: nothing ran, and the renewer puts the key back only if nobody else had
- * the lock meanwhile.
+ * command may run on. With --on-lost ignore it has none: the lock was lost if the renewal was sent
+ * after the lease's end, which this thread may not have seen yet. That is no loss to a hold:
+ * nothing ran, and the renewer puts the key back only if nobody else had the lock meanwhile.
  */
 static enum supervise_state renew(struct supervision *run, const struct supervise_input *input)
 {
@@ -400,13 +385,8 @@ static enum supervise_state pause_command(struct supervision *run,
 }
 
 /*
- * The guard reports that it has frozen the command, after we have asked it to end the command:
- *
- * 1. The guard freezes the command and sends that report.
- * 2. We ask the guard to end the command.
- * 3. We read the report.
- *
- * So the report is no answer to step 2, and we still expect one.
+ * The guard has frozen the command, perhaps before it read that it shall end the command. So this
+ * message is no answer to that, and we still expect one.
  */
 static enum supervise_state pause_while_ending(struct supervision *run,
                                                const struct supervise_input *input)
