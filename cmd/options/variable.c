@@ -35,17 +35,11 @@ const struct variable variable_table[VARIABLE_COUNT] = {
     {"RLOCK_HOLD_DIR", false},
 };
 
-/*
- * Without strncmp(3), which takes longer: rlock compares each variable of its environment with each
- * name that it knows, and most of these thousands of pairs differ in their first letters.
- */
 bool variable_is_named(const char *entry, const char *name)
 {
-    while (*name != '\0' && *entry == *name) {
-        entry++;
-        name++;
-    }
-    return *name == '\0' && *entry == '=';
+    size_t n = strlen(name);
+
+    return strncmp(entry, name, n) == 0 && entry[n] == '=';
 }
 
 static bool has_prefix(const char *entry)
@@ -63,20 +57,13 @@ bool variable_is_given(const char *entry)
     return false;
 }
 
-static bool is_known(const char *entry)
+static bool is_in_table(const char *entry)
 {
-    char name[NAME_BYTES];
-    size_t i;
+    size_t i = 0;
 
-    for (i = 0; i < VARIABLE_COUNT; i++)
-        if (variable_is_named(entry, variable_table[i].name))
-            return true;
-    for (i = 0; i < OPTION_COUNT; i++) {
-        option_variable(&option_table[i], name);
-        if (option_table[i].is_everywhere && variable_is_named(entry, name))
-            return true;
-    }
-    return false;
+    while (i < VARIABLE_COUNT && !variable_is_named(entry, variable_table[i].name))
+        i++;
+    return i < VARIABLE_COUNT;
 }
 
 /*
@@ -122,7 +109,7 @@ bool variable_check(const char *entry, struct mistake *mistake)
     char shown[NAME_BYTES];
     char nearest[NAME_BYTES];
 
-    if (!has_prefix(entry) || is_known(entry) ||
+    if (!has_prefix(entry) || is_in_table(entry) ||
         strncmp(entry, "RLOCK_TEST_", strlen("RLOCK_TEST_")) == 0 ||
         entry[strcspn(entry, "=")] == '\0' || entry[strcspn(entry, "=") + 1] == '\0')
         return true;
@@ -130,6 +117,10 @@ bool variable_check(const char *entry, struct mistake *mistake)
     option = option_of_variable(name + strlen(PREFIX));
     if (option != NULL && option->kind == OPTION_ASK)
         return true; /* scripts that install rlock often set RLOCK_VERSION */
+    if (option != NULL)
+        option_variable(option, nearest);
+    if (option != NULL && option->is_everywhere && variable_is_named(entry, nearest))
+        return true;
     err_escape(shown, sizeof shown, name);
     *mistake = (struct mistake){.hint = ""};
     if (option != NULL && !option->is_everywhere) {
@@ -140,9 +131,7 @@ bool variable_check(const char *entry, struct mistake *mistake)
     }
     snprintf(mistake->why, sizeof mistake->why, "%s is set, but rlock knows no such variable",
              shown);
-    if (option != NULL)
-        option_variable(option, nearest);
-    else
+    if (option == NULL)
         find_nearest(name, nearest);
     if (nearest[0] != '\0')
         snprintf(mistake->hint, sizeof mistake->hint, "did you mean %s?", nearest);

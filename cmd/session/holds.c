@@ -7,7 +7,7 @@
  * the login: the system removes that directory when the user logs out.
  *
  * A file's name is a hash of the server's name and the key. The first line in the file is "TOKEN
- * UNTIL_MS LENGTH_MS HAS_RENEWER", the second line tells people which lock the file belongs to. If
+ * UNTIL_MS HAS_RENEWER", the second line tells people which lock the file belongs to. If
  * two locks had the same hash, the server would refuse the token of one for the other.
  */
 #include "session/holds.h"
@@ -87,8 +87,7 @@ static enum rlock_status read_file(int dir, const char *name, struct hold *hold,
     if (n < 0)
         return failed == ENOENT ? RLOCK_GONE : bad_file(err, name, strerror(failed));
     text[n] = '\0';
-    if (sscanf(text, "%32[0-9a-f] %" SCNd64 " %" SCNd64 " %d", hold->token, &hold->until_ms,
-               &hold->length_ms, &has_renewer) < 4)
+    if (sscanf(text, "%32[0-9a-f] %" SCNd64 " %d", hold->token, &hold->until_ms, &has_renewer) < 3)
         return bad_file(err, name, "has no token");
     hold->has_renewer = has_renewer != 0;
     explicit_bzero(text, sizeof text);
@@ -108,8 +107,8 @@ static int write_file(const struct holds *holds, const char *key, const struct h
     name_file(name, holds->server, key);
     snprintf(new_name, sizeof new_name, "%s.%d", name, (int)getpid());
     err_escape(shown, sizeof shown, key);
-    snprintf(text, sizeof text, "%s %" PRId64 " %" PRId64 " %d\n%s on %.200s\n", hold->token,
-             hold->until_ms, hold->length_ms, hold->has_renewer, shown, holds->server);
+    snprintf(text, sizeof text, "%s %" PRId64 " %d\n%s on %.200s\n", hold->token, hold->until_ms,
+             hold->has_renewer, shown, holds->server);
     fd = openat(holds->dir, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 || fchmod(fd, 0600) != 0 || !outfile_write(fd, text, strlen(text)))
         failed = errno;

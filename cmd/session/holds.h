@@ -12,7 +12,6 @@
 struct hold {
     char token[RLOCK_TOKEN_BYTES + 1]; /* "": there is no file */
     int64_t until_ms;                  /* when the hold is to end, in ms since 1970 */
-    int64_t length_ms;                 /* the longest time that a grant or renewal gave the hold */
     bool has_renewer;                  /* a process renews a short lease until `until_ms` */
 };
 

@@ -32,70 +32,25 @@ static void name_server(char *out, size_t room, const char *text)
     url_fini(&url);
 }
 
-static char *names_of(char *const *urls, size_t n)
-{
-    char *names = strdup("");
-    char name[160];
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        name_server(name, sizeof name, urls[i]);
-        add_word(&names, name);
-    }
-    return names;
-}
-
 static int compare(const void *one, const void *other)
 {
-    return strcmp(*(char *const *)one, *(char *const *)other);
+    return strcmp(one, other);
 }
 
 char *same_server_names(char *const *urls, size_t n)
 {
-    char **sorted = malloc(n * sizeof *sorted);
-    char *names;
+    char name[RLOCK_MEMBERS_MAX][160];
+    char *names = strdup("");
+    size_t i;
 
-    if (sorted == NULL)
-        return NULL;
-    memcpy(sorted, urls, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare);
-    names = names_of(sorted, n);
-    free(sorted);
+    if (n > RLOCK_MEMBERS_MAX) /* rlock_open() refuses these */
+        n = RLOCK_MEMBERS_MAX;
+    for (i = 0; i < n; i++)
+        name_server(name[i], sizeof name[i], urls[i]);
+    qsort(name, n, sizeof name[0], compare);
+    for (i = 0; i < n; i++)
+        add_word(&names, name[i]);
     return names;
-}
-
-/* Count the words of `one`; `*n_missing` becomes how many of them are no words of `other`. */
-static size_t count_words(const char *one, const char *other, size_t *n_missing)
-{
-    char *words = strdup(one);
-    char *others = NULL;
-    size_t n = 0;
-    char *saved;
-    char *word;
-
-    *n_missing = 0;
-    for (word = words != NULL ? strtok_r(words, " ", &saved) : NULL; word != NULL;
-         word = strtok_r(NULL, " ", &saved), n++) {
-        char padded[200];
-
-        snprintf(padded, sizeof padded, " %s ", word);
-        if (others == NULL && asprintf(&others, " %s ", other) < 0)
-            others = NULL;
-        *n_missing += others != NULL && strstr(others, padded) == NULL;
-    }
-    free(others);
-    free(words);
-    return n;
-}
-
-/* Do both texts name the same servers, in whatever order? */
-static bool is_alike(const char *one, const char *other)
-{
-    size_t n_missing;
-    size_t n = count_words(one, other, &n_missing);
-    size_t n_extra;
-
-    return count_words(other, one, &n_extra) == n && n_missing == 0 && n_extra == 0;
 }
 
 /* Is the inherited RLOCK_URL the one that a parent rlock has set? */
@@ -113,8 +68,8 @@ static bool is_from_parent(char *const *inherited)
     for (word = words != NULL ? strtok_r(words, " \t", &saved) : NULL;
          word != NULL && n < RLOCK_MEMBERS_MAX; word = strtok_r(NULL, " \t", &saved))
         urls[n++] = word;
-    names = names_of(urls, n);
-    is = n > 0 && names != NULL && is_alike(names, parents);
+    names = same_server_names(urls, n);
+    is = n > 0 && names != NULL && strcmp(names, parents) == 0;
     free(names);
     free(words);
     return is;
@@ -161,7 +116,7 @@ static bool is_unset(char *const *inherited, const char *name)
 void same_server_init(struct same_server *same, const struct options *options,
                       const struct credentials *credentials, char *const *inherited)
 {
-    *same = (struct same_server){.names = names_of(credentials->url, credentials->n_urls)};
+    *same = (struct same_server){.names = same_server_names(credentials->url, credentials->n_urls)};
     add(same, PARENT_SERVER, same->names);
     if (options->url_from != FROM_COMMAND_LINE ||
         !(is_unset(inherited, "RLOCK_URL") || environment_hides(inherited, "RLOCK_URL") ||
@@ -193,7 +148,7 @@ const char *same_server_differs(const struct same_server *same, char *const *inh
     const char *parents = environment_value(inherited, PARENT_SERVER);
 
     if (*environment_value(inherited, "RLOCK_TOKEN") == '\0' || *parents == '\0' ||
-        same->names == NULL || is_alike(same->names, parents))
+        same->names == NULL || strcmp(same->names, parents) == 0)
         return NULL;
     return parents;
 }

@@ -12,8 +12,8 @@
 #define PARENT_SERVER "RLOCK_PARENT_SERVER"
 
 /*
- * same_server_names: returns the address and database of each of these servers, separated by
- * blanks, in an order that doesn't depend on that of `urls`. Heap; NULL: no memory.
+ * same_server_names: returns the address and database of each of these servers, at most
+ * RLOCK_MEMBERS_MAX, sorted, and separated by blanks. Heap; NULL: no memory.
  */
 char *same_server_names(char *const *urls, size_t n);
 

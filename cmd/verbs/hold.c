@@ -223,7 +223,6 @@ static enum exit_reason store(struct hold_verb *h)
     int failed;
 
     h->hold = (struct hold){.until_ms = wall_time_now_ms() + h->session.hold_ms,
-                            .length_ms = h->session.hold_ms,
                             .has_renewer = h->session.options->renews != 0};
     snprintf(h->hold.token, sizeof h->hold.token, "%s", h->grant.token);
     failed = holds_write(&h->session.holds, &h->hold);

@@ -19,21 +19,17 @@ static int64_t wanted_ttl_ms(const struct session *session)
 
     /* a TTL from the environment or a file is meant for jobs, so it doesn't count for a hold */
     if (is_hold(session) && options->ttl_from != FROM_COMMAND_LINE)
-        return session->holds.hold[0].length_ms;
+        return 0;
     return options->ttl_from == FROM_DEFAULT ? 0 : options->ttl_ms;
 }
 
-/* Store the new end of the user's hold. A renewal never makes a lease shorter. */
-static enum exit_reason store_until(struct session *session, int64_t ttl_ms)
+/* Store the new end of the user's hold. */
+static enum exit_reason store_until(struct session *session, int64_t left_ms)
 {
     struct hold hold = session->holds.hold[0];
-    int64_t until_ms = wall_time_now_ms() + ttl_ms;
     int failed;
 
-    if (until_ms > hold.until_ms)
-        hold.until_ms = until_ms;
-    if (ttl_ms > hold.length_ms)
-        hold.length_ms = ttl_ms;
+    hold.until_ms = wall_time_now_ms() + left_ms;
     failed = holds_write(&session->holds, &hold);
     return failed == 0
                ? REASON_GRANTED
@@ -76,7 +72,7 @@ static enum exit_reason renew(struct session *session)
     snprintf(why, sizeof why, "for %lld.%01d s", (long long)(left_ms / 1000),
              (int)(left_ms % 1000 / 100));
     report_say(&session->report, REPORT_STEP, (struct message){.what = EVENT_RENEWED, .why = why});
-    return is_hold(session) ? store_until(session, ttl_ms) : REASON_GRANTED;
+    return is_hold(session) ? store_until(session, left_ms) : REASON_GRANTED;
 }
 
 int cmd_renew(const struct options *options)

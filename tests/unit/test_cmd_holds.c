@@ -21,8 +21,7 @@ static char dir[64];                           /* RLOCK_HOLD_DIR */
 static const char *const one_key[] = {"job"};
 static const char *const two_keys[] = {"job", "other"};
 
-static const struct hold a_hold = {
-    .token = TOKEN, .until_ms = 1700000000123, .length_ms = 3600000, .has_renewer = true};
+static const struct hold a_hold = {.token = TOKEN, .until_ms = 1700000000123, .has_renewer = true};
 
 /* Opens the holds of these keys on this server. `err` may be NULL. */
 static enum rlock_status open_holds(struct holds *holds, const char *server,
@@ -109,14 +108,13 @@ static void test_write_and_read(void)
     ok(read_one(&got, NULL) == RLOCK_OK, "the file is found");
     is_str(got.token, TOKEN, "the token is read");
     is_int(got.until_ms, 1700000000123, "the end of the hold is read");
-    is_int(got.length_ms, 3600000, "the length of the hold is read");
     ok(got.has_renewer, "the file says that a process renews the hold");
     is_int(count_fds(), fds, "no descriptor is left open");
 }
 
 static void test_keys_and_servers(void)
 {
-    struct hold second = {.token = OTHER, .until_ms = 1, .length_ms = 2};
+    struct hold second = {.token = OTHER, .until_ms = 1};
     struct holds holds;
 
     ok(open_holds(&holds, "t", one_key, 1, false, NULL) == RLOCK_OK && holds.n == 0,
@@ -172,12 +170,12 @@ static const struct {
     enum rlock_status wanted;
     const char *why;
 } texts[] = {
-    {TOKEN " 1 2 0\n", RLOCK_OK, "a file without the second line"},
-    {TOKEN " 1 2 0", RLOCK_OK, "a file without a newline"},
+    {TOKEN " 1 0\n", RLOCK_OK, "a file without the second line"},
+    {TOKEN " 1 0", RLOCK_OK, "a file without a newline"},
     {"", RLOCK_E_CONFIG, "an empty file"},
     {TOKEN "\n", RLOCK_E_CONFIG, "a file with a token and no times"},
-    {TOKEN " 1 2\n", RLOCK_E_CONFIG, "a file without the last number"},
-    {"TOKEN 1 2 0\n", RLOCK_E_CONFIG, "a file whose first word is no token"},
+    {TOKEN " 1\n", RLOCK_E_CONFIG, "a file without the last number"},
+    {"TOKEN 1 0\n", RLOCK_E_CONFIG, "a file whose first word is no token"},
 };
 
 static void test_contents(void)
