@@ -8,6 +8,7 @@
 #include "ops/acquire_loop.h"
 #include "ops/history.h"
 #include "ops/inspect.h"
+#include "ops/list.h"
 #include "ops/renewer.h"
 #include "rlock_admin.h"
 #include "wire/tls.h"
@@ -286,7 +287,14 @@ enum rlock_status rlock_list(struct rlock *lock, const char *pattern,
                              struct rlock_deadline deadline, const struct rlock_visitor *visitor,
                              struct rlock_error *err)
 {
-    return inspect_list(&lock->quorum, pattern, deadline, visitor, err);
+    struct rlock_error fault = {.status = RLOCK_OK};
+    enum rlock_status st;
+
+    do {
+        st = list_locks(&lock->quorum, pattern, deadline, visitor, &fault);
+    } while (goes_on(lock, lock_needs_scripts(lock), &st, &fault));
+    give(err, st, &fault);
+    return st;
 }
 
 enum rlock_status rlock_break(struct rlock *lock, const char *key, const char *name,

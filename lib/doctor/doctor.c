@@ -15,7 +15,7 @@
 #include "base/reason.h"
 #include "doctor/server_checks.h"
 #include "lock/scripts.h"
-#include "ops/inspect.h"
+#include "ops/list.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -616,7 +616,7 @@ static enum rlock_status check_locks(struct probe *probe)
     struct rlock_deadline deadline = deadline_in(probe->deadline, LIST_MS);
     struct lock_counts counts = {.n = 0};
     struct rlock_visitor visitor = {.on_lock = count_lock, .context = &counts};
-    enum rlock_status st = inspect_list(&probe->one, NULL, deadline, &visitor, &probe->err);
+    enum rlock_status st = list_locks(&probe->one, NULL, deadline, &visitor, &probe->err);
     bool is_cut = st != RLOCK_OK && st != RLOCK_STOPPED && deadline_has_passed(deadline);
 
     if (probe_is_denied(probe, st)) {

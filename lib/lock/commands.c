@@ -171,6 +171,8 @@ bool commands_build(const struct commands *commands, struct request *request)
     build(commands, commands->step, request);
     if (commands->step == STEP_COMMIT)
         request_bind(request, commands->watched_on);
+    if (commands->stays)
+        request_stay(request);
     return commands->step != STEP_LOOK;
 }
 
@@ -264,14 +266,15 @@ static void read_last_fence(struct commands *commands, const struct resp_value *
         commands->fence = 0;
 }
 
-void commands_name(const struct commands *commands, char name[COMMANDS_NAME_BYTES])
+/* Each grant writes another token or another time, so two grants have different names. */
+static void set_name(struct commands *commands)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a, RFC 9923 */
     const char *at;
 
     for (at = commands->seen; *at != '\0'; at++)
         hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
-    snprintf(name, COMMANDS_NAME_BYTES, "%016" PRIx64, hash);
+    snprintf(commands->name, sizeof commands->name, "%016" PRIx64, hash);
 }
 
 /* ---- going on, and ending ---- */
@@ -333,6 +336,9 @@ static enum rlock_status decide_read(struct commands *commands, const struct res
 {
     (void)err;
     commands->waiting = resp_is_int(more) ? resp_int(more) : -1;
+    if (commands->has_bad_fence)
+        snprintf(commands->note, sizeof commands->note, "%.120s is no fence from 1 to 2^53 - 2^32",
+                 commands->keys->name[KEY_FENCE]);
     return end(answer, REPLY_OK);
 }
 
@@ -444,13 +450,11 @@ static enum rlock_status decide_release(struct commands *commands, const struct 
 static enum rlock_status decide_break(struct commands *commands, const struct resp_value *more,
                                       struct reply *answer, struct rlock_error *err)
 {
-    char name[COMMANDS_NAME_BYTES];
     char token[RLOCK_TOKEN_BYTES + 1];
     enum rlock_status st;
 
     (void)more;
-    commands_name(commands, name);
-    if (!commands->exists || strcmp(name, commands->name) != 0)
+    if (!commands->exists || strcmp(commands->name, commands->to_break) != 0)
         return end(answer, commands->exists ? REPLY_HELD : REPLY_GONE);
     if (has_several_holders(commands))
         return err_set(err, RLOCK_E_USAGE, 0,
@@ -489,6 +493,7 @@ static enum rlock_status read_look(struct commands *commands, const struct resp_
     commands->left_ms = resp_int(left);
     commands->exists = commands->left_ms != -2 || *commands->seen != '\0';
     read_last_fence(commands, resp_array_at(replies, at + 2));
+    set_name(commands);
     return decide[commands->task](commands, resp_array_at(replies, at + 3), answer, err);
 }
 
@@ -572,16 +577,17 @@ void commands_begin(struct commands *commands, enum commands_task task, const st
                                   .ttl_ms = owner->ttl_ms};
 }
 
-void commands_begin_read(struct commands *commands, const struct lock_keys *keys)
+void commands_begin_read(struct commands *commands, const struct lock_keys *keys, bool stays)
 {
-    *commands = (struct commands){.task = COMMANDS_READ, .parts = READS, .keys = keys};
+    *commands =
+        (struct commands){.task = COMMANDS_READ, .parts = READS, .keys = keys, .stays = stays};
 }
 
 void commands_begin_break(struct commands *commands, const struct lock_keys *keys, const char *name,
                           const char *info)
 {
     *commands =
-        (struct commands){.task = COMMANDS_BREAK, .parts = CHANGES, .keys = keys, .name = name};
+        (struct commands){.task = COMMANDS_BREAK, .parts = CHANGES, .keys = keys, .to_break = name};
     snprintf(commands->note, sizeof commands->note, "broken %s", info);
 }
 

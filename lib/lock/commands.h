@@ -40,7 +40,6 @@ enum commands_step {
 };
 
 #define COMMANDS_VALUE_BYTES (HOLDER_INFO_BYTES + 256) /* longer than any value of rlock */
-#define COMMANDS_NAME_BYTES 17
 
 /* One operation, from its first request to its last reply. Only commands.c writes the fields. */
 struct commands {
@@ -57,15 +56,18 @@ struct commands {
     uint64_t fence;     /* the last fence; 0: none is known */
     bool has_bad_fence; /* the key of the fence holds no valid fence */
     int64_t waiting;    /* with COMMANDS_READ: length of the queue; -1: not known */
+    char name[17];      /* a hash of `seen`, by which rlock_break() tells grants apart */
     /* what STEP_COMMIT and the others write: */
     char value[COMMANDS_VALUE_BYTES]; /* the lock's new value; "": not known yet */
     int64_t ttl_ms;                   /* its TTL */
     int64_t number;                   /* the last fence, if the server has none or it is raised */
     struct lock_keys holder; /* with COMMANDS_BREAK: the keys of the holder, for its note */
-    char note[HOLDER_INFO_BYTES + 16]; /* what the holder's next renewal finds there */
-    const char *name;                  /* borrowed; the name of the value to break */
+    char note[HOLDER_INFO_BYTES + 16]; /* what the holder's next renewal finds there; with
+                                          COMMANDS_READ: what is wrong with the fence, or "" */
+    const char *to_break;              /* borrowed; the name of the value to break */
     size_t parent;                     /* which parent's token the value has, from 1; 0: none */
     uint64_t watched_on;               /* the connection on which the key is watched */
+    bool stays;                        /* with COMMANDS_READ: only this server is asked */
 };
 
 /* commands_begin: start an operation on the owner's lock, which borrows the owner. */
@@ -75,10 +77,11 @@ void commands_begin(struct commands *commands, enum commands_task task, const st
  * commands_begin_read, commands_begin_break: start to read or to break the lock of `keys`, which
  * the operation borrows.
  *
- *   name  what commands_name() has said of the value to remove; borrowed
- *   info  who breaks the lock (holder info)
+ *   stays  only this server is asked, see request_stay()
+ *   name   `name` of the value to remove, as it was read; borrowed
+ *   info   who breaks the lock (holder info)
  */
-void commands_begin_read(struct commands *commands, const struct lock_keys *keys);
+void commands_begin_read(struct commands *commands, const struct lock_keys *keys, bool stays);
 void commands_begin_break(struct commands *commands, const struct lock_keys *keys, const char *name,
                           const char *info);
 
@@ -115,11 +118,5 @@ bool commands_build_undo(const struct commands *commands, struct request *reques
 enum rlock_status commands_read(struct commands *commands, const struct resp_value *replies,
                                 uint64_t connection, struct reply *answer, const char **refusal,
                                 struct rlock_error *err);
-
-/*
- * commands_name: a hash of the value that was read, by which rlock_break() tells grants apart. Each
- * grant writes another token or another time, so two grants have different names.
- */
-void commands_name(const struct commands *commands, char name[COMMANDS_NAME_BYTES]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* view: parses the state of a lock, as inspect.lua returns it. */
+/* view: the state of a lock, as inspect.lua returns it, or as commands have read it. */
 #include "lock/view.h"
 
 #include "base/err.h"
@@ -29,7 +29,7 @@ static int64_t bounded(int64_t left_ms)
     return left_ms < VIEW_LEFT_MAX_MS ? left_ms : VIEW_LEFT_MAX_MS;
 }
 
-void view_set_value(struct rlock_view *view, const char *lock, int64_t left_ms)
+static void set_value(struct rlock_view *view, const char *lock, int64_t left_ms)
 {
     view->left_ms = bounded(left_ms);
     view->seen = holder_info_seen(lock);
@@ -42,8 +42,8 @@ void view_set_value(struct rlock_view *view, const char *lock, int64_t left_ms)
  * becomes the only holder. Otherwise the value names the next waiter (RLOCK_SEEN_KEPT) or the last
  * holder (RLOCK_SEEN_REST, RLOCK_SEEN_DONE), who becomes view->other.
  */
-void view_set_party(struct rlock_view *view, struct rlock_party *party, const char *lock,
-                    int64_t now_ms)
+static void set_party(struct rlock_view *view, struct rlock_party *party, const char *lock,
+                      int64_t now_ms)
 {
     bool is_held = view->seen == RLOCK_SEEN_EXCLUSIVE || view->seen == RLOCK_SEEN_FOREIGN;
 
@@ -74,7 +74,8 @@ static int compare_holders(const void *one, const void *other)
  * The server lists the holders in the order in which their leases end, which changes with each
  * renewal. So this function sorts the holders, for a reader who looks at the lock again and again.
  */
-void view_set_holders(struct rlock_view *view, struct rlock_party *holders, size_t n, size_t n_all)
+static void set_holders(struct rlock_view *view, struct rlock_party *holders, size_t n,
+                        size_t n_all)
 {
     view->holders = holders;
     view->n_holders = n;
@@ -102,7 +103,7 @@ static enum rlock_status read_holders(struct rlock_view *view, struct rlock_part
     }
     if ((int64_t)n_holders > n_all)
         return reply_unexpected_script(err);
-    view_set_holders(view, holders, n_holders, (size_t)n_all);
+    set_holders(view, holders, n_holders, (size_t)n_all);
     return RLOCK_OK;
 }
 
@@ -140,9 +141,23 @@ enum rlock_status view_parse(const struct resp_value *value, int64_t now_ms,
     view->wrong = text_of(value, VIEW_PROBLEMS);
     if (lock == NULL)
         return RLOCK_OK;
-    view_set_value(view, lock, resp_int(resp_array_at(value, VIEW_LEFT_MS)));
+    set_value(view, lock, resp_int(resp_array_at(value, VIEW_LEFT_MS)));
     if (n_all >= 0)
         return read_holders(view, holders, resp_array_at(value, VIEW_HOLDERS), n_all, now_ms, err);
-    view_set_party(view, holders, lock, now_ms);
+    set_party(view, holders, lock, now_ms);
     return RLOCK_OK;
+}
+
+void view_of_commands(const struct commands *commands, struct rlock_view *view,
+                      struct rlock_party *holders)
+{
+    view->name = commands->name;
+    view->fence = commands->fence;
+    view->waiting = commands->waiting;
+    view->wrong = commands->note;
+    if (!commands->exists)
+        return;
+    set_value(view, commands->seen, commands->left_ms);
+    if (view->seen != RLOCK_SEEN_SHARED && view->seen != RLOCK_SEEN_SLOTS)
+        set_party(view, holders, commands->seen, commands->now_us / 1000);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* view: parses the state of a lock, as inspect.lua returns it. */
+/* view: the state of a lock, as inspect.lua returns it, or as commands have read it. */
 #ifndef VIEW_H
 #define VIEW_H
 
+#include "lock/commands.h"
 #include "rlock_admin.h"
-#include "wire/resp.h"
 
 #define VIEW_HOLDERS_MAX 20 /* the most holders of one lock that inspect.lua returns */
 #define VIEW_LEFT_MAX_MS (INT64_C(1) << 53)
@@ -24,20 +24,10 @@ enum rlock_status view_parse(const struct resp_value *value, int64_t now_ms,
                              struct rlock_error *err);
 
 /*
- * The other functions fill in parts of a view, for a caller that has read the lock without scripts.
- * The view borrows their arguments.
- *
- * view_set_value: sets the state of the lock from the beginning of its value, and its `left_ms`
- * from the reply to PTTL.
- * view_set_party: for a lock that is neither shared nor has slots, after view_set_value(): parses
- * into `party` the holder, or the waiter or last holder whom the value of a lock without a holder
- * names.
- * view_set_holders: sorts and sets the holders of a shared lock or slots. `n_all` is the number of
- * all holders, also of those that aren't among the `n` in `holders`.
+ * view_of_commands: fill in what `commands` has read, as view_parse() does. The view borrows
+ * `commands`. Of a shared lock or slots it tells no holders, as other keys list them.
  */
-void view_set_value(struct rlock_view *view, const char *lock, int64_t left_ms);
-void view_set_party(struct rlock_view *view, struct rlock_party *party, const char *lock,
-                    int64_t now_ms);
-void view_set_holders(struct rlock_view *view, struct rlock_party *holders, size_t n, size_t n_all);
+void view_of_commands(const struct commands *commands, struct rlock_view *view,
+                      struct rlock_party *holders);
 
 #endif

@@ -15,7 +15,7 @@
 #include "lock/replies.h"
 #include "lock/scripts.h"
 #include "ops/inspect.h"
-#include "ops/inspect_commands.h"
+#include "ops/list.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -539,7 +539,7 @@ static enum rlock_status show_readable(const struct search *search, char *const 
     return st;
 }
 
-static enum rlock_status show_found(const void *context, const struct inspect_names *found,
+static enum rlock_status show_found(const void *context, const struct list_names *found,
                                     struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
@@ -559,7 +559,7 @@ static enum rlock_status search_server(struct quorum *one, const void *context,
 
     search.one = one;
     search.deadline = deadline;
-    return inspect_commands_scan(one, "*:rlock:*history", deadline, show_found, &search, err);
+    return list_scan(one, "*:rlock:*history", deadline, show_found, &search, err);
 }
 
 enum rlock_status history_keys(struct quorum *quorum, const char *pattern,

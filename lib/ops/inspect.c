@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inspect: reads one lock with its waiters, lists all locks of a server, breaks a lock.
+ * inspect: reads one lock with its waiters, breaks a lock, and visits the servers of a handle.
  *
  * inspect.lua returns the queue in pages, as a reply has at most 64 elements, which bounds its
  * memory. A page begins behind a ticket, not at a place: if a waiter left the queue between two
@@ -14,7 +14,6 @@
 #include "lock/replies.h"
 #include "lock/scripts.h"
 #include "lock/view.h"
-#include "ops/inspect_commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +27,16 @@ static void begin_request(struct request *request, enum script script, const str
 {
     script_request(request, script, KEYS_PER_LOCK);
     keys_add(keys, request);
+}
+
+/* Begins a request for the lock with `count` waiters, those behind the ticket `after`. */
+static void begin_inspect(struct request *request, const struct lock_keys *keys, const char *after,
+                          const char *count)
+{
+    begin_request(request, SCRIPT_INSPECT, keys);
+    request_add(request, after);
+    request_add(request, count);
+    request_add_format(request, "%d", VIEW_HOLDERS_MAX);
 }
 
 /*
@@ -112,52 +121,74 @@ static size_t choose_member(const struct quorum *quorum, size_t *n_alike)
     return chosen;
 }
 
-static enum rlock_status show_lock(const struct resp_value *reply, const char *key,
-                                   size_t n_members, size_t n_alike,
-                                   const struct rlock_visitor *visitor, struct rlock_error *err)
+/* Fills in a view from a reply of inspect.lua, from which it borrows. */
+static enum rlock_status read_view(const struct resp_value *reply, struct rlock_view *view,
+                                   struct rlock_party *holders, struct rlock_error *err)
 {
-    struct rlock_view view = {.key = key, .n_members = n_members, .n_alike = n_alike};
-    struct rlock_party holders[VIEW_HOLDERS_MAX];
-    enum rlock_status st;
     size_t n;
 
-    view.name = resp_string(resp_array_at(reply, 2), &n);
-    if (view.name == NULL)
+    view->name = resp_string(resp_array_at(reply, 2), &n);
+    if (view->name == NULL)
         return reply_unexpected_script(err);
-    st =
-        view_parse(resp_array_at(reply, 1), resp_int(resp_array_at(reply, 0)), &view, holders, err);
-    if (st == RLOCK_OK && visitor->on_lock != NULL)
-        visitor->on_lock(visitor->context, &view);
-    return st;
+    return view_parse(resp_array_at(reply, 1), resp_int(resp_array_at(reply, 0)), view, holders,
+                      err);
 }
 
-enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
-                               struct rlock_deadline deadline, const struct rlock_visitor *visitor,
+enum rlock_status inspect_read(struct quorum *one, const struct lock_keys *keys, bool stays,
+                               struct inspected *lock, struct rlock_deadline deadline,
                                struct rlock_error *err)
 {
     const struct resp_value *reply = NULL;
+    struct request request;
+    enum rlock_status st;
+
+    lock->view = (struct rlock_view){.key = keys->name[KEY_LOCK], .n_members = 1, .n_alike = 1};
+    if (one->without_scripts) {
+        commands_begin_read(&lock->commands, keys, stays);
+        st = quorum_do(one, &lock->commands, deadline, err);
+        if (st == RLOCK_OK)
+            view_of_commands(&lock->commands, &lock->view, lock->holders);
+        return st;
+    }
+    begin_inspect(&request, keys, "", "1");
+    if (stays)
+        request_stay(&request);
+    st = quorum_ask(one, &request, deadline, &reply, err);
+    return st == RLOCK_OK ? read_view(reply, &lock->view, lock->holders, err) : st;
+}
+
+static void show(const struct rlock_visitor *visitor, const struct rlock_view *view)
+{
+    if (visitor->on_lock != NULL)
+        visitor->on_lock(visitor->context, view);
+}
+
+/*
+ * Shows the lock and its waiters, page by page: the view that most members share, and the waiters
+ * of one of these members.
+ */
+static enum rlock_status show_by_scripts(struct quorum *quorum, const struct lock_keys *keys,
+                                         struct rlock_deadline deadline,
+                                         const struct rlock_visitor *visitor,
+                                         struct rlock_error *err)
+{
+    struct rlock_view view = {.key = keys->name[KEY_LOCK], .n_members = quorum->members.n};
+    struct rlock_party holders[VIEW_HOLDERS_MAX];
+    const struct resp_value *reply = NULL;
+    enum rlock_status st = RLOCK_OK;
     const char *next = "";
     size_t chosen = 0;
-    size_t n_alike = 0;
     struct request request;
     char after[64] = "";
-    struct lock_keys keys;
-    enum rlock_status st;
     size_t n;
 
-    if (quorum->without_scripts)
-        return inspect_commands_lock(quorum, key, deadline, visitor, err);
-    st = keys_init(&keys, key, NULL, err);
     for (bool first = true; st == RLOCK_OK && (first || after[0] != '\0'); first = false) {
-        begin_request(&request, SCRIPT_INSPECT, &keys);
-        request_add(&request, after);
-        request_add(&request, WAITERS_PER_PAGE);
-        request_add_format(&request, "%d", VIEW_HOLDERS_MAX);
+        begin_inspect(&request, keys, after, WAITERS_PER_PAGE);
         st = quorum_ask(quorum, &request, deadline, &reply, err);
         if (st != RLOCK_OK)
             break;
         if (first)
-            chosen = choose_member(quorum, &n_alike);
+            chosen = choose_member(quorum, &view.n_alike);
         if (quorum->members.member[chosen].state != RLOCK_OK)
             break; /* the chosen member failed, and only this member knows the rest of its queue */
         reply = quorum->members.member[chosen].reply;
@@ -165,18 +196,40 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
         if (next == NULL || n >= sizeof after)
             st = reply_unexpected_script(err);
         if (st == RLOCK_OK && first)
-            st = show_lock(reply, key, quorum->members.n, n_alike, visitor, err);
+            st = read_view(reply, &view, holders, err);
         if (st != RLOCK_OK)
             break;
+        if (first)
+            show(visitor, &view);
         show_waiters(reply, visitor);
         memcpy(after, next, n + 1);
+    }
+    return st;
+}
+
+enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
+                               struct rlock_deadline deadline, const struct rlock_visitor *visitor,
+                               struct rlock_error *err)
+{
+    struct inspected lock;
+    struct lock_keys keys;
+    enum rlock_status st = keys_init(&keys, key, NULL, err);
+
+    if (st == RLOCK_OK && !quorum->without_scripts) {
+        st = show_by_scripts(quorum, &keys, deadline, visitor, err);
+    } else if (st == RLOCK_OK) {
+        st = inspect_read(quorum, &keys, false, &lock, deadline, err);
+        if (st == RLOCK_OK)
+            show(visitor, &lock.view);
     }
     keys_fini(&keys);
     return st;
 }
 
+/* ---- breaking a lock ---- */
+
 /*
- * Counts what break.lua returned on each member. Returns RLOCK_BUSY if a majority replied that the
+ * Counts what the break returned on each member. Returns RLOCK_BUSY if a majority replied that the
  * key no longer has the named value, as another owner holds the lock then.
  */
 static enum rlock_status read_break(const struct quorum *quorum, struct rlock_error *err)
@@ -187,11 +240,11 @@ static enum rlock_status read_break(const struct quorum *quorum, struct rlock_er
 
     for (i = 0; i < quorum->members.n; i++) {
         const struct member *member = &quorum->members.member[i];
-        enum reply_code code;
+        enum reply_code code = member->answer.code;
 
         if (member->state != RLOCK_OK)
             continue;
-        if (reply_parse_break(member->reply, &code, err) != RLOCK_OK)
+        if (!quorum->without_scripts && reply_parse_break(member->reply, &code, err) != RLOCK_OK)
             return RLOCK_E_PROTOCOL;
         broken += code == REPLY_OK;
         others += code == REPLY_HELD;
@@ -201,23 +254,42 @@ static enum rlock_status read_break(const struct quorum *quorum, struct rlock_er
     return broken > 0 ? RLOCK_OK : RLOCK_GONE;
 }
 
+static enum rlock_status break_by_commands(struct quorum *quorum, const struct lock_keys *keys,
+                                           const char *name, const char *info,
+                                           struct rlock_deadline deadline, struct rlock_error *err)
+{
+    struct commands commands;
+    enum rlock_status st;
+
+    commands_begin_break(&commands, keys, name, info);
+    st = quorum_do(quorum, &commands, deadline, err);
+    commands_end(&commands);
+    return st;
+}
+
+static enum rlock_status break_by_script(struct quorum *quorum, const struct lock_keys *keys,
+                                         const char *name, const char *info,
+                                         struct rlock_deadline deadline, struct rlock_error *err)
+{
+    const struct resp_value *reply = NULL;
+    struct request request;
+
+    begin_request(&request, SCRIPT_BREAK, keys);
+    request_add(&request, name);
+    request_add(&request, info);
+    return quorum_ask(quorum, &request, deadline, &reply, err);
+}
+
 enum rlock_status inspect_break(struct quorum *quorum, const char *key, const char *name,
                                 const char *info, struct rlock_deadline deadline,
                                 struct rlock_error *err)
 {
-    const struct resp_value *reply = NULL;
-    struct request request;
     struct lock_keys keys;
-    enum rlock_status st;
+    enum rlock_status st = keys_init(&keys, key, NULL, err);
 
-    if (quorum->without_scripts)
-        return inspect_commands_break(quorum, key, name, info, deadline, err);
-    st = keys_init(&keys, key, NULL, err);
     if (st == RLOCK_OK) {
-        begin_request(&request, SCRIPT_BREAK, &keys);
-        request_add(&request, name);
-        request_add(&request, info);
-        st = quorum_ask(quorum, &request, deadline, &reply, err);
+        st = quorum->without_scripts ? break_by_commands(quorum, &keys, name, info, deadline, err)
+                                     : break_by_script(quorum, &keys, name, info, deadline, err);
         if (st >= RLOCK_E_USAGE && quorum_is_unanswered(quorum))
             err_suffix(err, "the lock may have been broken");
     }
@@ -368,28 +440,4 @@ enum rlock_status inspect_each_server(struct quorum *quorum, inspect_visit *visi
     }
     return visited >= quorum->members.need ? members_check(&quorum->members, err)
                                            : members_fault(&quorum->members, err);
-}
-
-/* ---- listing all locks ---- */
-
-struct listing {
-    const char *pattern;
-    const struct rlock_visitor *visitor;
-};
-
-static enum rlock_status list_server(struct quorum *one, const void *context,
-                                     struct rlock_deadline deadline, struct rlock_error *err)
-{
-    const struct listing *listing = context;
-
-    return inspect_commands_list(one, listing->pattern, deadline, listing->visitor, err);
-}
-
-enum rlock_status inspect_list(struct quorum *quorum, const char *pattern,
-                               struct rlock_deadline deadline, const struct rlock_visitor *visitor,
-                               struct rlock_error *err)
-{
-    const struct listing listing = {.pattern = pattern, .visitor = visitor};
-
-    return inspect_each_server(quorum, list_server, &listing, deadline, err);
 }

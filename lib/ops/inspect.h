@@ -1,14 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect: reads one lock with its waiters, lists all locks of a server, breaks a lock. */
+/* inspect: reads one lock with its waiters, breaks a lock, visits the servers of a handle. */
 #ifndef INSPECT_H
 #define INSPECT_H
 
+#include "lock/view.h"
 #include "quorum/quorum.h"
 #include "rlock_admin.h"
 
 /* inspect_lock: implements rlock_inspect(). */
 enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
                                struct rlock_deadline deadline, const struct rlock_visitor *visitor,
+                               struct rlock_error *err);
+
+/* One lock, and what its view borrows. */
+struct inspected {
+    struct rlock_view view;
+    struct rlock_party holders[VIEW_HOLDERS_MAX];
+    struct commands commands;
+};
+
+/*
+ * inspect_read: read one lock without its waiters, by a script or by commands. `one` has one
+ * member. The view is valid until that member is asked again.
+ *
+ *   stays  true: a lock that a Cluster has moved to another server is a fault
+ */
+enum rlock_status inspect_read(struct quorum *one, const struct lock_keys *keys, bool stays,
+                               struct inspected *lock, struct rlock_deadline deadline,
                                struct rlock_error *err);
 
 /*
@@ -33,11 +51,6 @@ typedef enum rlock_status inspect_visit(struct quorum *one, const void *context,
 enum rlock_status inspect_each_server(struct quorum *quorum, inspect_visit *visit,
                                       const void *context, struct rlock_deadline deadline,
                                       struct rlock_error *err);
-
-/* inspect_list: implements rlock_list(). */
-enum rlock_status inspect_list(struct quorum *quorum, const char *pattern,
-                               struct rlock_deadline deadline, const struct rlock_visitor *visitor,
-                               struct rlock_error *err);
 
 /* inspect_break: implements rlock_break(). `info` tells the holders who breaks the lock. */
 enum rlock_status inspect_break(struct quorum *quorum, const char *key, const char *name,

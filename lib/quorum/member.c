@@ -462,6 +462,8 @@ static enum rlock_status handle_error_reply(struct member *member, const char *r
         member->request.sent_ms = 0; /* the server has executed no part of the request */
     if (kind == ERROR_REPLY_NOSCRIPT && member->request.script != NULL)
         return use_eval(member);
+    if (is_redirect(kind) && member->request.stays)
+        return st;
     if (is_redirect(kind)) {
         redirected = cluster_redirect(&member->route.cluster, reply, conn->url, &to, &member->err);
         if (redirected != RLOCK_OK)
@@ -739,6 +741,7 @@ void member_ask(struct member *member, const struct request *request, reply_pars
     begin(member, MEMBER_REQUEST, read, limits);
     member->request.script = request->script;
     member->request.connection = request->connection;
+    member->request.stays = request->stays;
     member->request.n_replies = (size_t)request->n_commands;
     st = request_encode(request, &member->request.bytes, &member->request.n_bytes, &member->err);
     start(member, st, is_behind_topology);

@@ -66,6 +66,7 @@ struct member_request {
     size_t n_bytes;
     size_t n_replies;    /* how many replies come: one for each command in `bytes` */
     uint64_t connection; /* the only connection that may be used; 0: any */
+    bool stays;          /* a redirect isn't followed */
     const char *script;  /* text of the script that the request's EVALSHA names; NULL: no EVALSHA */
     reply_parse *read;   /* parses the reply into `answer`; NULL: the caller parses the reply */
     struct member_limits limits;

@@ -720,6 +720,18 @@ enum rlock_status quorum_ask(struct quorum *quorum, const struct request *reques
     return ask(quorum, &broadcast, deadline, reply, err);
 }
 
+enum rlock_status quorum_do(struct quorum *quorum, struct commands *commands,
+                            struct rlock_deadline deadline, struct rlock_error *err)
+{
+    struct broadcast broadcast = {.purpose = BROADCAST_REQUEST,
+                                  .reply_ms = quorum->timing.reply_ms};
+
+    if (broadcast_commands(&quorum->members, &broadcast, commands, deadline) == RLOCK_STOPPED)
+        return RLOCK_STOPPED;
+    return quorum->members.member[0].state == RLOCK_OK ? RLOCK_OK
+                                                       : members_fault(&quorum->members, err);
+}
+
 enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
                                     int64_t block_ms, struct rlock_deadline deadline,
                                     const struct resp_value **reply, struct rlock_error *err)

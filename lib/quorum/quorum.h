@@ -10,6 +10,7 @@
 #ifndef QUORUM_H
 #define QUORUM_H
 
+#include "lock/commands.h"
 #include "lock/requests.h"
 #include "quorum/members.h"
 
@@ -170,6 +171,13 @@ bool quorum_may_retry_password(const struct quorum *quorum, enum rlock_status st
 enum rlock_status quorum_ask(struct quorum *quorum, const struct request *request,
                              struct rlock_deadline deadline, const struct resp_value **reply,
                              struct rlock_error *err);
+
+/*
+ * quorum_do: do an operation without scripts, on the only member, whose `answer` is the result.
+ * Returns RLOCK_OK, RLOCK_STOPPED or a fault.
+ */
+enum rlock_status quorum_do(struct quorum *quorum, struct commands *commands,
+                            struct rlock_deadline deadline, struct rlock_error *err);
 
 /*
  * quorum_ask_slowly: as quorum_ask(), but for a command that may block on the server for

@@ -63,12 +63,18 @@ void request_begin_empty(struct request *request)
     request->n_commands = 0;
     request->script = NULL;
     request->connection = 0;
+    request->stays = false;
     request->text_used = 0;
 }
 
 void request_bind(struct request *request, uint64_t connection)
 {
     request->connection = connection;
+}
+
+void request_stay(struct request *request)
+{
+    request->stays = true;
 }
 
 void request_begin(struct request *request, const char *command)

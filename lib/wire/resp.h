@@ -23,6 +23,7 @@ struct request {
     int first[REQUEST_COMMANDS]; /* the index of the first word of each command */
     const char *script;  /* source of the script that an EVALSHA calls; NULL: not an EVALSHA */
     uint64_t connection; /* the only connection that may be used, see request_bind(); 0: any */
+    bool stays;          /* only the server that is asked now may answer, see request_stay() */
     size_t text_used;    /* bytes of `text` that are in use */
     const char *word[REQUEST_WORDS];
     char text[REQUEST_TEXT_BYTES]; /* contains the words that request_add_format() made */
@@ -50,6 +51,9 @@ void request_add_format(struct request *request, const char *format, ...)
  * request fails.
  */
 void request_bind(struct request *request, uint64_t connection);
+
+/* request_stay: a redirect to another server isn't followed, but is a fault. */
+void request_stay(struct request *request);
 
 /*
  * request_encode: encode a request and append it to `*out`, which is on the heap and grows. Before

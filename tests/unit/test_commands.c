@@ -276,6 +276,18 @@ static void test_release(void)
          RLOCK_PENDING, 0, "with --min-hold a release writes the value that the scripts write");
 }
 
+/* Reads a lock with this value, and copies the name of the value. */
+static void name_of(const char *value, char name[sizeof commands.name])
+{
+    commands_begin_read(&commands, &keys, false);
+    is_int(talk(ANSWERS("PTTL k; GETRANGE k 0 1278; TIME; GET " FENCE "; ZCARD {k}:rlock:queue",
+                        REPLIES(":20000\r\n", bulk(value), TIME, bulk("77"), ":3\r\n"))),
+           RLOCK_OK, "a lock is read");
+    ok(commands.exists && commands.fence == 77 && commands.waiting == 3 && !commands.has_bad_fence,
+       "the fence and the length of the queue are known");
+    strcpy(name, commands.name);
+}
+
 /* Does a break of the lock with this name end so? `last` is what the break sends last, or NULL. */
 static void breaks(const char *found, const char *name, const char *last, enum rlock_status st,
                    enum reply_code code, const char *what)
@@ -289,21 +301,13 @@ static void breaks(const char *found, const char *name, const char *last, enum r
 
 static void test_break(void)
 {
-    char ours[COMMANDS_NAME_BYTES];
-    char other[COMMANDS_NAME_BYTES];
-    char shared[COMMANDS_NAME_BYTES];
+    char ours[sizeof commands.name];
+    char other[sizeof commands.name];
+    char shared[sizeof commands.name];
 
-    commands_begin_read(&commands, &keys);
-    is_int(talk(ANSWERS("PTTL k; GETRANGE k 0 1278; TIME; GET " FENCE "; ZCARD {k}:rlock:queue",
-                        REPLIES(":20000\r\n", bulk("other"), TIME, bulk("77"), ":3\r\n"))),
-           RLOCK_OK, "a lock is read");
-    ok(commands.exists && commands.fence == 77 && commands.waiting == 3 && !commands.has_bad_fence,
-       "the fence and the length of the queue are known");
-    commands_name(&commands, other);
-    snprintf(commands.seen, sizeof commands.seen, SHARED);
-    commands_name(&commands, shared);
-    snprintf(commands.seen, sizeof commands.seen, OURS);
-    commands_name(&commands, ours);
+    name_of(OURS, ours);
+    name_of("other", other);
+    name_of(SHARED, shared);
     breaks(FOUND(OURS), ours,
            "MULTI; SET " FENCE " 1700000000000007 PX 604800000; SET " WAKE
            " broken host=me PX 20000; DEL k; EXEC",

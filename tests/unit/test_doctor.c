@@ -43,14 +43,16 @@
     INFO("88\r\nredis_version:7.0.15\r\nredis_mode:cluster\r\nrole:master\r\n" \
          "maxmemory:0\r\nconnected_slaves:0\r\n\r\n")
 #define ALWAYS SETTING("$6\r\nalways\r\n")
-/* The replies to SCAN and to what reads the key k: its value, the ms left, and the fence. */
-#define ONE_LOCK(value, left)                                                                    \
-    "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n", NOW, "+string\r\n", NOW, value, NOW, value, ":62\r\n", \
-        ":" left "\r\n", NOW, "$1\r\n7\r\n", value, "*0\r\n", ":0\r\n", "*0\r\n"
+/* The replies to SCAN and to what reads the key k, at last by inspect.lua. */
+#define ONE_LOCK(value, left)                                                                      \
+    "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n", NOW, "+string\r\n", NOW, value,                          \
+        "*4\r\n:1700000000000\r\n*8\r\n" value ":" left "\r\n$1\r\n7\r\n:0\r\n:0\r\n:-1\r\n*0\r\n" \
+        "$0\r\n\r\n$1\r\nn\r\n$0\r\n\r\n"
 /* The replies about a free lock whose key of the fence has another program's text. */
-#define BAD_FENCE                                                                              \
-    "*2\r\n$1\r\n0\r\n*1\r\n$15\r\n{k}:rlock:fence\r\n", NOW, EMPTY, ":0\r\n", ":-2\r\n", NOW, \
-        "$3\r\nbad\r\n", EMPTY, "*0\r\n", ":0\r\n", "*0\r\n"
+#define BAD_FENCE                                                                         \
+    "*2\r\n$1\r\n0\r\n*1\r\n$15\r\n{k}:rlock:fence\r\n",                                  \
+        "*4\r\n:1700000000000\r\n*8\r\n$-1\r\n:-2\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n*0\r\n" \
+        "$27\r\n{k}:rlock:fence is no fence\r\n$1\r\nn\r\n$0\r\n\r\n"
 #define HELD_LOCK "$62\r\n0123456789abcdef0123456789abcdef v1 try=1 ttl=30000 host=h pid\r\n"
 
 struct row {

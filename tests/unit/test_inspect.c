@@ -168,11 +168,10 @@ static const struct {
     {"-NOPERM no\r\n", NULL, "a b ", true},
 };
 
-/* The replies to SCAN, with one key, and to the requests that read the lock there. */
-#define LOCK(key)                                                                              \
-    ANSWERS("*2\r\n$1\r\n0\r\n*1\r\n$1\r\n" key "\r\n", TIME, "+string\r\n", TIME, OURS, TIME, \
-            OURS, ":71\r\n", ":29000\r\n", TIME, "$2\r\n77\r\n", OURS, "*0\r\n", ":0\r\n",     \
-            "*0\r\n")
+/* The replies to SCAN, with one key, to TYPE and GETRANGE behind TIME, and of inspect.lua. */
+#define LOCK(key)                                                                        \
+    ANSWERS("*2\r\n$1\r\n0\r\n*1\r\n$1\r\n" key "\r\n", TIME, "+string\r\n", TIME, OURS, \
+            "*4\r\n" NOW VIEW NAME LAST)
 #define TIME "*2\r\n$10\r\n1700000005\r\n$1\r\n7\r\n"
 
 static void test_list_cluster(void)

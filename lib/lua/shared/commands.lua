@@ -56,7 +56,6 @@ local function may_all(use, lock, ask)
       ask('STRLEN', lock.key) and
       ask('GETRANGE', lock.key, 0, 0) and
       ask('ZCOUNT', lock.holders, 0, 0) and
-      ask('HMGET', lock.holder_info, '') and
       ask('LRANGE', lock.history, 0, 0) and
       ask('SCAN', nil, 0, 'COUNT', 1)
   end
