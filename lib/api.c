@@ -313,7 +313,8 @@ enum rlock_status rlock_break(struct rlock *lock, const char *key, const char *n
 enum rlock_status rlock_examine(struct rlock *lock, const char *key, struct rlock_deadline deadline,
                                 const struct rlock_examiner *examiner, struct rlock_error *err)
 {
-    return doctor_examine(&lock->quorum, key, lock->keeps_history, deadline, examiner, err);
+    return doctor_examine(&lock->quorum, key, lock->keeps_history, lock_needs_scripts(lock),
+                          deadline, examiner, err);
 }
 
 void rlock_forget_passwords(struct rlock *lock)

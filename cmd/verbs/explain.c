@@ -286,7 +286,8 @@ static void explain_waiting(struct explanation *e)
             "If the lock is taken or no server can be reached, rlock waits for at most %s (%s).",
             duration(length, options->wait_ms), origin(e, "wait", from));
     if (options->wait_ms != 0 && (options->queue != RLOCK_QUEUE_FIFO || options->n_urls <= 1))
-        say(e, "waiting", "%s", queues[options->queue]);
+        say(e, "waiting", "%s",
+            queues[options->scripts == RLOCK_SCRIPTS_NO ? RLOCK_QUEUE_NONE : options->queue]);
     if (parent.n > 0)
         say(e, "waiting",
             "If the lock in RLOCK_TOKEN or RLOCK_PARENT_TOKENS is this one, rlock doesn't wait: "

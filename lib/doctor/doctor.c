@@ -457,21 +457,23 @@ static enum rlock_status try_plain_rights(struct probe *probe, const struct owne
  */
 static enum rlock_status report_no_scripts(struct probe *probe, const struct owner *owner)
 {
-    bool is_one_of_several = probe->one.members.member->is_one_of_several;
     bool is_denied = probe->err.reason == RLOCK_REASON_SCRIPTS_DENIED;
+    const char *in_need = probe->needs_scripts;
     struct refusals scripts = {.which = ""};
     struct rights rights = {.no_write = ""};
     enum rlock_status st;
 
+    if (in_need == NULL && probe->one.members.member->is_one_of_several)
+        in_need = "a lock on several servers";
     add_refusal(&scripts, "", "EVAL", last_words(probe));
     probe_set_scripts(probe, PROBE_SCRIPTS_REFUSED);
-    if (!probe->one.may_use_commands || is_one_of_several) {
+    if (in_need != NULL || !probe->one.may_use_commands) {
         probe_report(probe, "scripts", RLOCK_GRADE_UNSAFE,
-                     is_one_of_several ? GIVE_RIGHTS
-                                       : "use --scripts auto (RLOCK_SCRIPTS=auto), or " GIVE_RIGHTS,
-                     "refused, and %s need them%s",
-                     is_one_of_several ? "several servers" : "locks with --scripts yes",
-                     scripts.said);
+                     in_need == NULL ? "use --scripts auto (RLOCK_SCRIPTS=auto), or " GIVE_RIGHTS
+                     : is_denied     ? GIVE_RIGHTS
+                                     : "name a server that runs scripts",
+                     "refused, and %s needs them%s",
+                     in_need != NULL ? in_need : "a lock with --scripts yes", scripts.said);
         return RLOCK_OK;
     }
     quorum_use_commands(&probe->one);
@@ -482,12 +484,15 @@ static enum rlock_status report_no_scripts(struct probe *probe, const struct own
         add_refusal(&scripts, " ", rights.needed.which, "");
         rights.needed = scripts;
     } else {
-        probe_report(probe, "scripts", RLOCK_GRADE_WEAK,
-                     is_denied ? "for a queue, -s, --slots, --once, --history and several keys, "
-                                 "allow the user EVAL and EVALSHA (+eval +evalsha)"
-                               : "a queue, -s, --slots, --once, --history and several keys need a "
-                                 "server that runs scripts",
-                     "refused, so rlock takes one exclusive lock, by commands%s", scripts.said);
+        probe_report(
+            probe, "scripts", RLOCK_GRADE_WEAK,
+            is_denied ? "for a queue, -s, --slots, --once, --history and several keys, "
+                        "allow the user EVAL and EVALSHA (+eval +evalsha)"
+                      : "a queue, -s, --slots, --once, --history and several keys need a "
+                        "server that runs scripts",
+            "refused, so rlock takes one exclusive lock, by commands, and waiters get it in "
+            "no order%s",
+            scripts.said);
     }
     report_rights(probe, &rights, "one exclusive lock needs, by commands,");
     return RLOCK_OK;
@@ -740,7 +745,7 @@ static enum rlock_status check_quorum(struct probe *probe, struct quorum *quorum
 }
 
 enum rlock_status doctor_examine(struct quorum *quorum, const char *key, bool keeps_history,
-                                 struct rlock_deadline deadline,
+                                 const char *needs_scripts, struct rlock_deadline deadline,
                                  const struct rlock_examiner *examiner, struct rlock_error *err)
 {
     struct probe probe;
@@ -748,7 +753,7 @@ enum rlock_status doctor_examine(struct quorum *quorum, const char *key, bool ke
     size_t n_answering = 0;
     size_t i;
 
-    probe_init(&probe, quorum, key, keeps_history, deadline, examiner);
+    probe_init(&probe, quorum, key, keeps_history, needs_scripts, deadline, examiner);
     for (i = 0; st != RLOCK_STOPPED && i < quorum->members.n; i++) {
         probe_select(&probe, quorum, &quorum->members.member[i]);
         st = examine_member(&probe);

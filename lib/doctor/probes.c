@@ -13,14 +13,15 @@
 #define REPLY_MAX_MS 5000 /* longer than any lease's reply_ms, to measure how slow a server is */
 
 void probe_init(struct probe *probe, const struct quorum *quorum, const char *key,
-                bool keeps_history, struct rlock_deadline deadline,
+                bool keeps_history, const char *needs_scripts, struct rlock_deadline deadline,
                 const struct rlock_examiner *examiner)
 {
     *probe = (struct probe){.examiner = examiner,
                             .key = key,
                             .deadline = deadline,
                             .timing = quorum->timing,
-                            .keeps_history = keeps_history};
+                            .keeps_history = keeps_history,
+                            .needs_scripts = needs_scripts};
 }
 
 void probe_select(struct probe *probe, const struct quorum *quorum, struct member *member)

@@ -18,6 +18,7 @@ struct probe {
     struct rlock_timing timing; /* the times in which the server must answer a holder */
     struct rlock_error err;     /* why the last request failed */
     bool keeps_history;         /* the caller's locks keep a history */
+    const char *needs_scripts;  /* what the caller's lock needs scripts for; NULL: for nothing */
     bool is_replica;            /* INFO says that the server is a replica */
     enum probe_scripts scripts; /* what became of rlock's script */
     bool is_cluster;            /* INFO or HELLO says that the server is a node of a Cluster */
@@ -25,11 +26,11 @@ struct probe {
 
 /*
  * probe_init: fills a probe for the members of `quorum`. The probe borrows `examiner` and `key`,
- * which may be NULL. `keeps_history`: the caller's locks keep a history. The caller selects a
+ * which may be NULL. `keeps_history` and `needs_scripts`: as doctor_examine(). The caller selects a
  * member by probe_select() before the first request.
  */
 void probe_init(struct probe *probe, const struct quorum *quorum, const char *key,
-                bool keeps_history, struct rlock_deadline deadline,
+                bool keeps_history, const char *needs_scripts, struct rlock_deadline deadline,
                 const struct rlock_examiner *examiner);
 
 /* probe_select: sends the next requests to this member, and reports findings about this member. */

@@ -161,6 +161,12 @@ a queue|--queue fifo -k $KEY -- true
 a history|--history 9 -k $KEY -- true
 a history|history -k $KEY
 END
+    run -78 rlock --explain -s -k "$KEY" -- true
+    assert_match "$output" 'unsafe scripts: refused, and a shared lock needs[[:space:]]+them'
+    run rlock --explain -k "$KEY" -- true
+    assert_match "$output" 'weak scripts: refused, so rlock takes one exclusive lock,'
+    run rlock --explain --scripts no -k "$KEY" -- true
+    assert_match "$output" "doesn't join the queue"
     run -77 --separate-stderr rlock --scripts yes -k "$KEY" -- true
     gone "$KEY"
 }

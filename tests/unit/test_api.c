@@ -451,10 +451,67 @@ static void test_forget_passwords(void)
     close(timer);
 }
 
+#define NO_EVAL "-NOPERM this user has no permissions to run the 'eval' command\r\n"
+#define NO_SET "-NOPERM this user has no permissions to run the 'set' command\r\n"
+/* The replies to commands that read a lock of another program. */
+#define LOOK                                                           \
+    ":60000\r\n", "+OK\r\n", "*0\r\n", "+OK\r\n", "$7\r\nforeign\r\n", \
+        "*2\r\n$10\r\n1700000000\r\n$6\r\n000001\r\n", "$-1\r\n"
+
+/* Where scripts are refused, a handle goes on by commands, if it may and its lock needs none. */
+static void test_refused_scripts(void)
+{
+    static const struct {
+        const char *answer; /* to the script */
+        enum rlock_scripts scripts;
+        enum rlock_mode mode;
+        enum rlock_status st;
+        int n_scripts; /* that two calls send */
+        const char *text;
+    } rows[] = {
+        {NO_EVAL, RLOCK_SCRIPTS_AUTO, RLOCK_EXCLUSIVE, RLOCK_BUSY, 1, ""},
+        {"-ERR unknown command 'EVAL'\r\n", RLOCK_SCRIPTS_AUTO, RLOCK_EXCLUSIVE, RLOCK_BUSY, 1, ""},
+        {"-ERR script tried accessing undeclared key\r\n", RLOCK_SCRIPTS_AUTO, RLOCK_EXCLUSIVE,
+         RLOCK_BUSY, 1, ""},
+        {NO_EVAL, RLOCK_SCRIPTS_AUTO, RLOCK_SHARED, RLOCK_E_UNSUPPORTED, 2,
+         "a shared lock needs scripts: 127.0.0.1:"},
+        {NO_EVAL, RLOCK_SCRIPTS_YES, RLOCK_EXCLUSIVE, RLOCK_E_REFUSED, 2, "127.0.0.1:"},
+        {NO_SET, RLOCK_SCRIPTS_AUTO, RLOCK_EXCLUSIVE, RLOCK_E_REFUSED, 2, "127.0.0.1:"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct server server = {
+            .answers = {
+                [ASKED_ACQUIRE] = ANSWERS(rows[i].answer), [ASKED_OTHER] = ANSWERS(LOOK, LOOK)}};
+        const char *url = server.url;
+        struct rlock_config config = config_for(&url);
+        struct rlock_obstacle obstacle = {.left_ms = 0};
+        struct rlock_error err = {.text = ""};
+        struct rlock *lock = NULL;
+        struct rlock_grant grant;
+
+        config.scripts = rows[i].scripts;
+        config.mode = rows[i].mode;
+        if (!ok(server_start(&server) && rlock_open(&lock, &config, NULL) == RLOCK_OK,
+                "a handle is opened"))
+            return;
+        okf(rlock_acquire(lock, once, &grant, &obstacle, &err) == rows[i].st &&
+                rlock_acquire(lock, once, &grant, &obstacle, &err) == rows[i].st,
+            "row %zu: both calls have the right status: %s", i, err.text);
+        is_int(server_count(&server, ASKED_ACQUIRE), rows[i].n_scripts,
+               "a handle that goes on by commands sends no script any more");
+        ok(strncmp(err.text, rows[i].text, strlen(rows[i].text)) == 0 &&
+               (rows[i].st != RLOCK_BUSY || strstr(obstacle.holder.text, "foreign") != NULL),
+           "the error says what needs scripts; commands have read the holder");
+        close_at(&server, lock);
+    }
+}
+
 int main(void)
 {
     RUN_ALL(test_config_size, test_arguments, test_whole, test_not_had, test_lost_reply, test_doubt,
             test_release, test_renew, test_tokens, test_status_texts, test_malformed_grants,
-            test_absurd_answers, test_forget_passwords);
+            test_absurd_answers, test_forget_passwords, test_refused_scripts);
     return done_testing();
 }

@@ -85,7 +85,8 @@ static const struct row rows[] = {
       NO_LOCKS},
      RLOCK_OK,
      "user 0 scripts 3 clock", /* the rights can't be checked */
-     "refused, and locks with --scripts yes need them (the server says: NOPERM this user can't run "
+     "refused, and a lock with --scripts yes needs them (the server says: NOPERM this user can't "
+     "run "
      "the 'eval' command)\nuse --scripts auto (RLOCK_SCRIPTS=auto), or give the user the rights"},
     {"wants a password", {"-NOAUTH Authentication required.\r\n"}, RLOCK_E_REFUSED, "", ""},
     {"is loading", {"-LOADING\r\n"}, RLOCK_E_SERVER, "", ""},
