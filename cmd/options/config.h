@@ -19,15 +19,10 @@ typedef bool config_taker(void *context, int line, char *name, const char *value
 enum config_result { CONFIG_READ, CONFIG_ABSENT, CONFIG_BAD };
 
 /*
- * config_read: read the file at `path`, line by line, and pass each name and value to `take`. Empty
- * lines, lines that begin with '#', and blanks around names and values are ignored. CONFIG_ABSENT:
- * there is no such file. CONFIG_BAD: `why` is "PATH:LINE: reason", or "PATH: reason" if the file
- * can't be read, is larger than CONFIG_BYTES_MAX, belongs to neither the user nor root, or may be
- * written by others than its owner.
- *
- * Only regular files are read, and pipes that rlock inherited as a descriptor (/dev/fd/N), because
- * opening another FIFO or a device could block for ever. A read from a hung network file system
- * blocks, but a signal still ends rlock then, as rlock reads files before it blocks any signal.
+ * config_read: read the file at `path`, and pass each name and value to `take`, without the blanks
+ * around them. CONFIG_ABSENT: there is no file. CONFIG_BAD: `why` is "PATH:LINE: reason", or "PATH:
+ * reason" for a file that can't be read, is larger than CONFIG_BYTES_MAX, may be written by others
+ * than the user and root, or is neither regular nor a pipe by /dev/fd/N. May block.
  */
 enum config_result config_read(const char *path, config_taker *take, void *context, char *why,
                                size_t room);

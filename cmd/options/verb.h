@@ -16,12 +16,9 @@ enum verb_words {
 };
 
 /*
- * All verbs, in the order of --help. A new verb needs a row here, and a file of its name in
- * cmd/verbs/.
- *
- * ROW(constant, function, name, words, needs_key, takes_one_key, has_no_lease, is_offline, help):
- * to carry out the verb, main() calls `function`, which cmd.h declares. The other columns are the
- * fields of struct verb_row.
+ * All verbs, in the order of --help. ROW(constant, function, name, words, needs_key, takes_one_key,
+ * has_no_lease, is_offline, help): main() calls `function`, which cmd.h declares; the other columns
+ * are the fields of struct verb_row.
  */
 #define VERBS(ROW)                                                                           \
     ROW(VERB_RUN, cmd_run, NULL, VERB_WORDS_COMMAND, true, false, false, false,              \

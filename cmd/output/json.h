@@ -33,12 +33,9 @@ void json_end(struct json *json);
 void json_time(struct json *json, const char *name, int64_t unix_ms);
 
 /*
- * json_party: add a member that is an object about a holder or a waiter. The object has no members
- * for facts that the server didn't report. `for_name` is the name of its member that tells for how
- * long the party has held the lock or waited; NULL: the object has no such member.
- *
- * json_party_members: add only the members of such an object. The caller has begun the object by
- * json_begin().
+ * json_party: add a member that is an object with the known facts about a holder or a waiter.
+ * `for_name` is the name of its member that tells for how long it has held the lock or waited;
+ * NULL: none. json_party_members: only the members, of an object that the caller has begun.
  */
 void json_party(struct json *json, const char *name, const struct rlock_party *party,
                 const char *for_name);

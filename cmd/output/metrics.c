@@ -2,12 +2,9 @@
 /*
  * metrics: locks as metrics in the text format of Prometheus, for alerts and graphs.
  *
- * The format demands UTF-8, all samples of a metric one after the other, and no two samples with
- * the same label: node_exporter ignores a whole file that breaks one of these rules. So
- * err_escape() writes bytes that are not UTF-8, and invisible characters, as \xNN. err_escape()
- * also writes a backslash as \x5c, so that two keys never have the same label.
- *
- * Source: the "Exposition formats" in the manual of Prometheus.
+ * node_exporter ignores a whole file that isn't UTF-8, has samples of a metric apart, or two with
+ * the same label. So keys are written by err_escape(), also their backslashes, and two never look
+ * alike. Source: "Exposition formats" in the manual of Prometheus.
  */
 #include "output/metrics.h"
 

@@ -2,12 +2,9 @@
 /*
  * service_status: tells the service manager (systemd) that rlock waits for the lock.
  *
- * systemd ends a service with Type=notify if it is not ready after TimeoutStartSec. So rlock asks
- * for more time as long as it waits, and once more when the wait is over, for the command to become
- * ready. rlock never says that the service is ready: only the command knows that, and the command
- * says it to the same socket.
- *
- * Source: sd_notify(3). The protocol is one datagram with a line for each VARIABLE=VALUE.
+ * A service with Type=notify that isn't ready after TimeoutStartSec is ended. So rlock asks for
+ * more time while it waits, and once more for the command, which alone says that it is ready, to
+ * the same socket. Source: sd_notify(3): a datagram with a line for each VARIABLE=VALUE.
  */
 #include "output/service_status.h"
 

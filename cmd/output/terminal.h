@@ -39,12 +39,9 @@ size_t terminal_columns(void);
 const char *terminal_colour(const struct terminal *terminal, enum colour colour);
 
 /*
- * Escape sequences to draw a screen over the screen that was drawn before.
- *
- *   TERMINAL_TOP       before the first line: cursor home, don't wrap long lines
- *   TERMINAL_LINE_END  at the end of each line: erase the rest of the line
- *   TERMINAL_END       after the last line: erase the rest of the screen, wrap again
- *   TERMINAL_NO_WRAP   before a line that is drawn where the cursor is: don't wrap it
+ * Escape sequences to draw a screen over the one before: before its first line, cursor home and
+ * don't wrap long lines; at the end of each line, erase its rest; after the last, erase the rest of
+ * the screen and wrap again. NO_WRAP comes before a line that is drawn where the cursor is.
  */
 #define TERMINAL_NO_WRAP "\x1b[?7l"
 #define TERMINAL_TOP "\x1b[H" TERMINAL_NO_WRAP

@@ -2,10 +2,9 @@
 /*
  * signals: what rlock does with each signal, and the descriptors to read them from.
  *
- * rlock blocks the signals that it handles, and reads them from a signalfd. So rlock has no signal
- * handlers, and learns who sent each signal. The signals that are not in the table keep their
- * default action: those that a fault in rlock itself raises, those that can't be caught, and
- * SIGPIPE, which rlock's own writes never raise (output/outfile.c, lib/wire).
+ * The signals in the table are blocked, and read from a signalfd, which tells who sent them. All
+ * others keep their default action: those of a fault in rlock itself, those that can't be caught,
+ * and SIGPIPE, which rlock's own writes never raise.
  */
 #include "process/signals.h"
 

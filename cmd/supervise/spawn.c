@@ -2,10 +2,9 @@
 /*
  * spawn: starts the command, with the signals and descriptors that rlock was started with.
  *
- * spawn() uses vfork(2), because most of the time of a fork(2) goes into a copy of the page tables,
- * which the exec throws away. Until its exec the child runs in the parent's memory, so the child
- * writes to its own variables only. The child writes the time of the exec, and the errno of a
- * failure, to a pipe, which a successful exec closes.
+ * By vfork(2), as most of the time of a fork(2) goes into page tables that the exec throws away. So
+ * the child, in the parent's memory, writes to its own variables only. By a pipe, which the exec
+ * closes, it tells the time of the exec, and the errno of a failure.
  */
 #include "supervise/spawn.h"
 

@@ -2,11 +2,9 @@
 /*
  * doctor: examines servers, and reports what makes their locks unsafe.
  *
- * The doctor connects as the user who takes locks, and needs no other rights than that user: if the
- * server denies a command, the doctor reports the finding as unknown. To find out which commands
- * the user may run, the doctor runs each of them on keys that no other client uses. ACL DRYRUN
- * would not do: it needs a right of its own, doesn't exist before Redis 7, and doesn't know the
- * rules of a proxy.
+ * It connects as the user who takes locks, and needs no other rights: what the server denies is
+ * unknown. It runs each command on keys that nobody else uses. ACL DRYRUN would not do: it needs a
+ * right of its own and Redis 7, and doesn't know the rules of a proxy.
  */
 #include "doctor/doctor.h"
 

@@ -10,12 +10,10 @@
 #define HOLDER_INFO_BYTES 1024
 
 /*
- * holder_info_write: write words such as "host=web1 pid=42 user=backup command=tar label=nightly".
- * `history` is how many entries the history of the lock keeps at most; if it isn't 0, the first
- * word is history=N, by which the scripts know that they are to write the history.
- * Cuts each value to fewer than 160 bytes. Writes blanks, '%' and bytes that aren't printable ASCII
- * as %XX.
- * The scripts add further words: since=, ttl=, mode=, slot=, waited=.
+ * holder_info_write: write words such as "host=web1 pid=42 user=backup command=tar label=nightly",
+ * each value cut to fewer than 160 bytes, with %XX for blanks, '%' and bytes other than printable
+ * ASCII. If `history`, the number of entries to keep, isn't 0, history=N comes first, by which the
+ * scripts know that they are to write it. They add further words: since=, ttl=, mode=, ...
  */
 void holder_info_write(char info[HOLDER_INFO_BYTES], const struct rlock_holder *holder,
                        int64_t history);

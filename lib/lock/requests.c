@@ -2,10 +2,9 @@
 /*
  * requests: builds the requests that an owner sends.
  *
- * Each request except that of requests_wait() runs one script. The head of the script describes its
- * KEYS and ARGV. The value that acquire.lua writes contains the number of the attempt. So an undo
- * of attempt N removes only what attempt N has written, even if a later attempt was granted the
- * lock meanwhile.
+ * The head of each script describes its KEYS and ARGV. The value that acquire.lua writes has the
+ * number of the attempt: an undo of attempt N removes only what attempt N has written, even if a
+ * later one was granted the lock meanwhile.
  */
 #include "lock/requests.h"
 

@@ -2,17 +2,10 @@
 /*
  * acquire_loop: repeats an acquire, a renewal or a release until the reply is final.
  *
- * How a waiter in the queue gets the lock:
- * 1. The first attempt finds the lock held. The script acquire.lua puts the waiter into the queue,
- *    and returns for how long the waiter is to block.
- * 2. The waiter blocks on the server: it sends BLPOP on a key of its own, with that timeout.
- * 3. A release wakes the first waiter by a push to its key. If the wake-up is lost, or the holder
- *    died, the BLPOP times out.
- * 4. After the wake-up or the timeout the waiter sends the next attempt, which is also its
- *    heartbeat: if a waiter sends no more attempts, the scripts remove it from the queue.
- *
- * So a wake-up is only a hint: the reply to the next attempt decides. The scripts alone decide how
- * long a waiter blocks, and how long its turn and its heartbeat are valid.
+ * acquire.lua puts a waiter into the queue, and says how long to block. The waiter blocks by BLPOP
+ * on a key of its own, to which a release pushes, and then asks again: a wake-up is only a hint,
+ * and the next attempt is also the heartbeat without which the scripts remove the waiter. The
+ * scripts alone decide about turns, time-outs and heartbeats.
  */
 #include "ops/acquire_loop.h"
 

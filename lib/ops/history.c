@@ -2,10 +2,9 @@
 /*
  * history: reads what the servers have noted about the holds of a lock.
  *
- * The server's list has an entry for each grant, end and break (see lib/lua/shared/history.lua).
- * This file joins the entries of one hold by the token in them. In a quorum each member has a list
- * of its own; two members tell of the same hold if their entries have the same token and the same
- * fence.
+ * The server's list has an entry for each grant, end and break (lib/lua/shared/history.lua), which
+ * are joined by the token in them. In a quorum each member has a list of its own: they tell of the
+ * same hold if token and fence are the same.
  */
 #include "ops/history.h"
 

@@ -2,14 +2,9 @@
 /*
  * renewer: a thread that renews a lease and writes an event for each renewal to a pipe.
  *
- * The reader of the pipe has its own timer for the end of the lease, and moves it at each event.
- * If the renewer hangs, no event comes, and the reader acts when its timer expires.
- *
- * If the server is part of a Cluster, the thread first asks for the nodes of that Cluster. Without
- * this request, the lease could be lost as follows:
- * 1. The server in the URL, which is the only node that we know, grants the lock.
- * 2. The server dies before the first renewal, and one of its replicas becomes the primary.
- * 3. We know no other node that could tell us the address of the new primary.
+ * The pipe's reader has a timer of its own for the end of the lease, which each event moves: so it
+ * acts in time if the renewer hangs. In a Cluster the thread first asks for the other nodes: if the
+ * only known one died before the first renewal, nobody could name the new primary.
  */
 #include "ops/renewer.h"
 

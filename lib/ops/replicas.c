@@ -2,15 +2,9 @@
 /*
  * replicas: asks a server whether enough of its replicas have a grant or a renewal.
  *
- * The server replies to WAIT with the number of replicas that have acknowledged all writes of the
- * connection that sent the WAIT. The server replies when enough replicas have acknowledged these
- * writes, or after a timeout. So rlock sends WAIT on the connection of the grant: on a new
- * connection, which has no writes, the server would reply at once. A waiter sends WAIT only after a
- * grant, not with each attempt: the server would wait for the replicas each time, and delay every
- * attempt.
- *
- * A renewal needs the same acknowledgements. If a replica that has missed the renewal becomes the
- * primary, it still has the old expiry, so the lease ends there earlier than the holder believes.
+ * WAIT counts the replicas that have all writes of its own connection, so it goes by that of the
+ * grant, and only after a grant: it would delay each attempt of a waiter. A renewal needs it, too:
+ * on a replica that has missed the renewal and becomes the primary, the lease ends earlier.
  */
 #include "ops/replicas.h"
 

@@ -488,13 +488,10 @@ static void ask(struct broadcast_call *call, size_t i)
 }
 
 /*
- * Handles a member that hasn't answered the request of an earlier broadcast. A release can't wait
- * for that answer. The release is sent twice, because nobody knows whether the server still reads
- * the connection:
- * 1. here, on the old connection, which is then closed. A server that is merely slow executes the
- *    pending request and the release in this order;
- * 2. by the caller, on a new connection. A server that was stopped for a while (SIGSTOP, suspended
- *    host) drops the old connection without reading the rest of it.
+ * Handles a member that hasn't answered an earlier request. A release can't wait for that, and is
+ * sent twice: here, behind that request, on the old connection, which is then closed, for a server
+ * that is merely slow; and by the caller on a new one, for a server that was stopped for a while,
+ * and drops the old one unread.
  */
 static enum asked ask_after_earlier(struct broadcast_call *call, struct member *member)
 {

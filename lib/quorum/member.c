@@ -2,10 +2,9 @@
 /*
  * member: one server of a quorum, the request that it was sent, and what it answered.
  *
- * If a server has not executed a request, member.c sends it again: to the server that a redirect,
- * the nodes of a Cluster or the Sentinels name; as EVAL if the server doesn't know the script; on a
- * new connection if the password has changed. member.c never sends a request again that a server
- * may have executed: only the caller knows whether it may be executed twice.
+ * A request that no server has executed is sent again: where a redirect, the nodes of a Cluster or
+ * the Sentinels point; as EVAL after NOSCRIPT; with a password that has changed. Never one that may
+ * have been executed: only the caller knows whether that may happen twice.
  */
 #include "quorum/member.h"
 

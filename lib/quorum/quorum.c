@@ -48,12 +48,10 @@ static int64_t acquire_reply_ms(const struct rlock_timing *timing)
 }
 
 /*
- * How long a waiter gives slow members to answer when the lock is split: of three members one has
- * our token, one has another owner's token, and the third is silent. If the third hangs, nobody
- * gets a majority before one of the two owners has removed its token. So the first attempt that
- * finds the lock split gives the third member a short time only. The time doubles with each further
- * attempt in a row, as the third member may only be slow, or the other owner may hold the lock by
- * a member that we can't reach.
+ * How long a waiter gives slow members to answer when the lock is split: one of three members has
+ * our token, one another owner's, and the third is silent. If it hangs, one of the two owners has
+ * to undo before anybody gets a majority, so the time is short at first. It doubles with each
+ * further attempt, as the member may be slow, or the other owner may hold the lock by it.
  */
 static int64_t split_ms(const struct quorum *quorum)
 {
@@ -444,12 +442,9 @@ enum rlock_status quorum_block(struct quorum *quorum, const struct owner *owner,
 /* ---- which members have lost the lock ---- */
 
 /*
- * Notes which members lack the lock by their answers to a renewal or a release, because a member
- * may give that answer only once:
- * 1. The first of three members says that another owner holds the lock. The others renew.
- * 2. The first member hangs, and the second loses the lock.
- * 3. We release the lock. Only the third member still has it: the majority was lost.
- * A member that says "released" has not lost the lock.
+ * Notes which members lack the lock by their answers to a renewal or a release, as a member may
+ * answer that only once: if one of three says so and then hangs, and another loses the lock, a
+ * release finds it on one only, and the majority was lost. "Released" is no loss.
  */
 static void note_lost(struct quorum *quorum, const struct votes *votes)
 {
@@ -535,12 +530,8 @@ static enum rlock_status not_renewed(struct quorum *quorum, const struct votes *
     if (count_lost(votes) <= most)
         return votes->n_late > 0 ? RLOCK_PENDING : members_fault(&quorum->members, err);
     /*
-     * If one member says "released", the lock was released, and not lost:
-     * 1. Of three members, the first and the second have our lock. Another process releases it by
-     *    our token. The first member executes the release; the second is slow.
-     * 2. The first and the third member grant the lock to the next owner.
-     * 3. Our renewal comes. The first member says "released", the third says that the next owner
-     *    holds the lock, and only the second renews.
+     * If one member says "released", the lock was released by our token, and not lost: another one
+     * may not have executed that release, and two may have granted the lock to the next owner.
      */
     if (votes->n_released > 0)
         return err_set(err, RLOCK_RELEASED, 0, "the lock was released");

@@ -2,10 +2,9 @@
 /*
  * cluster: remembers the nodes of a Redis Cluster, and reads redirects and CLUSTER NODES.
  *
- * rlock keeps no map of slots. All keys of a lock are in one slot, so one node serves the lock, and
- * every other node redirects there. rlock remembers the other nodes, to ask one of them when the
- * lock's node doesn't answer. Source: Redis Cluster specification, "MOVED Redirection" and "ASK
- * redirection".
+ * There is no map of slots: all keys of a lock are in one slot, so one node serves the lock, every
+ * other node redirects there, and is asked when that one doesn't answer. Source: Redis Cluster
+ * specification, "MOVED Redirection" and "ASK redirection".
  */
 #include "server/cluster.h"
 

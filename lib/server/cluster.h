@@ -51,13 +51,10 @@ enum rlock_status cluster_redirect(struct cluster *cluster, const char *reply, c
 void cluster_set_nodes(struct cluster *cluster, const char *nodes, const struct url *by);
 
 /*
- * cluster_next_primary: find the next primary that serves slots.
+ * cluster_next_primary: find the next primary that serves slots. False: there is none.
  *
- *   nodes    the unread part of the reply of `by` to CLUSTER NODES; moved to the line after the
- *            primary that was found
+ *   nodes    the unread part of the reply of `by` to CLUSTER NODES; moved behind what was read
  *   primary  out, on true only; the caller frees it with url_fini()
- *
- * Returns  false if the text has no more primaries.
  */
 bool cluster_next_primary(const char **nodes, const struct url *by, enum cluster_endpoint endpoint,
                           struct url *primary);

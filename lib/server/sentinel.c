@@ -2,10 +2,9 @@
 /*
  * sentinel: asks Sentinels which server is the primary.
  *
- * rlock asks all Sentinels at the same time and takes the first reply, so that a Sentinel that
- * hangs costs no time. If a reply names the server that rlock has just found to be down or no
- * primary, rlock waits a moment for the other replies: another Sentinel may already know the new
- * primary. Source: "Guidelines for Redis clients with support for Redis Sentinel".
+ * All are asked at the same time, and the first reply counts. If it names the server that has just
+ * been found to be down or no primary, rlock waits a moment for the others, which may know the new
+ * one. Source: "Guidelines for Redis clients with support for Redis Sentinel".
  */
 #include "server/sentinel.h"
 

@@ -8,14 +8,10 @@
 #include <stdint.h>
 
 /*
- * server_info_text, server_info_number: get the value of the field `name`, from a line
- * "NAME:VALUE".
- *
- *   info  the reply to INFO; NULL or "": a reply without fields
- *
- * server_info_text copies the value, cut to `room` bytes and made printable. Without such a field
- * it sets `out` to "" and returns false. server_info_number returns `none` if there is no such
- * field, or if its value is not a decimal number from 0 to INT64_MAX.
+ * server_info_text, server_info_number: the value of the field `name` in `info`, a reply to INFO
+ * (NULL or "": without fields). The first copies it, cut to `room` bytes and made printable, or
+ * sets `out` to "" and returns false. The second returns `none` if the field is missing or is no
+ * decimal number from 0 to INT64_MAX.
  */
 bool server_info_text(const char *info, const char *name, char *out, size_t room);
 int64_t server_info_number(const char *info, const char *name, int64_t none);

@@ -2,10 +2,9 @@
 /*
  * conn: sends requests to one Redis server, one at a time, and reconnects as needed.
  *
- * A connection sends the request only after it has read the replies to AUTH, SELECT and ROLE. If a
- * connection sent all of these together, the server would execute the request even when it refuses
- * AUTH or SELECT: as the default user, or in database 0. With TLS the connection sends the password
- * only after the server has proven its identity.
+ * A request is sent only after the replies to AUTH, SELECT and ROLE: sent together, it would be
+ * executed even when AUTH or SELECT is refused, as the default user, or in database 0. With TLS the
+ * password is sent only after the server has proven its identity.
  */
 #include "wire/conn.h"
 
@@ -637,15 +636,10 @@ static enum rlock_status encode_behind(const struct conn *conn, const struct req
 }
 
 /*
- * Nobody reads the replies, and so nobody would send the text after a NOSCRIPT. So an EVAL with the
- * text follows an EVALSHA at once. EVALSHA goes first, because it alone may arrive: if all that the
- * server sends is lost, TCP sends ten packets at most, and the reset then drops what is left. The
- * EVALSHA is in the first packet; the text takes ten.
- *
- * Without TLS both go by one write, so that the server most likely reads them together: if it read
- * the EVALSHA alone, its NOSCRIPT would meet our reset, and it would drop the EVAL unread. With TLS
- * there are two writes, and so two records: a server executes nothing of a record before all of the
- * record has arrived, so a common record would hold the EVALSHA back.
+ * Nobody reads a NOSCRIPT, so an EVAL follows the EVALSHA at once. EVALSHA goes first, as it fits
+ * into one packet: TCP sends ten at most if the server's are lost. Without TLS both go by one
+ * write: a server that read the EVALSHA alone would drop the EVAL when its NOSCRIPT meets our
+ * reset. With TLS two: nothing of a record is executed before all of it has arrived.
  */
 static bool send_behind(struct conn *conn, struct request *behind)
 {

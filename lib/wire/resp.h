@@ -93,11 +93,9 @@ void resp_reader_set_max_bytes(struct resp_reader *resp, size_t bytes);
 
 /*
  * resp_reader_feed: add bytes that the server sent. resp_reader_next: set `*reply` to the next
- * whole reply, which the reader owns and frees at the next call.
- *
- * Both functions return RLOCK_OK, RLOCK_E_PROTOCOL (the bytes are not RESP, or the reply has too
- * many bytes, more than 64 elements or 4 levels) or RLOCK_E_MEMORY; resp_reader_next also
- * RLOCK_PENDING (the reply is not whole yet).
+ * whole reply, which the reader owns until the next call. Both return RLOCK_OK, RLOCK_E_PROTOCOL
+ * (no RESP, or more than 64 elements or 4 levels, or too many bytes) or RLOCK_E_MEMORY; the second
+ * also RLOCK_PENDING: the reply is not whole yet.
  */
 struct resp_value;
 

@@ -2,12 +2,9 @@
 /*
  * socket: connect to a server by TCP or a Unix socket, send and receive; nothing blocks.
  *
- * A host name may have several addresses, some of them dead. So the connector starts an attempt at
- * the next address when the pending attempts have not connected within 250 ms, or at once when one
- * of them fails. The attempts run at the same time. The connector takes the first socket that
- * connects, and the next connection tries the address of that socket first. A node of a Cluster may
- * have a second name (the alias), whose addresses come after those of the host. Source: RFC 8305,
- * "Happy Eyeballs Version 2".
+ * If a name has several addresses, the next is tried when the pending ones have not connected
+ * within 250 ms, or when one fails. The first that connects is tried first the next time. The
+ * addresses of a node's second name (the alias) come last. Source: RFC 8305, "Happy Eyeballs".
  */
 #include "wire/socket.h"
 
@@ -102,12 +99,8 @@ void connector_fini(struct connector *connector)
 
 /*
  * With TCP_USER_TIMEOUT and keep-alive the kernel ends a dead connection, even while rlock is
- * stopped (SIGSTOP) and can't watch its own deadlines.
- *
- * Without TCP_QUICKACK the kernel doesn't confirm the server's SYN by a packet of its own, but with
- * the first request, which the caller sends at once. So the server wakes up once, for connection
- * and request together, and not twice. If the caller sends nothing, the kernel confirms after
- * 200 ms.
+ * stopped (SIGSTOP). Without TCP_QUICKACK it confirms the server's SYN with the first request, so
+ * that the server wakes up once, and not twice; or after 200 ms.
  */
 static void set_options(int fd, sa_family_t family, int64_t left_ms)
 {
@@ -141,12 +134,10 @@ static void epoll_add(const struct connector *connector, int fd, uint32_t events
 }
 
 /*
- * Lets the caller of connector_fd() wait for `fd`, too. `fd` belongs to a new lookup or attempt,
- * which is not in `lookup` or `attempt` yet. If no other is pending, connector_fd() will return
- * `fd` itself. Otherwise this function makes an epoll descriptor over all lookups and attempts. If
- * epoll_create1(2) fails, connector_fd() returns the descriptor of the first attempt, and
- * connector_step() notices the end of the others only when the caller calls it at
- * connector_wake_ms().
+ * Lets the caller of connector_fd() wait for `fd`, too, which belongs to a lookup or attempt that
+ * is not in `lookup` or `attempt` yet. For more than one this makes an epoll descriptor over all.
+ * If none is free, connector_fd() returns the descriptor of the first, and connector_step() notices
+ * the others at connector_wake_ms().
  */
 static void watch(struct connector *connector, int fd, uint32_t events)
 {

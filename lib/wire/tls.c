@@ -2,10 +2,9 @@
 /*
  * tls: speaks TLS over a connected socket, without blocking, and checks the server's certificate.
  *
- * OpenSSL doesn't get the socket, but reads from one buffer in memory and writes to another; this
- * file moves the bytes between these buffers and the socket, by socket_receive() and socket_send().
- * So no SIGPIPE can occur. And if sending fails, this file can still read what the server sent
- * before it closed the connection: the alert that says why the server refuses us.
+ * OpenSSL reads from one buffer in memory and writes to another; this file moves the bytes between
+ * them and the socket. So no SIGPIPE can occur, and if sending fails, the alert that says why the
+ * server refuses us can still be read.
  */
 #include "wire/tls.h"
 
