@@ -44,12 +44,9 @@ struct sample {
 static enum rlock_status take_sample(struct probe *probe, struct sample *sample)
 {
     const struct resp_value *reply = NULL;
-    const char *seconds;
-    const char *rest;
     struct request request;
     int64_t wall_us;
     enum rlock_status st;
-    size_t n;
 
     request_begin(&request, "TIME");
     wall_us = clock_wall_us();
@@ -58,11 +55,9 @@ static enum rlock_status take_sample(struct probe *probe, struct sample *sample)
     sample->took_us = clock_us() - sample->sent_us;
     if (st != RLOCK_OK)
         return st;
-    seconds = resp_string(resp_array_at(reply, 0), &n);
-    rest = resp_string(resp_array_at(reply, 1), &n);
-    if (seconds == NULL || rest == NULL || strlen(seconds) > 11 || strlen(rest) > 6)
-        return err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what TIME returns");
-    sample->server_us = strtoll(seconds, NULL, 10) * SECOND_US + strtoll(rest, NULL, 10);
+    sample->server_us = reply_time_us(reply);
+    if (sample->server_us == 0)
+        return reply_unexpected_command(&probe->err);
     sample->ahead_us = sample->server_us - wall_us - sample->took_us / 2;
     return RLOCK_OK;
 }

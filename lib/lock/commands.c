@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define NOTE_MS 60000 /* how long a note about a lock lasts whose key has no TTL */
 
 /* The parts of a step: a command with a part is sent only by operations that have this part. */
@@ -105,48 +106,32 @@ static void add_argument(const struct commands *commands, struct request *reques
                          const char *argument, size_t n)
 {
     const struct lock_keys *keys = commands->keys;
-    const char *word = NULL;
-    int64_t number = 0;
+    const struct {
+        char letter;
+        const char *word; /* NULL: the argument is `number` */
+        int64_t number;
+    } letters[] = {
+        {'K', keys->name[KEY_LOCK], 0},
+        {'F', keys->name[KEY_FENCE], 0},
+        {'Q', keys->name[KEY_QUEUE], 0},
+        {'W', commands->holder.wake != NULL ? commands->holder.wake : keys->wake, 0},
+        {'V', commands->value, 0},
+        {'M', commands->note, 0},
+        {'T', NULL, commands->ttl_ms},
+        {'N', NULL, commands->number},
+        {'L', NULL, keys_fence_life_ms(commands->ttl_ms)},
+        {'R', NULL, commands->left_ms > 0 ? commands->left_ms : NOTE_MS},
+    };
+    size_t i = 0;
 
-    switch (n == 1 ? *argument : '\0') {
-    case 'K':
-        word = keys->name[KEY_LOCK];
-        break;
-    case 'F':
-        word = keys->name[KEY_FENCE];
-        break;
-    case 'Q':
-        word = keys->name[KEY_QUEUE];
-        break;
-    case 'W':
-        word = commands->holder.wake != NULL ? commands->holder.wake : keys->wake;
-        break;
-    case 'V':
-        word = commands->value;
-        break;
-    case 'M':
-        word = commands->note;
-        break;
-    case 'T':
-        number = commands->ttl_ms;
-        break;
-    case 'N':
-        number = commands->number;
-        break;
-    case 'L':
-        number = keys_fence_life_ms(commands->ttl_ms);
-        break;
-    case 'R':
-        number = commands->left_ms > 0 ? commands->left_ms : NOTE_MS;
-        break;
-    default:
+    while (i < COUNT(letters) && (n != 1 || letters[i].letter != *argument))
+        i++;
+    if (i == COUNT(letters))
         request_add_format(request, "%.*s", (int)n, argument);
-        return;
-    }
-    if (word != NULL)
-        request_add(request, word);
+    else if (letters[i].word != NULL)
+        request_add(request, letters[i].word);
     else
-        request_add_format(request, "%" PRId64, number);
+        request_add_format(request, "%" PRId64, letters[i].number);
 }
 
 static void build(const struct commands *commands, enum commands_step step, struct request *request)
@@ -155,7 +140,7 @@ static void build(const struct commands *commands, enum commands_step step, stru
     size_t i;
 
     request_begin_empty(request);
-    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (i = 0; i < COUNT(table); i++) {
         if (table[i].step != step || (table[i].only_with & ~commands->parts) != 0)
             continue;
         request_add_command(request, table[i].command);

@@ -92,52 +92,24 @@ static struct noted_hold *find(const struct noted_list *list, const char *id, bo
     return NULL;
 }
 
-/* The words of an entry (lib/lua/shared/history.lua) that holder_info_parse() doesn't read. */
-struct words {
-    char ids[1300];
-    uint64_t fence;
-    int64_t waited_ms;
-    int64_t held_ms;
-    int64_t renewals;
-    int64_t status;
-    char reason[sizeof((struct rlock_hold *)NULL)->reason];
-    bool is_missing;
-    bool has_by;
-    bool is_shared;
-};
-
-static void read_words(const char *text, struct words *words)
-{
-    memset(words, 0, sizeof *words);
-    holder_info_word(text, "token", words->ids, sizeof words->ids);
-    holder_info_word(text, "reason", words->reason, sizeof words->reason);
-    words->fence = (uint64_t)holder_info_number(text, "fence", 0);
-    words->waited_ms = holder_info_number(text, "waited", -1);
-    words->held_ms = holder_info_number(text, "held", -1);
-    words->renewals = holder_info_number(text, "renewals", -1);
-    words->status = holder_info_number(text, "status", -1);
-    words->is_missing = holder_info_has(text, "missing", "1");
-    words->has_by = holder_info_has(text, "by", "1");
-    words->is_shared = holder_info_has(text, "shared", "1");
-}
-
 /*
  * If the token holds the lock already, this grant replaces the earlier one: the owner has asked
  * again because the reply was lost, or a quorum has chosen a greater fence.
  */
-static enum rlock_status add_grant(struct noted_list *list, const char *text,
-                                   const struct words *words)
+static enum rlock_status add_grant(struct noted_list *list, int64_t at_ms, const char *text,
+                                   char *ids)
 {
-    struct noted_hold *noted = find(list, words->ids, true);
+    struct noted_hold *noted = find(list, ids, true);
 
+    (void)at_ms;
     if (noted == NULL)
-        noted = append(list, words->ids);
+        noted = append(list, ids);
     if (noted == NULL)
         return RLOCK_E_MEMORY;
     noted->is_open = true;
-    noted->is_shared = words->is_shared;
-    noted->hold.fence = words->fence;
-    noted->hold.waited_ms = words->waited_ms;
+    noted->is_shared = holder_info_has(text, "shared", "1");
+    noted->hold.fence = (uint64_t)holder_info_number(text, "fence", 0);
+    noted->hold.waited_ms = holder_info_number(text, "waited", -1);
     holder_info_parse(text, &noted->hold.holder);
     return RLOCK_OK;
 }
@@ -160,38 +132,41 @@ static bool is_same_fence(uint64_t one, uint64_t other)
  * hold of which only the end is known.
  */
 static enum rlock_status add_end(struct noted_list *list, int64_t at_ms, const char *text,
-                                 const struct words *words)
+                                 char *ids)
 {
-    struct noted_hold *noted = find(list, words->ids, false);
+    uint64_t fence = (uint64_t)holder_info_number(text, "fence", 0);
+    bool has_by = holder_info_has(text, "by", "1");
+    struct noted_hold *noted = find(list, ids, false);
+    struct rlock_hold *hold;
 
-    if (noted != NULL && !is_same_fence(noted->hold.fence, words->fence))
+    if (noted != NULL && !is_same_fence(noted->hold.fence, fence))
         noted = NULL;
     if (noted != NULL && !noted->is_open)
         return RLOCK_OK;
     if (noted == NULL)
-        noted = append(list, words->ids);
+        noted = append(list, ids);
     if (noted == NULL)
         return RLOCK_E_MEMORY;
     noted->is_open = false;
-    noted->hold.end = words->is_missing ? RLOCK_HOLD_LOST
-                      : words->has_by   ? RLOCK_HOLD_RELEASED
-                                        : RLOCK_HOLD_ENDED;
-    if (noted->hold.fence == 0)
-        noted->hold.fence = words->fence;
-    noted->hold.ended_ms = noted->hold.alive_ms = at_ms;
-    noted->hold.held_ms = words->held_ms;
-    noted->hold.renewals = words->renewals;
-    noted->hold.status = (int)words->status;
-    memcpy(noted->hold.reason, words->reason, sizeof words->reason);
-    if (words->has_by)
-        parse_by(text, &noted->hold.by);
+    hold = &noted->hold;
+    hold->end = holder_info_has(text, "missing", "1") ? RLOCK_HOLD_LOST
+                : has_by                              ? RLOCK_HOLD_RELEASED
+                                                      : RLOCK_HOLD_ENDED;
+    if (hold->fence == 0)
+        hold->fence = fence;
+    hold->ended_ms = hold->alive_ms = at_ms;
+    hold->held_ms = holder_info_number(text, "held", -1);
+    hold->renewals = holder_info_number(text, "renewals", -1);
+    hold->status = (int)holder_info_number(text, "status", -1);
+    holder_info_word(text, "reason", hold->reason, sizeof hold->reason);
+    if (has_by)
+        parse_by(text, &hold->by);
     return RLOCK_OK;
 }
 
 static enum rlock_status add_break(struct noted_list *list, int64_t at_ms, const char *text,
-                                   struct words *words)
+                                   char *ids)
 {
-    char *ids = words->ids;
     char *id;
 
     while ((id = strsep(&ids, ",")) != NULL) {
@@ -209,26 +184,31 @@ static enum rlock_status add_break(struct noted_list *list, int64_t at_ms, const
     return RLOCK_OK;
 }
 
-/* Adds an entry, "MS FIELD WORDS". Skips one that this version of rlock doesn't know. */
+/*
+ * Adds an entry, "MS FIELD WORDS" (see lib/lua/shared/history.lua). Skips one that this version of
+ * rlock doesn't know.
+ */
 static enum rlock_status add_entry(struct noted_list *list, const char *entry,
                                    struct rlock_error *err)
 {
+    static const struct {
+        char field[9];
+        enum rlock_status (*add)(struct noted_list *, int64_t, const char *, char *);
+    } fields[] = {{" grant ", add_grant}, {" end ", add_end}, {" break ", add_break}};
     enum rlock_status st = RLOCK_OK;
-    struct words words;
+    char ids[1300];
     char *field;
     int64_t at_ms = strtoll(entry, &field, 10);
     const char *text = *field == ' ' ? strchr(field + 1, ' ') : NULL;
+    size_t i;
 
     if (text == NULL)
         return reply_unexpected_script(err);
     text++;
-    read_words(text, &words);
-    if (strncmp(field, " grant ", 7) == 0)
-        st = add_grant(list, text, &words);
-    else if (strncmp(field, " end ", 5) == 0)
-        st = add_end(list, at_ms, text, &words);
-    else if (strncmp(field, " break ", 7) == 0)
-        st = add_break(list, at_ms, text, &words);
+    holder_info_word(text, "token", ids, sizeof ids);
+    for (i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (strncmp(field, fields[i].field, strlen(fields[i].field)) == 0)
+            st = fields[i].add(list, at_ms, text, ids);
     return st == RLOCK_OK ? st : err_set(err, st, 0, "no memory");
 }
 
