@@ -8,6 +8,7 @@
  */
 #include "output/metrics.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 
 #include <inttypes.h>
@@ -38,22 +39,35 @@ static const struct {
                                 "Exit status of the rlock that held the lock last."},
 };
 
-static void add_number(struct sorted_lines *samples, const char *key, int64_t number)
+/* Add a sample. Sorted by the metric, then by the key of the lock, samples stand as they must. */
+static void add(struct metrics *metrics, enum metric metric, const char *key, const char *value)
+{
+    char *name;
+
+    if (asprintf(&name, "%c%s", 'a' + (int)metric, key) < 0) {
+        metrics->has_failed = true;
+        return;
+    }
+    sorted_lines_add(&metrics->samples, name, value);
+    free(name);
+}
+
+static void add_number(struct metrics *metrics, enum metric metric, const char *key, int64_t number)
 {
     char value[32];
 
     snprintf(value, sizeof value, "%" PRId64, number);
-    sorted_lines_add(samples, key, value);
+    add(metrics, metric, key, value);
 }
 
-static void add_seconds(struct sorted_lines *samples, const char *key, int64_t ms)
+/* A time below 0 is 0: the clock of the server was set back. */
+static void add_seconds(struct metrics *metrics, enum metric metric, const char *key, int64_t ms)
 {
     char value[32];
 
-    if (ms < 0)
-        ms = 0; /* the clock of the server was set back */
+    ms = clock_later(ms, 0);
     snprintf(value, sizeof value, "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000));
-    sorted_lines_add(samples, key, value);
+    add(metrics, metric, key, value);
 }
 
 /* The longest time for which one of the holders has held the lock; -1: not known. */
@@ -108,7 +122,6 @@ static void add_mark(struct metrics *metrics, const struct rlock_view *view)
 void metrics_lock(void *context, const struct rlock_view *view)
 {
     struct metrics *metrics = context;
-    struct sorted_lines *samples = metrics->samples;
     int64_t held_ms = longest_hold_ms(view);
 
     metrics_end(metrics);
@@ -117,14 +130,14 @@ void metrics_lock(void *context, const struct rlock_view *view)
         metrics->has_failed = true;
         return;
     }
-    add_number(&samples[METRIC_HELD], view->key, view->n_all > 0);
-    add_number(&samples[METRIC_HOLDERS], view->key, (int64_t)view->n_all);
+    add_number(metrics, METRIC_HELD, view->key, view->n_all > 0);
+    add_number(metrics, METRIC_HOLDERS, view->key, (int64_t)view->n_all);
     if (held_ms >= 0)
-        add_seconds(&samples[METRIC_HELD_SECONDS], view->key, held_ms);
+        add_seconds(metrics, METRIC_HELD_SECONDS, view->key, held_ms);
     if (view->seen != RLOCK_SEEN_FREE && view->left_ms < 0)
-        sorted_lines_add(&samples[METRIC_LEFT_SECONDS], view->key, "+Inf");
+        add(metrics, METRIC_LEFT_SECONDS, view->key, "+Inf");
     else if (view->seen != RLOCK_SEEN_FREE)
-        add_seconds(&samples[METRIC_LEFT_SECONDS], view->key, view->left_ms);
+        add_seconds(metrics, METRIC_LEFT_SECONDS, view->key, view->left_ms);
     add_mark(metrics, view);
 }
 
@@ -133,16 +146,14 @@ void metrics_waiter(void *context, const struct rlock_party *waiter)
     struct metrics *metrics = context;
 
     metrics->n_waiters++;
-    if (waiter->for_ms > metrics->longest_wait_ms)
-        metrics->longest_wait_ms = waiter->for_ms;
+    metrics->longest_wait_ms = clock_later(metrics->longest_wait_ms, waiter->for_ms);
 }
 
 void metrics_end(struct metrics *metrics)
 {
     if (metrics->key != NULL) {
-        add_number(&metrics->samples[METRIC_WAITERS], metrics->key, metrics->n_waiters);
-        add_seconds(&metrics->samples[METRIC_LONGEST_WAIT_SECONDS], metrics->key,
-                    metrics->longest_wait_ms);
+        add_number(metrics, METRIC_WAITERS, metrics->key, metrics->n_waiters);
+        add_seconds(metrics, METRIC_LONGEST_WAIT_SECONDS, metrics->key, metrics->longest_wait_ms);
     }
     free(metrics->key);
     metrics->key = NULL;
@@ -202,9 +213,9 @@ static void add_last_ends(struct metrics *metrics)
         for (n = 1; i + n < metrics->n_ends && strcmp(end[n].key, end->key) == 0; n++)
             continue;
         end = last_end(end, n);
-        add_seconds(&metrics->samples[METRIC_LAST_END_SECONDS], end->key, end->ended_ms);
+        add_seconds(metrics, METRIC_LAST_END_SECONDS, end->key, end->ended_ms);
         if (end->status >= 0)
-            add_number(&metrics->samples[METRIC_LAST_END_STATUS], end->key, end->status);
+            add_number(metrics, METRIC_LAST_END_STATUS, end->key, end->status);
     }
 }
 
@@ -230,49 +241,39 @@ static void write_head(struct outbuf *out, const char *name, const char *help)
     outbuf_add(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 }
 
-static void write_metric(struct metrics *metrics, enum metric metric, struct outbuf *out)
-{
-    struct sorted_lines *samples = &metrics->samples[metric];
-    const char *name = rows[metric].name;
-    size_t i;
-
-    sorted_lines_sort(samples);
-    if (samples->has_failed)
-        outbuf_fail(out);
-    if (samples->n > 0)
-        write_head(out, name, rows[metric].help);
-    for (i = 0; i < samples->n; i++) {
-        outbuf_add(out, "%s{key=\"", name);
-        write_label(out, samples->line[i].key);
-        outbuf_add(out, "\"} %s\n", samples->line[i].text);
-    }
-}
-
 void metrics_write(struct metrics *metrics, struct outbuf *out)
 {
-    int metric;
+    int last = METRICS;
+    size_t n_locks = 0;
+    size_t i;
 
     metrics_end(metrics);
     add_last_ends(metrics);
-    if (metrics->has_failed)
+    sorted_lines_sort(&metrics->samples);
+    if (metrics->has_failed || metrics->samples.has_failed)
         outbuf_fail(out);
-    for (metric = 0; metric < METRICS; metric++)
-        write_metric(metrics, (enum metric)metric, out);
+    for (i = 0; i < metrics->samples.n; i++) {
+        const struct sorted_line *sample = &metrics->samples.line[i];
+        int metric = sample->key[0] - 'a';
+
+        if (metric != last)
+            write_head(out, rows[metric].name, rows[metric].help);
+        last = metric;
+        n_locks += metric == METRIC_HELD;
+        outbuf_add(out, "%s{key=\"", rows[metric].name);
+        write_label(out, sample->key + 1);
+        outbuf_add(out, "\"} %s\n", sample->text);
+    }
     write_head(out, LOCKS_NAME, LOCKS_HELP);
-    outbuf_add(out, "%s %zu\n", LOCKS_NAME, metrics->samples[METRIC_HELD].n);
+    outbuf_add(out, "%s %zu\n", LOCKS_NAME, n_locks);
 }
 
 void metrics_fini(struct metrics *metrics)
 {
-    int metric;
-
-    metrics_end(metrics);
     while (metrics->n_ends > 0)
         free(metrics->ends[--metrics->n_ends].key);
     free(metrics->ends);
-    metrics->ends = NULL;
-    metrics->ends_room = 0;
-    metrics->has_failed = false;
-    for (metric = 0; metric < METRICS; metric++)
-        sorted_lines_fini(&metrics->samples[metric]);
+    free(metrics->key);
+    sorted_lines_fini(&metrics->samples);
+    *metrics = (struct metrics){.key = NULL};
 }

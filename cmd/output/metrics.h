@@ -30,10 +30,10 @@ struct lock_end {
 
 /* A struct of zeros is empty: no lock was added to the metrics yet. */
 struct metrics {
-    struct sorted_lines samples[METRICS]; /* for each lock with this metric: its value */
-    char *key;                            /* heap: the key of the lock being added; NULL: none */
-    int64_t n_waiters;                    /* number of waiters of the lock `key` so far */
-    int64_t longest_wait_ms;              /* the longest wait of these waiters; 0: none */
+    struct sorted_lines samples; /* the value of each metric of each lock */
+    char *key;                   /* heap: the key of the lock being added; NULL: none */
+    int64_t n_waiters;           /* number of waiters of the lock `key` so far */
+    int64_t longest_wait_ms;     /* the longest wait of these waiters; 0: none */
     struct lock_end *ends; /* heap: the ends of holds; for each lock only the last end counts */
     size_t n_ends;
     size_t ends_room;
