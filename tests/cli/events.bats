@@ -86,27 +86,6 @@ renewed_later() {
 
 # ---- locks that nobody holds ----
 
-@test "a done mark, and a lock that --min-hold keeps: the message names no holder" {
-    rlock -k "$KEY" --once 1m --label job -- true
-    run -75 --separate-stderr rlock -k "$KEY" -n -- true
-    assert_line "busy: marked as done [0-9]s ago by true of $ME \(job\) \(--once\), for another"
-    one 75 -n -- true
-    assert_eq "$(told "$DIR/said" 'o["mode"], o["done_by"]["label"], "holder" in o')" \
-        "('done', 'job', False)"
-    KEY+=:2
-    rlock -k "$KEY" --min-hold 1m -- true
-    run -75 --separate-stderr rlock -k "$KEY" -w 0.1 -- true
-    assert_line "still taken by the --min-hold of true of $ME, which ended [0-9]s ago, for "
-    one 75 -n -- true
-    assert_eq "$(told "$DIR/said" 'o["mode"], o["last_holder"]["command"], "holder" in o')" \
-        "('rest', 'true', False)"
-    KEY+=:3
-    rlock -k "$KEY" --slots 1 --min-hold 1m -- true
-    one 75 -n --slots 1 -- true
-    assert_eq "$(told "$DIR/said" 'o["mode"], o["last_holder"]["slot"], "holder" in o')" \
-        "('rest', 0, False)"
-}
-
 # ask: type a `break` on the terminal, and wait for its question, which must match the regex.
 ask() {
     pty_type '"$RLOCK" break -k "$KEY"'

@@ -3,7 +3,6 @@
 
 load ../helpers/common
 load ../helpers/lua
-load ../helpers/pty
 load ../helpers/quorum
 
 setup_file() { redis_start; }
@@ -112,54 +111,7 @@ time_of() {
         date -f - +%s%3N
 }
 
-@test "history: a pattern selects locks by their keys, and --since selects holds by their end" {
-    local key keys=(a 'a{b}c' '{a}' 'a{b' b)
-    for key in "${keys[@]}"; do run -0 rlock -k "$key" --history 9 -- true; done
-    run -0 rlock -k without -- true
-    assert_eq "$(rlock history --json | keys_of)" "$(printf '%s\n' "${keys[@]}" | LC_ALL=C sort)"
-    assert_eq "$(rlock history --json 'a[{}]*' | keys_of | xargs)" 'a{b a{b}c'
-    assert_eq "$(rlock history --json -k b -k a | keys_of | xargs)" 'a b'
-    assert_eq "$(rlock history --json --since 1h b | keys_of)" b
-    eventually 5 has_ended_before b
-    assert_eq "$(rlock history --since 0.001 b)" '' 'holds of the last millisecond'
-    assert_eq "$(rlock history none)" ''
-    run -64 rlock history -k a b
-    run -64 rlock history a b
-}
 keys_of() { sed 's/^{"key":"\([^"]*\)".*/\1/'; }
-has_ended_before() { [[ -z $(rlock history --since 0.005 "$1") ]]; }
-
-@test "history: on a terminal of 100 columns a bar shows each wait and hold" {
-    local e=$'\e' plain
-    KEY=job:nightly
-    HISTORY="{$KEY}:rlock:history"
-    note 1 30000 120000
-    note 2 60000
-    note 3 0 60000
-    plain=$(rlock history -k "$KEY")
-    refute_match "$plain" '#|█|WAIT '
-    pty_start
-    pty_resize 100
-    pty_type 'LC_ALL=C "$RLOCK" history -k "$KEY"'
-    pty_expect 10 "  HELD   [.]WAIT #HOLD     END  "
-    pty_expect 10 "  2m00s  $e\\[33m[.]{3}$e\\[32m#{11}$e\\[0m  status 0  "
-    pty_expect 10 "  [?]      $e\\[33m[.]{6}$e\\[32m[?]$e\\[0m {9}gone by 1970-01-01 0"
-    pty_expect 10 "  1m00s  $e\\[33m$e\\[32m#{6}$e\\[0m {10}status 0  "
-    pty_prompt
-    pty_type 'LC_ALL=C.UTF-8 NO_COLOR=1 "$RLOCK" history -k "$KEY"'
-    pty_expect 10 '  2m00s  (░){3}(█){11}  status 0  '
-    pty_prompt
-    pty_resize 80
-    pty_type '"$RLOCK" history -k "$KEY"'
-    pty_expect 10 "GRANTED {14}HELD   END"
-    pty_end
-}
-# note N WAITED [HELD]: notes a grant, the Nth, and its end if HELD is given. Times are in ms.
-note() {
-    local words="token=00000000000$1 fence=$1"
-    redis_cli rpush "$HISTORY" "grant v1 $words ttl=30000 waited=$2 since=${1}00000 host=h" \
-        ${3:+"end v1 $words status=0 reason=exited held=$3"} >/dev/null
-}
 
 @test "history: in a quorum a hold says how many servers have it" {
     quorum_start 3

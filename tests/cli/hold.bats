@@ -40,27 +40,6 @@ WHEN='20[0-9-]{8}T[0-9:]{8}[+-][0-9:]{5}'
     assert_eq "$(grep -oE '"(30000|7200000)"' "$DIR/monitor" | uniq | xargs)" '30000 7200000'
 }
 
-# The server grants the lock, and doesn't know it any more when rlock makes the lease as long as the
-# hold.
-@test "hold exits with 76 and keeps no token if the lock is lost before its lease is prolonged" {
-    local reply
-    fake_start <<'END'
-ACCEPT
-READ
-SEND *3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000000\r\n
-ACCEPT
-READ
-SEND *2\r\n:-1\r\n:1700000000000\r\n
-READ
-SEND :0\r\n
-CLOSE
-END
-    run "$RLOCK" hold -k "$KEY" --for 2h -u "redis://127.0.0.1:$FAKE_PORT"
-    fake_log
-    assert_status 76
-    assert_eq "$(hold_files)" ''
-}
-
 @test "status, list and busy messages name the user, host, label and end, and no process" {
     local who until
     rlock hold -k "$KEY" --for 5m --label 'incident 42' >/dev/null
@@ -73,21 +52,6 @@ END
     run -75 --separate-stderr rlock -k "$KEY" -n -- true
     assert_line "busy: held for [0-9]+s by $who, until ([0-9-]* )?[0-9:]{5,8}$"
     refute_match "$stderr$(rlock status -k "$KEY" || :)" 'pid|a program'
-}
-
-@test "the JSON of status and of messages has the end of a hold as the holder's member until" {
-    need python3
-    rlock hold -k "$KEY" --for 1h >/dev/null
-    rlock status -k "$KEY" --json >"$DIR/status" || :
-    run -75 --separate-stderr rlock -k "$KEY" -n --json -- true
-    echo "$stderr" >"$DIR/messages"
-    assert_valid "$DIR/messages"
-    python3 -c 'import datetime, json, sys
-for party in json.load(open(sys.argv[1]))["holders"][0], json.load(open(sys.argv[2]))["holder"]:
-    since, until = (datetime.datetime.fromisoformat(party[name].replace("Z", "+00:00"))
-                    for name in ("since", "until"))
-    assert 3600 <= (until - since).total_seconds() < 3610, party
-    assert "pid" not in party and "command" not in party, party' "$DIR/status" "$DIR/messages"
 }
 
 @test "hold --json writes until, left_ms, fence, and with --slots the slot" {
@@ -109,18 +73,6 @@ for party in json.load(open(sys.argv[1]))["holders"][0], json.load(open(sys.argv
 
 # ---- how hold waits ----
 
-@test "hold waits behind the present holder, and then takes the lock" {
-    hold first -k "$KEY"
-    start ann "$RLOCK" hold -k "$KEY" --for 1h --label freeze
-    eventually 5 in_queue 1
-    run -75 rlock status -k "$KEY"
-    assert_match "$output" "          1  $(id -un) on $(uname -n) \(freeze\), for "
-    [[ -z $(hold_files) ]]
-    let_go first
-    finish ann
-    assert_status 0
-    assert_match "$(value "$KEY")" ' hold=3600000 '
-}
 in_queue() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 @test "hold ends with 75 if the lock is taken and -n or -w is given, and a signal ends its wait" {
@@ -165,29 +117,6 @@ in_queue() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     grep -q 'in 2h59m' "$DIR/status"
 }
 
-@test "a token in RLOCK_TOKEN or --token-file is used instead of that of a hold" {
-    local other
-    rlock hold -k "$KEY" --for 1h >/dev/null
-    other=$(rlock acquire -k "$KEY:2")
-    RLOCK_TOKEN=$other run -76 --separate-stderr rlock release -k "$KEY"
-    assert_line 'not-yours: the lock is held by another owner'
-    echo "$other" >"$DIR/token"
-    run -76 --separate-stderr rlock renew -k "$KEY" --token-file "$DIR/token"
-    RLOCK_TOKEN='' run -64 --separate-stderr rlock release -k "$KEY"
-    exists "$KEY"
-    rlock release -k "$KEY"
-}
-
-# bats test_tags=long
-@test "another user finds no token of the hold" {
-    ((EUID == 0)) || skip 'only root can become another user'
-    rlock hold -k "$KEY" --for 1h >/dev/null
-    HOME=/ run -78 --separate-stderr setpriv --reuid 65534 --clear-groups \
-        "$RLOCK" release -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT"
-    assert_line 'misconfigured: the token of a hold: .*: Permission denied'
-    exists "$KEY"
-}
-
 @test "release ends the hold of the given key on the given server, and no other hold" {
     local first=$RLOCK_URL
     rlock hold -k "$KEY" --for 1h >/dev/null
@@ -199,21 +128,6 @@ in_queue() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     exists "$KEY"
     RLOCK_URL=$first run -64 rlock release -k "$KEY:2"
     RLOCK_URL=$first rlock release -k "$KEY"
-}
-
-@test "of a hold of several keys, each key can be released by itself, and all together" {
-    rlock hold -k "$KEY" -k "$KEY:2" -k "$KEY:3" --for 1h >/dev/null
-    rlock release -k "$KEY:2"
-    gone "$KEY:2" && exists "$KEY"
-    rlock hold -k "$KEY:2" --for 1h >/dev/null
-    unchanged run -64 --separate-stderr rlock release -k "$KEY" -k "$KEY:2"
-    assert_line 'usage: no token: none of your holds has all of these keys'
-    rlock renew -k "$KEY" -k "$KEY:3" -t 2h
-    assert_between "$(ttl_ms "$KEY:3")" 7100000 7200000
-    rlock release -k "$KEY" -k "$KEY:3"
-    rlock release -k "$KEY:2"
-    [[ -z $(hold_files) ]]
-    assert_eq "$(redis_cli --scan | grep -vc ':rlock:fence$')" 0 'keys left'
 }
 
 @test "a second hold of a key says that the user holds it already, and changes nothing" {
@@ -266,15 +180,6 @@ ended_by() {
     [[ -z $(hold_files) ]]
 }
 
-@test "hold says that an earlier hold has ended, and takes the lock again" {
-    rlock hold -k "$KEY" --for 1h >/dev/null
-    break_it
-    run -0 --separate-stderr rlock hold -k "$KEY" --for 1h
-    assert_line "warning: your hold, which was to last until $WHEN, has ended early: it was broken"
-    assert_eq "$(hold_files | wc -w)" 1
-    rlock release -k "$KEY"
-}
-
 # ---- failures of hold ----
 
 # refused STATUS REGEX ARG...: rlock hold ends with STATUS and a line that matches, and the server
@@ -300,37 +205,6 @@ refused() {
     refused 64 'usage: a private server: needs --renew, as without' -k "$KEY" --for 1h -u local:
 }
 
-@test "without a directory that only the user can change, hold takes nothing and exits with 78" {
-    export RLOCK_HOLD_DIR=$DIR/no/holds
-    refused 78 "the token of a hold: $DIR/no/holds: No such file .*; set RLOCK_HOLD_DIR" -k "$KEY" \
-        --for 1h
-    RLOCK_HOLD_DIR=$DIR/open
-    mkdir -m 755 "$DIR/open"
-    refused 78 'must be a directory that only this user can access' -k "$KEY" --for 1h
-    RLOCK_HOLD_DIR=$DIR/link
-    mkdir -m 700 "$DIR/real"
-    ln -s "$DIR/real" "$DIR/link"
-    refused 78 'the token of a hold: .*/link' -k "$KEY" --for 1h
-    RLOCK_HOLD_DIR=$DIR/open/holds
-    chmod 777 "$DIR/open"
-    refused 78 'others can change the directory above it' -k "$KEY" --for 1h
-}
-
-@test "a file of a hold that is a link, or has no token, is refused with 78" {
-    local file
-    rlock hold -k "$KEY" --for 1h >/dev/null
-    file=$RLOCK_HOLD_DIR/$(hold_files)
-    mv "$file" "$DIR/moved"
-    ln -s "$DIR/moved" "$file"
-    run -78 --separate-stderr rlock release -k "$KEY"
-    assert_line 'the token of a hold: file [0-9a-f]{16}: Too many levels of symbolic links'
-    rm "$file"
-    echo rubbish >"$file"
-    run -78 --separate-stderr rlock release -k "$KEY"
-    assert_line 'the token of a hold: file [0-9a-f]{16}: has no token'
-    exists "$KEY"
-}
-
 @test "if the token or the result can't be written, hold gives the lock back and exits with 71" {
     # shellcheck disable=SC2016
     run -71 bash -c '(ulimit -f 0; exec "$RLOCK" hold -k "$KEY" --for 1h) 2>&1 | cat
@@ -348,13 +222,6 @@ refused() {
     gone "$KEY"
     [[ -z $(hold_files) ]]
     alone
-}
-
-@test "hold refuses a key that RLOCK_TOKEN holds already, and the lock stays held" {
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY")
-    export RLOCK_TOKEN
-    refused 64 'usage: the token in RLOCK_TOKEN holds this key already' -k "$KEY" --for 1h
-    rlock release -k "$KEY"
 }
 
 # ---- --renew ----
@@ -423,14 +290,6 @@ time_of() { date -d "$(sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" <<<"$output")" 
     assert_line "not-yours: your hold, which was to last until $WHEN, has ended early"
 }
 
-@test "hold --renew: the log says that a hold was broken, and the file of the hold is removed" {
-    renewed ann
-    break_it
-    eventually 10 alone
-    assert_match "$(<"$DIR/log")" "rlock: $KEY: lost: the lock was broken by .*; the hold is over"
-    [[ -z $(hold_files) ]]
-}
-
 @test "renew refuses a hold that a process renews with 64, and changes nothing" {
     renewed ann
     run -64 --separate-stderr rlock renew -k "$KEY" -t 2h
@@ -460,22 +319,5 @@ time_of() { date -d "$(sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" <<<"$output")" 
     let_go first
     assert_between "$(ttl_ms "$KEY")" 3500000 3600000
     rlock release -k "$KEY"
-    gone "$KEY"
-}
-
-# bats test_tags=long
-@test "hold works with a quorum, whatever the order of its servers" {
-    local first second third
-    first=$RLOCK_URL
-    redis_start two
-    second=unix://$REDIS_SOCKET
-    redis_start three
-    third=unix://$REDIS_SOCKET
-    RLOCK_URL="$first $second $third" rlock hold -k "$KEY" --for 1h >/dev/null
-    assert_between "$(ttl_ms "$KEY")" 3500000 3600000
-    RLOCK_URL="$third $first $second" run -75 rlock hold -k "$KEY" --for 1h
-    RLOCK_URL="$third $first $second" rlock release -k "$KEY"
-    gone "$KEY"
-    redis_use redis
     gone "$KEY"
 }

@@ -101,22 +101,6 @@ press_stop() {
 }
 key_is_held() { ! key_is_free; }
 
-# strace delays the guard when it returns from vfork, and ^C is pressed during the delay. By then
-# the command runs, so the terminal sends INT to the command as well.
-@test "^C just after the start of the command: the command gets INT exactly once" {
-    need strace
-    pty_type 'export ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0' # it fails under strace
-    pty_type 'slow() { strace -fo /dev/null -e inject=vfork:delay_exit=1000000 "$@"; }'
-    pty_prompt
-    pty_type 'slow rlock -k "$KEY" -- show_signals -e 10 -s 3 >"$DIR/shown"'
-    shown '^ready'
-    pty_key C-c
-    shown '^2 INT 0'
-    kill -USR1 "$(named rlock)" # rlock reads INT first, and would pass it on before USR1
-    pty_prompt
-    assert_eq "$(times INT)" 1 'number of INTs that the command got'
-}
-
 @test "^Z and fg: the shell says Stopped, the whole job stops, then the command goes on" {
     pty_type 'rlock -k "$KEY" -t 30 -- hold_clock "$DIR/shown" 5'
     shown .

@@ -54,6 +54,13 @@ static void step(struct member *member, int patience_ms)
     }
 }
 
+/* The server says this, and the member goes on until its request ends. */
+static void reply(struct member *member, int fd, const char *says)
+{
+    peer_say(fd, says);
+    step(member, PATIENCE_MS);
+}
+
 /* Steps the member until the server's `fd` has something to read, for at most PATIENCE_MS. */
 static void step_until_readable(struct member *member, int fd)
 {
@@ -144,13 +151,11 @@ static void test_answers(void)
        member_sent_ms(&member) <= rlock_clock_ms());
     is_int(member_deadline_ms(&member), member_sent_ms(&member) + REPLY_MS);
     ok(member_wake_ms(&member) <= member_deadline_ms(&member));
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "a reply ends the request well");
     ask(&member, "PING");
     step_until_sent(&member);
-    peer_say(fd, "-OOM no\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, "-OOM no\r\n");
     ok(has_failed(&member, RLOCK_E_SERVER,
                   "the server's memory is full, so it accepts no writes; the server says: OOM no"));
     is_int(member_sent_ms(&member), 0, "after an error reply the request counts as not executed");
@@ -178,19 +183,16 @@ static void test_demoted(void)
     struct member member;
     int fd = open_and_ask(&member, peer_address, NULL);
 
-    peer_say(fd, "-OOM no\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, "-OOM no\r\n");
     told_ms = 1700000000000;
     ask(&member, "TIME");
     step_until_sent(&member);
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ok(member_server_ms(&member, 0) != 0, "a reply with the server's time makes its clock known");
     ask(&member, "PING");
     ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nTIME\r\n*1\r\n$4\r\nPING\r\n"));
     for (size_t i = 0; i < sizeof says / sizeof says[0]; i++) {
-        peer_say(fd, says[i]);
-        step(&member, PATIENCE_MS);
+        reply(&member, fd, says[i]);
         is_int(member.state, RLOCK_E_SERVER, "the error reply of a replica is a fault");
         is_int(member.err.reason, RLOCK_REASON_NOT_PRIMARY);
         ok(peer_hears_the_end(fd) && member_server_ms(&member, 0) == 0);
@@ -215,8 +217,7 @@ static void test_abandon(void)
     ask(&member, "AGAIN");
     fd = peer_accept();
     ok(is_sent(&member, fd, "*1\r\n$5\r\nAGAIN\r\n"));
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     is_int(member.state, RLOCK_OK, "the reply on the new connection ends the request well");
     finish(&member, fd);
 
@@ -265,8 +266,7 @@ static void test_password(void)
     for (size_t i = 0; i < sizeof says / sizeof says[0]; i++) {
         int fd = open_and_ask(&member, peer_address, SECRET);
 
-        peer_say(fd, says[i]);
-        step(&member, PATIENCE_MS);
+        reply(&member, fd, says[i]);
         ok(member.state >= RLOCK_E_USAGE && member.err.status == member.state &&
            strstr(member.err.text, SECRET) == NULL);
         ok(conn_fd(&member.route.primary->conn) < 0);
@@ -288,8 +288,7 @@ static const char *echo_error(struct member *member, const char *password, int p
         return password;
     ask(member, "PING");
     fd = peer_accept();
-    peer_say(fd, says);
-    step(member, PATIENCE_MS);
+    reply(member, fd, says);
     finish(member, fd);
     return member->err.text;
 }
@@ -319,22 +318,19 @@ static void test_clock(void)
 
     told_ms = 0;
     fd = open_and_ask(&member, peer_address, NULL);
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     is_int(member_server_ms(&member, 1), 0);
     told_ms = 1700000000000;
     ask(&member, "PING");
     step_until_sent(&member);
     sent = member_sent_ms(&member);
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ok(member_server_ms(&member, sent) >= 1700000000000 &&
        member_server_ms(&member, sent) <= 1700000001000);
     is_int(member_server_ms(&member, sent + 500) - member_server_ms(&member, sent), 500);
     ask(&member, "PING");
     step_until_sent(&member);
-    peer_say(fd, "-LOADING\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, "-LOADING\r\n");
     is_int(member_server_ms(&member, sent), 0);
     finish(&member, fd);
 }
@@ -370,8 +366,7 @@ static void test_moved(void)
         peer_say(fd, "+OK\r\n");
         ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"));
     }
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1);
     ask(&member, "AGAIN");
     ok(is_sent(&member, fd, "*1\r\n$5\r\nAGAIN\r\n"));
@@ -387,8 +382,7 @@ static void ask_may_learn(struct member *member, int fd, const char *wanted, con
     ask_with(member, "ON", LEARN_LATER);
     okf(is_sent(member, fd, wanted), "the member sends %s", wanted);
     ok(peer_hears_nothing(fd), "the member sends no more than that");
-    peer_say(fd, answer);
-    step(member, PATIENCE_MS);
+    reply(member, fd, answer);
     ok(member->state == RLOCK_OK && resp_int(member->reply) == 1);
 }
 
@@ -402,22 +396,19 @@ static void test_learn_topology(void)
     int old;
 
     ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "the member sends its first request");
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ask_may_learn(&member, fd, ON, ":1\r\n");
     member.route.first_ms -= 10000; /* as if the member had been in use for 10 s */
     ask(&member, "LAST");
     ok(is_sent(&member, fd, "*1\r\n$4\r\nLAST\r\n"));
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ask_may_learn(&member, fd, NODES ON,
                   "-ERR This instance has cluster support disabled\r\n:1\r\n");
     ask_may_learn(&member, fd, ON, ":1\r\n");
     finish(&member, fd);
 
     fd = open_and_ask(&member, peer_address, NULL);
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ask_with(&member, "ON", LEARN_NOW);
     ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n" NODES ON));
     finish(&member, fd);
@@ -428,8 +419,7 @@ static void test_learn_topology(void)
     fd = accept_from(&member);
     close(old);
     ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"));
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ask_may_learn(&member, fd, NODES ON,
                   "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n:1\r\n");
     is_int((int64_t)member.route.cluster.n, 1, "the member keeps the node in the reply");
@@ -441,8 +431,7 @@ static void test_learn_topology(void)
     fd = accept_from(&member);
     close(old);
     ok(is_sent(&member, fd, "*1\r\n$4\r\nLAST\r\n"));
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     /* The member asks the new primary for CLUSTER NODES, as that server may know newer nodes. */
     ask_may_learn(&member, fd, NODES ON, "-ERR no\r\n:1\r\n");
     is_int((int64_t)member.route.cluster.n, 1 + 1);
@@ -461,17 +450,14 @@ static void test_name(void)
 
     member_set_client_name(&member, "rlock:k");
     ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "the first request has no name");
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ask_with(&member, "ON", LEARN_LATER);
     ok(is_sent(&member, fd, ON), "a request of a short command has no name");
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ask_with(&member, "ON", LEARN_NOW);
     step_until_sent(&member);
     ok(peer_hears(fd, name) && peer_hears(fd, NODES ON), "a waiter's request begins with a name");
-    peer_say(fd, "-ERR unknown command 'CLIENT'\r\n-ERR no\r\n:1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, "-ERR unknown command 'CLIENT'\r\n-ERR no\r\n:1\r\n");
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "its refusal is ignored");
     ask_with(&member, "ON", LEARN_NOW);
     ok(is_sent(&member, fd, ON), "the connection is named once");
@@ -481,8 +467,7 @@ static void test_name(void)
     ask(&member, "ON");
     fd = accept_from(&member);
     ok(is_sent(&member, fd, ON), "the first request of the next connection has no name");
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ask_with(&member, "ON", LEARN_NOW);
     step_until_sent(&member);
     ok(peer_hears(fd, name) && peer_hears(fd, ON), "its second one is named again");
@@ -491,8 +476,7 @@ static void test_name(void)
     ask(&member, "ON");
     fd = accept_from(&member);
     ok(is_sent(&member, fd, ON), "the member connects after the name was answered by a close");
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ask_with(&member, "ON", LEARN_NOW);
     ok(is_sent(&member, fd, ON), "and sends no name any more");
     finish(&member, fd);
@@ -512,8 +496,7 @@ static void test_abandoned_late(void)
     int fd = open_and_ask(&member, peer_address, NULL);
 
     ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "the member sends its first request");
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     member.route.first_ms -= 10000; /* as if the member had been in use for 10 s */
     snprintf(nodes, sizeof nodes, "a %.50s@1 master - 0 1 2 connected", other + strlen("redis://"));
     snprintf(answer, sizeof answer, "$%zu\r\n%s\r\n:1\r\n", strlen(nodes), nodes);
@@ -572,8 +555,7 @@ static void test_silent_sentinel(void)
     ok(is_sent(&member, fd, "*1\r\n$4\r\nROLE\r\n"));
     peer_say(fd, "*3\r\n$6\r\nmaster\r\n:9\r\n*0\r\n");
     ok(is_sent(&member, fd, "*1\r\n$4\r\nPING\r\n"), "the member sends the request to a primary");
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     member.route.located_ms -= 100000; /* as if the Sentinel had answered long ago */
     request_begin(&request, "AGAIN");
     member_ask(&member, &request, NULL,
@@ -609,15 +591,13 @@ static void test_topology_behind_info(void)
     ask(&member, "PING");
     fd = peer_accept();
     ok(is_sent(&member, fd, INFO "*1\r\n$4\r\nPING\r\n"));
-    peer_say(fd, NO_INFO ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, NO_INFO ":1\r\n");
     member.route.first_ms -= 10000; /* as if the member had been in use for 10 s */
     close(fd);
     ask_with(&member, "ON", true);
     fd = peer_accept();
     ok(is_sent(&member, fd, INFO ON), "on a new connection the member sends INFO again");
-    peer_say(fd, NO_INFO ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, NO_INFO ":1\r\n");
     ok(member.state == RLOCK_OK && member_lacks_topology(&member));
     ask_may_learn(&member, fd, NODES ON, NO_NODES ":1\r\n");
     ok(!member_lacks_topology(&member), "with the next request CLUSTER NODES was sent");
@@ -633,8 +613,7 @@ static void test_topology_behind_info(void)
     ok(is_sent(&member, fd, INFO), "member_ask_topology() on a new connection sends INFO first");
     peer_say(fd, NO_INFO);
     ok(is_sent(&member, fd, "*2\r\n$7\r\nCLUSTER\r\n$5\r\nNODES\r\n"));
-    peer_say(fd, NO_NODES);
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, NO_NODES);
     ok(member.state == RLOCK_OK && !member_lacks_topology(&member));
     finish(&member, fd);
 }
@@ -648,8 +627,7 @@ static void test_request_behind_topology(void)
     struct member member;
     int fd = open_and_ask(&member, peer_address, NULL);
 
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "the member sends its first request");
     member_ask_topology(
         &member, (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
@@ -662,8 +640,7 @@ static void test_request_behind_topology(void)
     peer_say(fd, "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n");
     step(&member, A_WHILE_MS);
     is_int(member.state, RLOCK_PENDING, "the reply to CLUSTER NODES doesn't end the request");
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1);
     is_int((int64_t)member.route.cluster.n, 1, "the member keeps the node in the first reply");
     finish(&member, fd);
@@ -720,8 +697,7 @@ static void test_ask(void)
     peer_say(redirected, "+OK\r\n");
     step(&member, A_WHILE_MS);
     is_int(member.state, RLOCK_PENDING, "the reply to ASKING doesn't end the request");
-    peer_say(redirected, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, redirected, ":1\r\n");
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1);
     ask(&member, "NEXT");
     ok(member.reply == NULL, "a new request forgets the reply to the last one");
@@ -737,8 +713,7 @@ static void test_ask(void)
     redirect(fd, "ASK");
     redirected = accept_from(&member);
     step_until_readable(&member, redirected);
-    peer_say(redirected, "-NOPERM asking\r\n-MOVED 1 127.0.0.1:1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, redirected, "-NOPERM asking\r\n-MOVED 1 127.0.0.1:1\r\n");
     ok(has_failed(&member, RLOCK_E_REFUSED,
                   "the server's rules (ACL) deny this user a command or a key that rlock needs; "
                   "the server says: NOPERM asking"));
@@ -801,8 +776,7 @@ static void test_absurd_clock(void)
 
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
         told_ms = times[i];
-        peer_say(fd, ":1\r\n");
-        step(&member, PATIENCE_MS);
+        reply(&member, fd, ":1\r\n");
         ok(member.state == RLOCK_OK, "a reply with an absurd server time ends the request well");
         (void)member_server_ms(&member, member_sent_ms(&member) + 1000);
         ask(&member, "PING");
@@ -818,16 +792,14 @@ static void test_first_of_several(void)
     struct member member;
     int fd = open_and_ask(&member, peer_address, NULL);
 
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     request_begin(&two, "ONE");
     request_add_command(&two, "TWO");
     member_ask(&member, &two, NULL,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                       .reply_ms = REPLY_MS});
     step_until_sent(&member);
-    peer_say(fd, "-LOADING Redis is loading\r\n:1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, "-LOADING Redis is loading\r\n:1\r\n");
     is_int(member.state, RLOCK_E_SERVER, "an error in the first of two replies is the fault");
     finish(&member, fd);
 }
@@ -840,16 +812,14 @@ static void test_script_place(void)
     char said[300];
     int fd = open_and_ask(&member, peer_address, NULL);
 
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     script_request(&request, SCRIPT_BREAK, 0);
     snprintf(said, sizeof said, "-ERR boom script: %.40s, on @user_script:1.\r\n", request.word[1]);
     member_ask(&member, &request, NULL,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                       .reply_ms = REPLY_MS});
     step_until_sent(&member);
-    peer_say(fd, said);
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, said);
     okf(member.state >= RLOCK_E_USAGE && strstr(member.err.text, "lib/lua/break.lua:1") != NULL,
         "an error of a script names the script's line: %s", member.err.text);
     finish(&member, fd);
@@ -866,8 +836,7 @@ static void test_watch_lost(void)
     struct member member;
     int fd = open_and_ask(&member, peer_address, NULL);
 
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     close(fd);
     request_begin(&request, "MULTI");
     request_bind(&request, member_connection(&member));
@@ -889,8 +858,7 @@ static void test_rejected(void)
     int fd = open_and_ask(&member, peer_address, NULL);
 
     (void)!read(fd, heard, sizeof heard);
-    peer_say(fd, ":1\r\n");
-    step(&member, PATIENCE_MS);
+    reply(&member, fd, ":1\r\n");
     member_reject(&member, "READONLY You can't write against a read only replica.", NULL);
     ok(member.state == RLOCK_E_SERVER && member.err.reason == RLOCK_REASON_NOT_PRIMARY);
     ok(peer_hears_the_end(fd), "the member leaves a server that has become a replica");
