@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 
     (void)argc;
     occupy_standard_descriptors();
-    environment_hide(environ);
+    environment_hide();
     printable_read_locale();
     if (option_parser_read(&options, argv, &err) != RLOCK_OK)
         status = report_error(&options, &err);

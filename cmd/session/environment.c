@@ -7,34 +7,38 @@
 #include "wire/url.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 extern char **environ;
 
-#define STRIPPED_BYTES 512
+#define STRIPPED ENVIRONMENT_STRIPPED "="
+#define OURS_MAX 7 /* rlock sets so many variables itself, beside the entries */
 /* The tokens of all parent locks except that of the nearest one, which is in RLOCK_TOKEN. */
 #define PARENT_TOKENS "RLOCK_PARENT_TOKENS"
 
-const char *environment_value(char *const *inherited, const char *name)
+const char *environment_value(const char *name)
 {
-    for (; *inherited != NULL; inherited++)
-        if (variable_is_named(*inherited, name))
-            return *inherited + strlen(name) + 1;
-    return "";
+    const char *value = getenv(name);
+
+    return value != NULL ? value : "";
 }
 
-struct parent environment_parent(char *const *inherited)
+bool environment_has_parent(void)
 {
-    const char *nearest = environment_value(inherited, "RLOCK_TOKEN");
+    return *environment_value("RLOCK_TOKEN") != '\0';
+}
+
+struct parent environment_parent(void)
+{
     struct parent parent = {.n = 0};
     char *saved;
     char *word;
 
-    if (*nearest == '\0' ||
-        asprintf(&parent.text, "%s %s", nearest, environment_value(inherited, PARENT_TOKENS)) < 0)
+    if (!environment_has_parent() ||
+        asprintf(&parent.text, "%s %s", environment_value("RLOCK_TOKEN"),
+                 environment_value(PARENT_TOKENS)) < 0)
         parent.text = NULL;
     word = parent.text == NULL ? NULL : strtok_r(parent.text, " ", &saved);
     for (; word != NULL && parent.n < RLOCK_PARENTS_MAX; word = strtok_r(NULL, " ", &saved))
@@ -49,13 +53,13 @@ void parent_fini(struct parent *parent)
 }
 
 /* RLOCK_KEY has each key on a line of its own. */
-enum parent_says environment_says(char *const *inherited, const char *key)
+enum parent_says environment_says(const char *key)
 {
-    const char *keys = environment_value(inherited, "RLOCK_KEY");
+    const char *keys = environment_value("RLOCK_KEY");
     const char *at;
     size_t n = strlen(key);
 
-    if (*environment_value(inherited, "RLOCK_TOKEN") == '\0')
+    if (!environment_has_parent())
         return PARENT_SAYS_NO;
     if (*keys == '\0')
         return PARENT_SAYS_TOKEN;
@@ -128,57 +132,61 @@ static bool is_to_hide(char *entry)
     return strchr(entry, '=') != NULL && holds_secret(entry) && !names_place(entry);
 }
 
-void environment_hide(char **inherited)
+void environment_hide(void)
 {
+    char **each;
     char *copy;
 
-    for (; *inherited != NULL; inherited++) {
-        if (!is_to_hide(*inherited) || (copy = strdup(*inherited)) == NULL)
+    for (each = environ; *each != NULL; each++) {
+        if (!is_to_hide(*each) || (copy = strdup(*each)) == NULL)
             continue;
         dumpable_forbid();
-        clear_value(*inherited);
-        *inherited = copy; /* never freed: a caller of getenv(3) may use it */
+        clear_value(*each);
+        *each = copy; /* never freed: a caller of getenv(3) may use it */
     }
 }
 
-void environment_forget(char *const *inherited)
+void environment_forget(void)
 {
-    for (; *inherited != NULL; inherited++)
-        if (is_to_hide(*inherited))
-            clear_value(*inherited);
+    char **each;
+
+    for (each = environ; *each != NULL; each++)
+        if (is_to_hide(*each))
+            clear_value(*each);
 }
 
-bool environment_hides(char *const *inherited, const char *name)
+bool environment_hides(const char *name)
 {
-    for (; *inherited != NULL; inherited++)
-        if (variable_is_named(*inherited, name))
-            return holds_secret(*inherited);
-    return false;
+    char **each = environ;
+
+    while (*each != NULL && !variable_is_named(*each, name))
+        each++;
+    return *each != NULL && holds_secret(*each);
 }
 
-char **environment_plain(char *const *inherited)
+static size_t count(char *const *entries)
 {
-    char **plain;
     size_t n = 0;
 
-    while (inherited[n] != NULL)
+    while (entries[n] != NULL)
         n++;
-    plain = calloc(n + 1, sizeof *plain);
-    for (n = 0; plain != NULL && *inherited != NULL; inherited++)
-        if (!holds_secret(*inherited) && !variable_is_given(*inherited))
-            plain[n++] = *inherited;
-    return plain;
+    return n;
 }
 
 bool environment_shed(void)
 {
-    char **plain = environment_plain(environ);
+    char **plain = calloc(count(environ) + 1, sizeof *plain);
+    char **each;
+    size_t n = 0;
 
-    if (plain != NULL) {
-        environment_forget(environ);
-        environ = plain;
-    }
-    return plain != NULL;
+    if (plain == NULL)
+        return false;
+    for (each = environ; *each != NULL; each++)
+        if (!holds_secret(*each) && !variable_is_given(*each))
+            plain[n++] = *each;
+    environment_forget();
+    environ = plain;
+    return true;
 }
 
 /* Does one of the `entries` set the variable that `entry` sets? */
@@ -192,128 +200,81 @@ static bool is_set_by(const char *entry, char *const *entries)
     return false;
 }
 
-static bool add(struct environment *environment, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static bool add(struct environment *environment, const char *format, ...)
+/* Add names of variables that are left out, as they hold a password. */
+static void strip(struct environment *environment, const char *names, size_t n)
 {
-    char *entry;
-    va_list args;
-    int written;
+    size_t used = strlen(environment->stripped);
 
-    va_start(args, format);
-    written = vasprintf(&entry, format, args);
-    va_end(args);
-    if (written < 0)
+    snprintf(environment->stripped + used, sizeof environment->stripped - used, "%s%.*s",
+             used > strlen(STRIPPED) ? " " : "", (int)n, names);
+}
+
+/* Copy the variables that rlock doesn't set itself. */
+static void copy_rest(struct environment *environment, char *const *entries, bool keeps_secrets)
+{
+    char **each;
+
+    for (each = environ; *each != NULL; each++) {
+        if (variable_is_given(*each))
+            continue;
+        if (variable_is_named(*each, ENVIRONMENT_STRIPPED))
+            strip(environment, *each + strlen(STRIPPED), strlen(*each + strlen(STRIPPED)));
+        else if (!keeps_secrets && holds_secret(*each))
+            strip(environment, *each, strcspn(*each, "="));
+        else if (!is_set_by(*each, entries))
+            environment->all[environment->n++] = *each;
+    }
+}
+
+bool environment_make(struct environment *environment, const char *keys, char *const *entries,
+                      bool keeps_secrets)
+{
+    *environment = (struct environment){
+        .all = calloc(count(environ) + count(entries) + OURS_MAX + 1, sizeof(char *)),
+        .stripped = STRIPPED};
+    if (environment->all == NULL)
         return false;
-    environment->ours[environment->n_ours++] = entry;
-    environment->all[environment->n++] = entry;
+    if (asprintf(&environment->keys, "RLOCK_KEY=%s", keys) < 0) {
+        environment->keys = NULL;
+        return false;
+    }
+    copy_rest(environment, entries, keeps_secrets);
+    for (; *entries != NULL; entries++)
+        environment->all[environment->n++] = *entries;
+    environment->all[environment->n++] = environment->keys;
+    if (strlen(environment->stripped) > strlen(STRIPPED))
+        environment->all[environment->n++] = environment->stripped;
     return true;
 }
 
 /*
- * Copy the variables that rlock doesn't set itself. `stripped` becomes a list of the names of those
- * that are left out, as they hold a password.
+ * Writes RLOCK_PARENT_TOKENS: the command may run rlock again, which has to know the tokens of all
+ * locks under which it runs. Returns how many bytes, with the NUL.
  */
-static void copy_rest(struct environment *environment, char *const *entries, bool keeps_secrets,
-                      char stripped[STRIPPED_BYTES])
+static int put_parents(char *text, const char *token)
 {
-    char *const *inherited = environment->inherited;
-
-    for (; *inherited != NULL; inherited++) {
-        size_t used = strlen(stripped);
-
-        if (variable_is_given(*inherited))
-            continue;
-        if (variable_is_named(*inherited, ENVIRONMENT_STRIPPED)) {
-            snprintf(stripped + used, STRIPPED_BYTES - used, "%s%s", used > 0 ? " " : "",
-                     strchr(*inherited, '=') + 1);
-            continue;
-        }
-        if ((keeps_secrets || !holds_secret(*inherited)) && is_set_by(*inherited, entries))
-            continue;
-        if (keeps_secrets || !holds_secret(*inherited)) {
-            environment->all[environment->n++] = *inherited;
-            continue;
-        }
-        snprintf(stripped + used, STRIPPED_BYTES - used, "%s%.*s", used > 0 ? " " : "",
-                 (int)strcspn(*inherited, "="), *inherited);
-    }
-}
-
-bool environment_make(struct environment *environment, char *const *inherited, const char *keys,
-                      char *const *entries, bool keeps_secrets)
-{
-    char stripped[STRIPPED_BYTES] = "";
-    size_t n = 0;
-
-    while (inherited[n] != NULL)
-        n++;
-    *environment = (struct environment){
-        .all = calloc(n + sizeof environment->ours / sizeof *environment->ours + 1,
-                      sizeof *environment->all),
-        .inherited = inherited};
-    if (environment->all == NULL)
-        return false;
-    copy_rest(environment, entries, keeps_secrets, stripped);
-    for (; *entries != NULL; entries++)
-        if (!add(environment, "%s", *entries))
-            return false;
-    return add(environment, "RLOCK_KEY=%s", keys) &&
-           (stripped[0] == '\0' || add(environment, "%s=%s", ENVIRONMENT_STRIPPED, stripped));
-}
-
-/* Where environment_put_grant() writes the next variable. */
-struct place {
-    char *text;
-    size_t used;
-};
-
-static void put(struct place *place, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(struct place *place, const char *format, ...)
-{
-    size_t room = ENVIRONMENT_GRANT_BYTES - place->used;
-    va_list args;
-    int written;
-
-    va_start(args, format);
-    written = vsnprintf(place->text + place->used, room, format, args);
-    va_end(args);
-    if (written > 0 && (size_t)written < room)
-        place->used += (size_t)written + 1;
-}
-
-/*
- * The command may run rlock again, which has to know the tokens of all locks under which it runs.
- */
-static void put_parents(struct place *place, char *const *inherited, const char *token)
-{
-    char tokens[RLOCK_PARENTS_MAX * (RLOCK_TOKEN_BYTES + 1) + 1] = "";
-    struct parent parent = environment_parent(inherited);
-    size_t used = 0;
+    struct parent parent = environment_parent();
+    int used = 0;
     size_t i;
 
-    for (i = 0; i < parent.n && used + RLOCK_TOKEN_BYTES + 2 < sizeof tokens; i++)
+    for (i = 0; i < parent.n; i++)
         if (strcmp(parent.token[i], token) != 0 && strlen(parent.token[i]) == RLOCK_TOKEN_BYTES)
-            used += (size_t)sprintf(tokens + used, "%s%s", used > 0 ? " " : "", parent.token[i]);
+            used +=
+                sprintf(text + used, "%s%s", used > 0 ? " " : PARENT_TOKENS "=", parent.token[i]);
     parent_fini(&parent);
-    if (used > 0)
-        put(place, "%s=%s", PARENT_TOKENS, tokens);
+    return used > 0 ? used + 1 : 0;
 }
 
-void environment_put_grant(char text[ENVIRONMENT_GRANT_BYTES], char *const *inherited,
-                           const struct rlock_grant *grant, bool has_slot)
+void environment_put_grant(char text[ENVIRONMENT_GRANT_BYTES], const struct rlock_grant *grant,
+                           bool has_slot)
 {
-    struct place place = {.text = text};
-
-    put(&place, "RLOCK_TOKEN=%s", grant->token);
-    put(&place, "RLOCK_FENCE=%" PRIu64, grant->fence);
-    put(&place, "RLOCK_TTL_MS=%" PRId64, grant->timing.ttl_ms);
+    text += sprintf(text, "RLOCK_TOKEN=%s", grant->token) + 1;
+    text += sprintf(text, "RLOCK_FENCE=%" PRIu64, grant->fence) + 1;
+    text += sprintf(text, "RLOCK_TTL_MS=%" PRId64, grant->timing.ttl_ms) + 1;
     if (has_slot)
-        put(&place, "RLOCK_SLOT=%" PRId64, grant->slot);
-    put_parents(&place, inherited, grant->token);
-    text[place.used] = '\0';
+        text += sprintf(text, "RLOCK_SLOT=%" PRId64, grant->slot) + 1;
+    text += put_parents(text, grant->token);
+    *text = '\0';
 }
 
 void environment_add_grant(struct environment *environment, char text[ENVIRONMENT_GRANT_BYTES])
@@ -324,10 +285,7 @@ void environment_add_grant(struct environment *environment, char text[ENVIRONMEN
 
 void environment_fini(struct environment *environment)
 {
-    int i;
-
-    for (i = 0; i < environment->n_ours; i++)
-        free(environment->ours[i]);
+    free(environment->keys);
     free(environment->all);
     *environment = (struct environment){.all = NULL};
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NAME_BYTES 160
+
 /* Append a word to a heap text, after a blank. On failure the text becomes NULL. */
 static void add_word(char **text, const char *word)
 {
@@ -21,14 +23,14 @@ static void add_word(char **text, const char *word)
 }
 
 /* Write what names the server of a URL: its address and its database. */
-static void name_server(char *out, size_t room, const char *text)
+static void name_server(char name[NAME_BYTES], const char *text)
 {
     struct url url;
 
-    snprintf(out, room, "%s", OPTIONS_LOCAL_URL);
+    snprintf(name, NAME_BYTES, "%s", OPTIONS_LOCAL_URL);
     if (strcmp(text, OPTIONS_LOCAL_URL) == 0 || url_parse(&url, text, NULL) != RLOCK_OK)
         return;
-    snprintf(out, room, "%s/%d", url.shown, url.db);
+    snprintf(name, NAME_BYTES, "%s/%d", url.shown, url.db);
     url_fini(&url);
 }
 
@@ -39,14 +41,14 @@ static int compare(const void *one, const void *other)
 
 char *same_server_names(char *const *urls, size_t n)
 {
-    char name[RLOCK_MEMBERS_MAX][160];
+    char name[RLOCK_MEMBERS_MAX][NAME_BYTES];
     char *names = strdup("");
     size_t i;
 
     if (n > RLOCK_MEMBERS_MAX) /* rlock_open() refuses these */
         n = RLOCK_MEMBERS_MAX;
     for (i = 0; i < n; i++)
-        name_server(name[i], sizeof name[i], urls[i]);
+        name_server(name[i], urls[i]);
     qsort(name, n, sizeof name[0], compare);
     for (i = 0; i < n; i++)
         add_word(&names, name[i]);
@@ -54,10 +56,9 @@ char *same_server_names(char *const *urls, size_t n)
 }
 
 /* Is the inherited RLOCK_URL the one that a parent rlock has set? */
-static bool is_from_parent(char *const *inherited)
+static bool is_from_parent(void)
 {
-    const char *parents = environment_value(inherited, PARENT_SERVER);
-    char *words = strdup(environment_value(inherited, "RLOCK_URL"));
+    char *words = strdup(environment_value("RLOCK_URL"));
     char *urls[RLOCK_MEMBERS_MAX] = {NULL};
     size_t n = 0;
     char *saved;
@@ -69,7 +70,7 @@ static bool is_from_parent(char *const *inherited)
          word != NULL && n < RLOCK_MEMBERS_MAX; word = strtok_r(NULL, " \t", &saved))
         urls[n++] = word;
     names = same_server_names(urls, n);
-    is = n > 0 && names != NULL && strcmp(names, parents) == 0;
+    is = n > 0 && names != NULL && strcmp(names, environment_value(PARENT_SERVER)) == 0;
     free(names);
     free(words);
     return is;
@@ -99,40 +100,35 @@ static void add_urls(struct same_server *same, const struct credentials *credent
     free(urls);
 }
 
-/* Add a variable that names a file, as an absolute path: the command may change its directory. */
-static void add_path(struct same_server *same, const char *name, const char *path)
+static bool is_unset(const char *name)
 {
-    char *whole = path != NULL ? realpath(path, NULL) : NULL;
+    return *environment_value(name) == '\0';
+}
 
-    add(same, name, whole != NULL ? whole : path);
+/* Add a variable, unless it is set. A file gets its whole path: the command may change folder. */
+static void add_option(struct same_server *same, const char *name, const char *value, bool is_file)
+{
+    char *whole = is_file && value != NULL ? realpath(value, NULL) : NULL;
+
+    if (is_unset(name))
+        add(same, name, whole != NULL ? whole : value);
     free(whole);
 }
 
-static bool is_unset(char *const *inherited, const char *name)
-{
-    return *environment_value(inherited, name) == '\0';
-}
-
 void same_server_init(struct same_server *same, const struct options *options,
-                      const struct credentials *credentials, char *const *inherited)
+                      const struct credentials *credentials)
 {
     *same = (struct same_server){.names = same_server_names(credentials->url, credentials->n_urls)};
     add(same, PARENT_SERVER, same->names);
     if (options->url_from != FROM_COMMAND_LINE ||
-        !(is_unset(inherited, "RLOCK_URL") || environment_hides(inherited, "RLOCK_URL") ||
-          is_from_parent(inherited)))
+        !(is_unset("RLOCK_URL") || environment_hides("RLOCK_URL") || is_from_parent()))
         return;
     add_urls(same, credentials);
-    if (is_unset(inherited, "RLOCK_TLS_CA"))
-        add_path(same, "RLOCK_TLS_CA", options->tls_ca);
-    if (is_unset(inherited, "RLOCK_TLS_CERT"))
-        add_path(same, "RLOCK_TLS_CERT", options->tls_cert);
-    if (is_unset(inherited, "RLOCK_TLS_KEY"))
-        add_path(same, "RLOCK_TLS_KEY", options->tls_key);
-    if (is_unset(inherited, "RLOCK_TLS_NAME"))
-        add(same, "RLOCK_TLS_NAME", options->tls_name);
-    if (is_unset(inherited, "RLOCK_SENTINEL_USER"))
-        add(same, "RLOCK_SENTINEL_USER", options->sentinel_user);
+    add_option(same, "RLOCK_TLS_CA", options->tls_ca, true);
+    add_option(same, "RLOCK_TLS_CERT", options->tls_cert, true);
+    add_option(same, "RLOCK_TLS_KEY", options->tls_key, true);
+    add_option(same, "RLOCK_TLS_NAME", options->tls_name, false);
+    add_option(same, "RLOCK_SENTINEL_USER", options->sentinel_user, false);
 }
 
 void same_server_fini(struct same_server *same)
@@ -143,12 +139,12 @@ void same_server_fini(struct same_server *same)
     *same = (struct same_server){.names = NULL};
 }
 
-const char *same_server_differs(const struct same_server *same, char *const *inherited)
+const char *same_server_differs(const struct same_server *same)
 {
-    const char *parents = environment_value(inherited, PARENT_SERVER);
+    const char *parents = environment_value(PARENT_SERVER);
 
-    if (*environment_value(inherited, "RLOCK_TOKEN") == '\0' || *parents == '\0' ||
-        same->names == NULL || strcmp(same->names, parents) == 0)
-        return NULL;
-    return parents;
+    return environment_has_parent() && *parents != '\0' && same->names != NULL &&
+                   strcmp(same->names, parents) != 0
+               ? parents
+               : NULL;
 }

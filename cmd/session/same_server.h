@@ -28,22 +28,22 @@ struct same_server {
  *
  * If a variable or a file names the server, an rlock in the command finds the server there, too,
  * and there is no other entry. If -u names the server, the other entries are RLOCK_URL, and those
- * variables for TLS and Sentinels that `inherited` doesn't set.
+ * variables for TLS and Sentinels that the environment doesn't set.
  *
- * If `inherited` already has RLOCK_URL, that value stays, and there is no other entry than
+ * If the environment already has RLOCK_URL, that value stays, and there is no other entry than
  * PARENT_SERVER, with two exceptions: a parent rlock has set the value, or the value has a
  * password, which rlock hides from the command.
  *
  * If memory runs out, entries are missing.
  */
 void same_server_init(struct same_server *same, const struct options *options,
-                      const struct credentials *credentials, char *const *inherited);
+                      const struct credentials *credentials);
 void same_server_fini(struct same_server *same);
 
 /*
  * same_server_differs: is rlock under a lock that is on other servers? Then returns their names, a
- * string of `inherited`; else NULL.
+ * string of the environment; else NULL.
  */
-const char *same_server_differs(const struct same_server *same, char *const *inherited);
+const char *same_server_differs(const struct same_server *same);
 
 #endif

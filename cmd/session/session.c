@@ -25,8 +25,6 @@
 #define CLI "redis-cli "
 #define GIVE_BACK_MS 2000 /* how long session_give_back() waits for the reply to its release */
 
-extern char **environ;
-
 static enum report_level level_of(const struct options *options)
 {
     if (options->quiet)
@@ -191,7 +189,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     bool is_local = session->private_server.users_fd >= 0;
     bool has_token = session->token != NULL;
     const char *private_url = session->private_server.url;
-    struct parent parent = has_token ? (struct parent){.n = 0} : environment_parent(environ);
+    struct parent parent = has_token ? (struct parent){.n = 0} : environment_parent();
     struct utsname host;
     enum rlock_status st;
     const struct rlock_hooks hooks = {
@@ -305,7 +303,7 @@ static void forget_passwords(const struct session *session, const struct credent
         credentials->sentinel_place.name != NULL) /* the library has a password, or looks it up */
         dumpable_forbid();
     if (!options->pass_credentials)
-        environment_forget(environ);
+        environment_forget();
 }
 
 /* ---- using the private server of -u local: ---- */
@@ -407,8 +405,8 @@ static void tell_servers(struct session *session, const struct credentials *cred
     const char *parents;
     char why[500];
 
-    same_server_init(&session->same_server, session->options, credentials, environ);
-    parents = same_server_differs(&session->same_server, environ);
+    same_server_init(&session->same_server, session->options, credentials);
+    parents = same_server_differs(&session->same_server);
     if (parents == NULL || verb_table[session->options->verb].has_no_lease)
         return;
     session->has_other_server = true;

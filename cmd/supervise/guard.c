@@ -26,8 +26,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 #define REAPED_AT_ONCE 64    /* how many children reap() reaps before the guard reads requests */
 #define AGAIN_MS 5           /* the pause after a call on the socket has failed */
 #define HEARD_WITHIN_MS 1000 /* after this time the guard takes a silent program for stopped */
@@ -574,7 +572,7 @@ static void start(struct guard *guard, struct guard_request *request)
 
     if (!news.error && !is_bound(guard))
         start_command(guard, request, &news);
-    environment_forget(environ); /* the guard needs no passwords after the start */
+    environment_forget(); /* the guard needs no passwords after the start */
     dumpable_reset();
     guard_state_start(&guard->machine,
                       (struct guard_rules){.is_bound = is_bound(guard),

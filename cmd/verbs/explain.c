@@ -34,8 +34,6 @@
 #define COLUMNS 80
 #define INDENT 2
 
-extern char **environ;
-
 struct explanation {
     const struct options *options;
     struct session session;
@@ -269,7 +267,6 @@ static void explain_waiting(struct explanation *e)
         [RLOCK_QUEUE_NEWEST] =
             "If a newer waiter with --queue newest comes, the wait ends as well."};
     const struct options *options = e->options;
-    struct parent parent = environment_parent(environ);
     char length[UNITS_TEXT_BYTES];
     char from[ORIGIN_BYTES];
 
@@ -288,11 +285,10 @@ static void explain_waiting(struct explanation *e)
     if (options->wait_ms != 0 && (options->queue != RLOCK_QUEUE_FIFO || options->n_urls <= 1))
         say(e, "waiting", "%s",
             queues[options->scripts == RLOCK_SCRIPTS_NO ? RLOCK_QUEUE_NONE : options->queue]);
-    if (parent.n > 0)
+    if (environment_has_parent())
         say(e, "waiting",
             "If the lock in RLOCK_TOKEN or RLOCK_PARENT_TOKENS is this one, rlock doesn't wait: "
             "the command runs under that lock.");
-    parent_fini(&parent);
 }
 
 /* ---- the topic: what doctor would warn of ---- */

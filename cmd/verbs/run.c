@@ -17,8 +17,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-extern char **environ;
-
 struct run {
     const struct options *options;
     struct session session;
@@ -106,9 +104,8 @@ static void make_environment(struct run *run)
     const struct options *options = run->options;
     char *keys = options_keys(options, '\n');
 
-    if (keys != NULL &&
-        environment_make(&run->environment, environ, keys, run->session.same_server.entries,
-                         options->pass_credentials != 0))
+    if (keys != NULL && environment_make(&run->environment, keys, run->session.same_server.entries,
+                                         options->pass_credentials != 0))
         run->guard_plan.environment = &run->environment;
     free(keys);
 }
@@ -169,7 +166,7 @@ static void unreachable(void *context)
 static void warn_of_lost_parent(struct run *run, size_t key)
 {
     const struct options *options = run->options;
-    enum parent_says says = environment_says(environ, options->keys[key]);
+    enum parent_says says = environment_says(options->keys[key]);
     char name[100];
     char why[200];
 
@@ -265,15 +262,6 @@ static void end_by_same_signal(const struct run *run, enum exit_reason reason)
         signals_yield(run->result.from_terminal);
 }
 
-static bool has_parent_lock(void)
-{
-    struct parent parent = environment_parent(environ);
-    bool is_under = parent.n > 0;
-
-    parent_fini(&parent);
-    return is_under;
-}
-
 static bool needs_cgroup(const struct options *options)
 {
     return options->cgroup || options->on_lost == ON_LOST_PAUSE;
@@ -333,7 +321,7 @@ static enum exit_reason run_all(struct run *run)
         if (reason != REASON_GRANTED)
             return reason;
     }
-    if (run->options->nested && !has_parent_lock())
+    if (run->options->nested && !environment_has_parent())
         return report_fault(&session->report, REASON_LOST,
                             "--nested: RLOCK_TOKEN is not set, so there is no parent lock", 0);
     reason = session_acquire(session, &hooks, &run->grant, &run->granted_at_ms);

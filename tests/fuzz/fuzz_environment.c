@@ -6,6 +6,8 @@
 #include "fuzz.h"
 #include "session/environment.h"
 
+extern char **environ;
+
 #define VARIABLES_MAX 64
 
 static size_t count(char *const *all, const char *name)
@@ -18,7 +20,7 @@ static size_t count(char *const *all, const char *name)
     return n;
 }
 
-static void make(char *const *inherited, bool keeps_secrets)
+static void make(bool keeps_secrets)
 {
     static char entry[] = "RLOCK_URL=redis://h";
     char *const entries[] = {entry, NULL};
@@ -26,8 +28,8 @@ static void make(char *const *inherited, bool keeps_secrets)
     char variables[ENVIRONMENT_GRANT_BYTES];
     struct environment environment;
 
-    must(environment_make(&environment, inherited, "a\nb", entries, keeps_secrets));
-    environment_put_grant(variables, inherited, &grant, true);
+    must(environment_make(&environment, "a\nb", entries, keeps_secrets));
+    environment_put_grant(variables, &grant, true);
     environment_add_grant(&environment, variables);
     must(count(environment.all, "RLOCK_KEY") == 1 && count(environment.all, "RLOCK_URL") == 1);
     must(count(environment.all, "RLOCK_TOKEN") == 1 && count(environment.all, "RLOCK_FENCE") == 1);
@@ -42,13 +44,15 @@ static void hide(char **inherited, size_t n)
     size_t i;
 
     memcpy(before, inherited, sizeof before);
-    environment_hide(inherited);
+    environment_hide();
     for (i = 0; i < n; i++)
         must(inherited[i] == before[i] || strlen(inherited[i]) >= strlen("A="));
-    environment_forget(inherited);
-    for (i = 0; i < n; i++)
+    environment_forget();
+    for (i = 0; i < n; i++) {
         if (inherited[i] != before[i])
             free(inherited[i]);
+        inherited[i] = before[i];
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -57,28 +61,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     char *inherited[VARIABLES_MAX + 1] = {NULL};
     char *rest = text;
     char *line;
-    char **plain;
+    char **before = environ;
     struct parent parent;
     size_t n_inherited = 0;
     size_t i;
 
     while ((line = strsep(&rest, "\n")) != NULL && n_inherited < VARIABLES_MAX)
         inherited[n_inherited++] = line;
-    parent = environment_parent(inherited);
+    environ = inherited;
+    parent = environment_parent();
     must(parent.n <= RLOCK_PARENTS_MAX);
     for (i = 0; i < parent.n; i++)
         must(parent.token[i][0] != '\0' && strchr(parent.token[i], ' ') == NULL);
     parent_fini(&parent);
-    must(environment_value(inherited, "RLOCK_KEY") != NULL);
-    (void)environment_says(inherited, "a");
-    must(environment_says((char *[]){NULL}, "a") == PARENT_SAYS_NO);
-    (void)environment_hides(inherited, "RLOCK_PASSWORD");
-    make(inherited, false);
-    make(inherited, true);
-    plain = environment_plain(inherited);
-    must(plain != NULL && count(plain, "RLOCK_PASSWORD") == 0 && count(plain, "RLOCK_TOKEN") == 0);
-    free(plain);
+    must(environment_value("RLOCK_KEY") != NULL);
+    (void)environment_says("a");
+    (void)environment_hides("RLOCK_PASSWORD");
+    make(false);
+    make(true);
     hide(inherited, n_inherited);
+    must(environment_shed());
+    must(count(environ, "RLOCK_PASSWORD") == 0 && count(environ, "RLOCK_TOKEN") == 0);
+    free(environ);
+    environ = before;
     free(text);
     return 0;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_environment: the command gets rlock's variables, and no variable with a password. */
-#include "session/credentials.h"
 #include "session/environment.h"
 #include "tap.h"
 
 #include <stdlib.h>
+
+extern char **environ;
 
 static const struct rlock_grant grant = {
     .token = "0123456789abcdef0123456789abcdef", .fence = UINT64_MAX, .timing = {.ttl_ms = 30000}};
@@ -80,10 +81,10 @@ static bool make(struct environment *environment, const char *const *inherited, 
 {
     static char variables[ENVIRONMENT_GRANT_BYTES];
 
-    if (!environment_make(environment, (char *const *)inherited, "a=b\nc", no_entries,
-                          keeps_secrets))
+    environ = (char **)inherited;
+    if (!environment_make(environment, "a=b\nc", no_entries, keeps_secrets))
         return false;
-    environment_put_grant(variables, (char *const *)inherited, &grant, has_slot);
+    environment_put_grant(variables, &grant, has_slot);
     environment_add_grant(environment, variables);
     return true;
 }
@@ -156,8 +157,11 @@ static void test_parent(void)
         "RLOCK_PARENT_TOKENS=11111111111111111111111111111111 half "
         "0123456789abcdef0123456789abcdef",
         "RLOCK_TOKEN=22222222222222222222222222222222", NULL};
-    struct parent parent = environment_parent((char *const *)inherited);
+    struct parent parent;
     struct environment environment;
+
+    environ = (char **)inherited;
+    parent = environment_parent();
 
     is_int((int64_t)parent.n, 4);
     is_str(parent.token[0], "22222222222222222222222222222222");
@@ -168,7 +172,8 @@ static void test_parent(void)
            1, "the command gets each word that can be a token, except the token of its own lock");
     is_int(count(&environment, "RLOCK_SLOT=0"), 1, "RLOCK_SLOT has the slot");
     environment_fini(&environment);
-    parent = environment_parent((char *const *)&inherited[2]);
+    environ = (char **)&inherited[2];
+    parent = environment_parent();
     is_int((int64_t)parent.n, 0, "an empty environment has no parent lock");
     parent_fini(&parent);
 }
@@ -203,13 +208,14 @@ static void test_hidden(void)
     char valkey_url[] = "VALKEY_URL=valkey://:p@h";
     char *inherited[] = {without_value, password, url, valkey_url, NULL};
 
-    environment_hide(inherited);
+    environ = inherited;
+    environment_hide();
     is_str(password, "RLOCK_PASSWORD=**", "asterisks replace the password that rlock inherited");
     is_str(url, "REDIS_URL=redis://u:*@h", "asterisks replace the password in a URL");
     is_str(valkey_url, "VALKEY_URL=valkey://:*@h", "... and in the URL of VALKEY_URL");
     is_str(inherited[1], "RLOCK_PASSWORD=pw", "rlock itself still finds the password");
     ok(inherited[0] == without_value && strcmp(without_value, "RLOCK_PASSWORD") == 0);
-    environment_forget(inherited);
+    environment_forget();
     is_str(inherited[1], "RLOCK_PASSWORD=**", "asterisks replace the copy of the password, too");
     free(inherited[1]);
     free(inherited[2]);

@@ -713,7 +713,7 @@ int main(void)
 {
     alarm(500); /* ends this test if a guard hangs */
     sigemptyset(&no_signals);
-    if (!environment_make(&environment, environ, "key", (char *[]){NULL}, true))
+    if (!environment_make(&environment, "key", (char *[]){NULL}, true))
         return 1;
     RUN_ALL(test_status, test_failed_start, test_killed_before_start, test_signals,
             test_early_signal, test_end, test_refusals, test_lease_end, test_extended_lease);

@@ -326,7 +326,7 @@ static int run_too_late(const struct options *options)
     session_init(&session, options);
     if (session_open_signals(&session) != REASON_GRANTED ||
         session_open(&session, "sh") != REASON_GRANTED ||
-        !environment_make(&environment, (char *[]){NULL}, "job", (char *[]){NULL}, true) ||
+        !environment_make(&environment, "job", (char *[]){NULL}, true) ||
         session_acquire(&session, NULL, &grant, &granted_ms) != REASON_GRANTED)
         return 98;
     plan.granted_ms = granted_ms;

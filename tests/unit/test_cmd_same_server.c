@@ -9,7 +9,9 @@
 
 #define TOKEN "RLOCK_TOKEN=0123456789abcdef0123456789abcdef"
 
-static char *const nothing[] = {NULL};
+extern char **environ;
+
+static char *nothing[] = {NULL};
 
 /* The value of an entry; NULL: there is no such entry. */
 static const char *value_of(const struct same_server *same, const char *name)
@@ -43,12 +45,12 @@ static void test_entries(void)
     char *urls[] = {(char *)"redis://u:pw@h:7/3", (char *)"redis://a"};
     struct credentials credentials = {.url = urls, .n_urls = 2};
     struct options options = {.url_from = FROM_FILE, .sentinel_user = "watcher"};
-    char *const with_tls[] = {(char *)"RLOCK_TLS_NAME=theirs", (char *)"RLOCK_TLS_CA=/theirs",
-                              NULL};
+    char *with_tls[] = {(char *)"RLOCK_TLS_NAME=theirs", (char *)"RLOCK_TLS_CA=/theirs", NULL};
     struct same_server same;
     char here[PATH_MAX];
 
-    same_server_init(&same, &options, &credentials, nothing);
+    environ = nothing;
+    same_server_init(&same, &options, &credentials);
     is_int((int64_t)same.n, 1, "if -u doesn't name the server, there is one entry");
     is_str(value_of(&same, PARENT_SERVER), "a:6379/0 h:7/3", "it has the names of the servers");
     is_str(value_of(&same, "RLOCK_TLS_KEY"), NULL, "the command gets no file that was not given");
@@ -61,7 +63,8 @@ static void test_entries(void)
     options.tls_cert = "/no/where";
     options.tls_key = "/no/key";
     options.tls_name = "name";
-    same_server_init(&same, &options, &credentials, nothing);
+    environ = nothing;
+    same_server_init(&same, &options, &credentials);
     is_str(value_of(&same, "RLOCK_URL"), "redis://u@h:7/3 redis://a");
     is_str(value_of(&same, "RLOCK_TLS_CA"), getcwd(here, sizeof here));
     is_str(value_of(&same, "RLOCK_TLS_CERT"), "/no/where");
@@ -71,7 +74,8 @@ static void test_entries(void)
     ok(same.entries[same.n] == NULL, "the entries end with NULL");
     same_server_fini(&same);
 
-    same_server_init(&same, &options, &credentials, with_tls);
+    environ = with_tls;
+    same_server_init(&same, &options, &credentials);
     is_str(value_of(&same, "RLOCK_TLS_NAME"), NULL, "an inherited name for TLS stays");
     is_str(value_of(&same, "RLOCK_TLS_CA"), NULL, "an inherited file stays");
     is_str(value_of(&same, "RLOCK_TLS_CERT"), "/no/where", "others are added");
@@ -103,15 +107,16 @@ static void test_inherited(void)
     struct same_server same;
 
     for (size_t i = 0; i < sizeof inherited_urls / sizeof inherited_urls[0]; i++) {
-        char *const inherited[] = {strdup(inherited_urls[i].url), strdup(inherited_urls[i].parent),
-                                   NULL};
+        char *inherited[] = {strdup(inherited_urls[i].url), strdup(inherited_urls[i].parent), NULL};
 
-        same_server_init(&same, &options, &credentials, inherited);
+        environ = inherited;
+        same_server_init(&same, &options, &credentials);
         okf((value_of(&same, "RLOCK_URL") != NULL) == inherited_urls[i].is_replaced,
             "under \"%s\", %s is %s", inherited_urls[i].parent, inherited_urls[i].url,
             inherited_urls[i].is_replaced ? "replaced" : "left as it is");
         is_str(value_of(&same, PARENT_SERVER), "h:6379/0", "the server is named in either case");
         same_server_fini(&same);
+        environ = nothing;
         free(inherited[0]);
         free(inherited[1]);
     }
@@ -138,20 +143,23 @@ static void test_differs(void)
     struct options options = {.url_from = FROM_DEFAULT};
     struct same_server same;
 
-    same_server_init(&same, &options, &credentials, nothing);
+    environ = nothing;
+    same_server_init(&same, &options, &credentials);
     for (size_t i = 0; i < sizeof parents / sizeof parents[0]; i++) {
         char entry[100];
-        char *const under[] = {(char *)TOKEN, entry, NULL};
-        char *const outside[] = {entry, NULL};
+        char *under[] = {(char *)TOKEN, entry, NULL};
+        char *outside[] = {entry, NULL};
 
         snprintf(entry, sizeof entry, PARENT_SERVER "=%s", parents[i].parent);
+        environ = under;
         if (parents[i].differs)
-            is_str(same_server_differs(&same, under), parents[i].parent, "another server is told");
+            is_str(same_server_differs(&same), parents[i].parent, "another server is told");
         else
-            okf(same_server_differs(&same, under) == NULL, "\"%s\" is no other server",
-                parents[i].parent);
-        ok(same_server_differs(&same, outside) == NULL, "without a parent lock there is no other");
+            okf(same_server_differs(&same) == NULL, "\"%s\" is no other server", parents[i].parent);
+        environ = outside;
+        ok(same_server_differs(&same) == NULL, "without a parent lock there is no other");
     }
+    environ = nothing;
     same_server_fini(&same);
 }
 
