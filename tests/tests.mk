@@ -28,8 +28,8 @@ $(B)/unit/test_api: private ALL_LDFLAGS += -Wl,--wrap=send
 # test_conn replaces free by one that looks for secrets in each block of memory before it is freed.
 $(B)/unit/test_conn: private ALL_LDFLAGS += -Wl,--wrap=free
 
-# test_cmd_private_server replaces execvpe by a function that fails when the test says so.
-$(B)/unit/test_cmd_private_server: private ALL_LDFLAGS += -Wl,--wrap=execvpe
+# test_cmd_private_server replaces functions by ones that fail, or hurry, when the test says so.
+$(B)/unit/test_cmd_private_server: private ALL_LDFLAGS += -Wl,--wrap=execvpe,--wrap=sigtimedwait
 
 # test_cmd_event_hook moves the clock of the process that runs the command.
 $(B)/unit/test_cmd_event_hook: private ALL_LDFLAGS += -Wl,--wrap=rlock_clock_ms
@@ -45,7 +45,7 @@ $(B)/unit/test_cmd_user: private ALL_LDFLAGS += -Wl,--wrap=fopen,--wrap=fopen64,
                                                 -Wl,--wrap=getpwuid
 
 # These replace user_entry by one that returns an entry of the test.
-$(patsubst %,$(B)/unit/test_cmd_%,holds private_dir): \
+$(patsubst %,$(B)/unit/test_cmd_%,holds private_dir private_server): \
     private ALL_LDFLAGS += -Wl,--wrap=user_entry
 
 # test_lua sets the clock of the server on which it runs the scripts.

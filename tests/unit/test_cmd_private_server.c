@@ -10,6 +10,7 @@
 #include "session/private_server.h"
 #include "session/private_server_process.h"
 #include "tap.h"
+#include "user_entry.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PATIENCE_MS 30000 /* how long a test waits at most: a busy machine runs processes late */
@@ -340,6 +342,44 @@ static void test_killed(void)
     close(users);
 }
 
+/* If true, the keeper does not wait for signals, so that an hour passes at once. */
+static bool hurries;
+
+int __real_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout);
+int __wrap_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout);
+
+int __wrap_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+{
+    struct timespec now = {0, 0};
+
+    return __real_sigtimedwait(set, info, hurries ? &now : timeout);
+}
+
+static bool is_young(const char *name)
+{
+    struct stat is;
+
+    return fstatat(dir, name, &is, 0) == 0 && is.st_mtime > time(NULL) - 3600;
+}
+
+/* Cleaners remove files and directories that are old. */
+static void test_hourly(void)
+{
+    int64_t until = rlock_clock_ms() + PATIENCE_MS;
+    struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    int users;
+
+    hurries = true;
+    users = start();
+    hurries = false;
+    ok(futimens(users, times) == 0 && futimens(dir, times) == 0, "the files are old");
+    while (!(is_young(".") && is_young(PRIVATE_SERVER_USERS)) && rlock_clock_ms() < until)
+        pause_ms(1);
+    ok(is_young(".") && is_young(PRIVATE_SERVER_USERS), "the keeper makes them young each hour");
+    close(users);
+    ok(all_ended(), "no process is left");
+}
+
 /* The errno with which execvpe(3) fails in the server's process; 0: it does its usual work. */
 static int execvpe_errno;
 
@@ -567,6 +607,70 @@ static void test_reopen(void)
     is_int(count_fds(), fds, "no descriptor is left open");
 }
 
+/* Makes the directory of another boot in the state directory, `age_s` old, as a server leaves it. */
+static void make_earlier(const char *state, const char *id, long age_s)
+{
+    struct timespec times[2] = {{.tv_sec = time(NULL) - age_s}, {.tv_sec = time(NULL) - age_s}};
+    int fd;
+
+    ok(mkdir(in(state, id), 0700) == 0, "a directory of another boot is made");
+    fd = open(in(state, id), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close(private_server_process_open_users(fd));
+    futimens(fd, times);
+    close(fd);
+}
+
+#define EARLIER "01234567-89ab-cdef-0123-456789abcdef"
+#define RECENT "11234567-89ab-cdef-0123-456789abcdef"
+
+/* Without RLOCK_LOCAL_DIR, users other than root have the server in their home. */
+static void test_in_home(void)
+{
+    bool is_root = geteuid() == 0;
+    char boot[40] = "";
+    char home[64];
+    char state[100];
+    char command[200];
+    struct private_server server;
+    struct stat is;
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+    ok(read(fd, boot, 36) == 36, "the boot has an ID");
+    close(fd);
+    snprintf(home, sizeof home, "%s/home", top);
+    snprintf(state, sizeof state, "%s/.local/state/rlock", home);
+    ok(mkdir(home, 0700) == 0, "the user has a home");
+    if (is_root && (chown(home, OTHER_UID, OTHER_UID) != 0 || setegid(OTHER_UID) != 0 ||
+                    seteuid(OTHER_UID) != 0))
+        return;
+    snprintf(command, sizeof command, "%s/.local", home);
+    ok(mkdir(command, 0700) == 0 && mkdir(in(command, "state"), 0700) == 0 &&
+           mkdir(state, 0700) == 0,
+       "the user's files are of the user");
+    make_earlier(state, EARLIER, 40L * 24 * 3600);
+    make_earlier(state, RECENT, 20L * 24 * 3600);
+    entry = (struct passwd){.pw_uid = OTHER_UID, .pw_dir = home};
+    found = &entry;
+    setenv("RLOCK_LOCAL_DIR", "", 1);
+    is_int(open_server(&server, PATIENCE_MS), RLOCK_OK, "the server is started");
+    ok(stat(in(state, boot), &is) == 0 && (is.st_mode & 07777) == 0700 &&
+           access(in(in(state, boot), PRIVATE_SERVER_SOCKET), F_OK) == 0,
+       "its directory has the ID of the boot as its name, and the mode 0700");
+    ok(access(in(state, EARLIER), F_OK) != 0, "the directory of an earlier boot was removed");
+    ok(access(in(state, RECENT), F_OK) == 0, "one that was used in the last month was not");
+    private_server_close(&server);
+    ok(all_ended(), "no process is left");
+    chmod(in(state, boot), 0755);
+    is_int(open_server(&server, PATIENCE_MS), RLOCK_E_CONFIG, "no other directory is tried");
+    if (is_root)
+        ok(seteuid(0) == 0 && setegid(0) == 0, "this process is root again");
+    setenv("RLOCK_LOCAL_DIR", dir_path, 1);
+    snprintf(command, sizeof command, "rm -r %s", home);
+    setenv("PATH", "/usr/bin:/bin", 1);
+    ok(system(command) == 0, "the home is removed");
+    setenv("PATH", bin_path, 1);
+}
+
 /* Copies this program to `path`: another user may have no access to the directory of the tests. */
 static bool copy_program(const char *path)
 {
@@ -612,11 +716,13 @@ int main(int argc, char **argv, char **envp)
     RUN(test_start());
     RUN(test_limits());
     RUN(test_killed());
+    RUN(test_hourly());
     RUN(test_no_start());
     RUN(test_find());
     RUN(test_open());
     RUN(test_open_beside_others());
     RUN(test_reopen());
+    RUN(test_in_home());
     remove_files();
     unlink(in(bin_path, "valkey-server"));
     ok(rmdir(dir_path) == 0 && rmdir(bin_path) == 0 && rmdir(top) == 0, "no file is left");
