@@ -607,7 +607,7 @@ static void test_reopen(void)
     is_int(count_fds(), fds, "no descriptor is left open");
 }
 
-/* Makes the directory of another boot in the state directory, `age_s` old, as a server leaves it. */
+/* Makes the directory of another boot in the state directory, `age_s` old, as servers leave it. */
 static void make_earlier(const char *state, const char *id, long age_s)
 {
     struct timespec times[2] = {{.tv_sec = time(NULL) - age_s}, {.tv_sec = time(NULL) - age_s}};
