@@ -451,6 +451,7 @@ static enum rlock_status try_plain_rights(struct probe *probe, const struct owne
 static enum rlock_status report_no_scripts(struct probe *probe, const struct owner *owner)
 {
     bool is_denied = probe->err.reason == RLOCK_REASON_SCRIPTS_DENIED;
+    bool may_use_commands = probe->one.may_use_commands;
     const char *in_need = probe->needs_scripts;
     struct refusals scripts = {.which = ""};
     struct rights rights = {.no_write = ""};
@@ -460,7 +461,8 @@ static enum rlock_status report_no_scripts(struct probe *probe, const struct own
         in_need = "a lock on several servers";
     add_refusal(&scripts, "", "EVAL", last_words(probe));
     probe_set_scripts(probe, PROBE_SCRIPTS_REFUSED);
-    if (in_need != NULL || !probe->one.may_use_commands) {
+    quorum_use_commands(&probe->one); /* also by check_locks() */
+    if (in_need != NULL || !may_use_commands) {
         probe_report(probe, "scripts", RLOCK_GRADE_UNSAFE,
                      in_need == NULL ? "use --scripts auto (RLOCK_SCRIPTS=auto), or " GIVE_RIGHTS
                      : is_denied     ? GIVE_RIGHTS
@@ -469,7 +471,6 @@ static enum rlock_status report_no_scripts(struct probe *probe, const struct own
                      in_need != NULL ? in_need : "a lock with --scripts yes", scripts.said);
         return RLOCK_OK;
     }
-    quorum_use_commands(&probe->one);
     st = try_plain_rights(probe, owner, &rights);
     if (st != RLOCK_OK)
         return st;

@@ -254,7 +254,8 @@ static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block
         st = prepare_for_turn(loop);
         block_ms = ask_ms - rlock_clock_ms();
     } while (st == RLOCK_PENDING && block_ms > 0);
-    if (st <= RLOCK_PENDING)
+    /* a server that has no BLPOP for this user is in no trouble: the waiter asks instead */
+    if (st <= RLOCK_PENDING || st == RLOCK_E_REFUSED || st == RLOCK_E_UNSUPPORTED)
         err->status = RLOCK_OK;
     loop->block_ended_ms = rlock_clock_ms();
     return st == RLOCK_PENDING ? RLOCK_OK : st;

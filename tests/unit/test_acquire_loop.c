@@ -22,6 +22,7 @@ struct seen {
     bool in_doubt;     /* obstacle->in_doubt at the end */
     int n_troubles;    /* calls of on_blocked() that tell a trouble */
     char warning[700]; /* the text of the last warning */
+    enum rlock_status trouble;
 };
 
 static void see(void *context, const struct rlock_obstacle *obstacle)
@@ -89,6 +90,7 @@ static enum rlock_status wait_until(struct server *server, struct rlock_deadline
         rlock_set_hooks(lock, &hooks);
         st = rlock_acquire(lock, deadline, &grant, &obstacle, NULL);
         seen->in_doubt = obstacle.in_doubt;
+        seen->trouble = obstacle.trouble.status;
     }
     rlock_close(lock);
     server_stop(server);
@@ -191,6 +193,19 @@ static void test_warning(void)
                     (struct rlock_observer){.on_warning = note_warning, .context = &seen}, &seen),
            RLOCK_TIMEOUT, "a wait for a holder with other servers times out");
     ok(strstr(seen.warning, "uses several servers (list 1234abcd)") != NULL);
+}
+
+/* A server without BLPOP: the waiter asks instead, and who holds the lock is no trouble. */
+static void test_no_blocking(void)
+{
+    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD),
+                                        [ASKED_WAKE] = ANSWERS("-ERR unknown command 'BLPOP'\r\n"),
+                                        [ASKED_LEAVE] = ANSWERS(":0\r\n")}};
+    struct seen seen = {.n_shown = 0};
+
+    is_int(wait_for(&server, 300, (struct rlock_observer){.on_blocked = NULL}, &seen),
+           RLOCK_TIMEOUT, "a waiter asks until its time is over");
+    is_int(seen.trouble, RLOCK_OK, "the refused BLPOP isn't told as what keeps the lock");
 }
 
 /* The stop descriptor becomes readable while the waiter blocks. */
@@ -374,6 +389,6 @@ int main(void)
     RUN(test_waits_for_replicas(RLOCK_QUEUE_NONE, "  x "));
     RUN_ALL(test_lacks_replicas, test_changed_password, test_nobody_observes, test_replies,
             test_refreshes, test_nothing_seen, test_unreachable, test_trouble, test_warning,
-            test_stopped, test_in_doubt);
+            test_no_blocking, test_stopped, test_in_doubt);
     return done_testing();
 }
