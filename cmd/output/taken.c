@@ -50,18 +50,6 @@ struct taken taken_of_view(const struct rlock_view *view)
         .seen = view->seen, .party = party != NULL ? party : &nobody, .left_ms = view->left_ms};
 }
 
-/* Write ", for another 42s", or that the key never expires. */
-static void put_left(char text[64], const struct taken *taken)
-{
-    char left[UNITS_TEXT_BYTES];
-
-    units_text(left, taken->left_ms - taken->age_ms);
-    if (taken->left_ms < 0)
-        snprintf(text, 64, "; never expires");
-    else
-        snprintf(text, 64, ", for another %s", left);
-}
-
 /* Write until when a person holds the lock: ", until 18:00:00"; "": a process holds it. */
 static void put_until(char text[WALL_TIME_BYTES + 8], const struct taken *taken)
 {
@@ -75,12 +63,11 @@ static void put_until(char text[WALL_TIME_BYTES + 8], const struct taken *taken)
 }
 
 /*
- * Write when the holder has renewed its lease last: "; renewed 4s ago". The text doesn't say when
- * the lease ends, because the holder will renew the lease before its end. But another program may
- * never renew its lock. So for the key of another program the text tells when the key expires, and
- * for a key without an expiry that it never does.
+ * Write how long the key lasts, which is `left` in words; or, if a holder will renew its lease
+ * before that end, when the holder has renewed it last: "; renewed 4s ago". Another program may
+ * never renew its lock.
  */
-static void put_renewed(char text[64], const struct taken *taken)
+static void put_rest(char text[64], const struct taken *taken, const char *left)
 {
     const struct rlock_party *holder = taken->party;
     char length[UNITS_TEXT_BYTES];
@@ -88,9 +75,10 @@ static void put_renewed(char text[64], const struct taken *taken)
     text[0] = '\0';
     if (taken->left_ms < 0) {
         snprintf(text, 64, "; never expires");
+    } else if (taken->seen == RLOCK_SEEN_REST || taken->seen == RLOCK_SEEN_DONE) {
+        snprintf(text, 64, ", for another %s", left);
     } else if (taken->seen == RLOCK_SEEN_FOREIGN) {
-        units_text(length, taken->left_ms - taken->age_ms);
-        snprintf(text, 64, "; expires in %s", length);
+        snprintf(text, 64, "; expires in %s", left);
     } else if (holder->renewed_ms >= 0 && taken->age_ms < FRESH_MS &&
                holder->renewed_ms + GRANT_MS < holder->for_ms) {
         units_text(length, holder->renewed_ms + taken->age_ms);
@@ -101,18 +89,18 @@ static void put_renewed(char text[64], const struct taken *taken)
 void taken_text(char out[TAKEN_BYTES], const struct taken *taken)
 {
     const struct rlock_party *party = taken->party;
+    bool is_since_known = party->since_ms > 0;
     char since[UNITS_TEXT_BYTES];
-    char held[UNITS_TEXT_BYTES + 8] = "";
     char left[UNITS_TEXT_BYTES];
     char until[WALL_TIME_BYTES + 8];
     char rest[64];
 
     units_text(since, party->for_ms + taken->age_ms);
-    if (party->since_ms > 0)
-        snprintf(held, sizeof held, "for %s ", since);
+    units_text(left, taken->left_ms - taken->age_ms);
+    put_until(until, taken);
+    put_rest(rest, taken, left);
     switch (taken->seen) {
     case RLOCK_SEEN_FREE:
-        units_text(left, taken->left_ms - taken->age_ms);
         snprintf(out, TAKEN_BYTES,
                  "not granted by %s: these may have forgotten a holder, and their "
                  "grants count again in %s",
@@ -122,20 +110,17 @@ void taken_text(char out[TAKEN_BYTES], const struct taken *taken)
     case RLOCK_SEEN_SHARED:
     case RLOCK_SEEN_SLOTS:
     case RLOCK_SEEN_FOREIGN:
-        put_until(until, taken);
-        put_renewed(rest, taken);
-        snprintf(out, TAKEN_BYTES, "held %sby %s%s%s", held, party->text, until, rest);
+        snprintf(out, TAKEN_BYTES, "held %s%s%sby %s%s%s", is_since_known ? "for " : "",
+                 is_since_known ? since : "", is_since_known ? " " : "", party->text, until, rest);
         break;
     case RLOCK_SEEN_KEPT:
         snprintf(out, TAKEN_BYTES, "kept for the next waiter, %s", party->text);
         break;
     case RLOCK_SEEN_REST:
-        put_left(rest, taken);
         snprintf(out, TAKEN_BYTES, "still taken by the --min-hold of %s, which ended %s ago%s",
                  party->text, since, rest);
         break;
     case RLOCK_SEEN_DONE:
-        put_left(rest, taken);
         snprintf(out, TAKEN_BYTES, "marked as done %s ago by %s (--once)%s", since, party->text,
                  rest);
         break;
