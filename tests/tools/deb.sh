@@ -56,7 +56,7 @@ release_package() {
     local file=$1 arch bin=/tmp/bin
     arch=$(dpkg-deb -f "$file" Architecture)
     check "$arch: what the tests need" \
-        apt-get install -y --no-install-recommends redis-server procps
+        apt-get install -y --no-install-recommends redis-server procps man-db bash-completion
     dpkg --add-architecture "$arch"
     check "$arch: it can be installed, and needs no other package" dpkg -i "$file"
     mkdir -p "$bin"
@@ -70,7 +70,8 @@ release_package() {
         TEST_PORT=6390 PATH=$bin:$PATH check "$arch: autopkgtest: $test" \
             "packaging/debian/tests/$test"
     done
-    check "$arch: man rlock" test -s /usr/share/man/man1/rlock.1.gz
+    check "$arch: man rlock" man rlock
+    check "$arch: bash finds the completions" completes
     check "$arch: it can be removed" dpkg --purge rlock:"$arch"
     rm -r "$bin"
 }
