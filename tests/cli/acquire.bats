@@ -142,8 +142,7 @@ full_or_closed() {
     tell sh '(trap "" TERM; exec setsid sleep 30) & echo $!'
     child=$output
     redis_cli set "$KEY" other PX 60000
-    finish sh
-    assert_status 7
+    ended 7 sh
     [[ -e $DIR/termed ]]
     eventually 5 dead "$child"
     eventually 5 alone
@@ -200,8 +199,7 @@ was ended by signal 9 \(Killed\); the command "
         while [[ ! -e $DIR/termed ]]; do sleep 0.05; done'
     eventually 10 test -s "$DIR/got"
     kill -TERM "$(renewd)"
-    finish sh
-    assert_status 0
+    ended 0 sh
     eventually 5 alone
     gone "$KEY"
 }
@@ -281,8 +279,7 @@ told() {
     told "$why" \
         "lost: the lock is held by .*; process $its_pid \(bash\) is being ended: TERM at $WHEN, \
 KILL at [0-9:]{8} unless it ends before"
-    finish sh
-    assert_status 143
+    ended 143 sh
     assert_eq "$stderr" ''
     redis_cli del "$KEY"
     # rlock appends to the log. rlock reports neither a release nor the end of the bound process.

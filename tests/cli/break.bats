@@ -2,12 +2,10 @@
 # break: take a lock away from the holders that the user was shown, but not from a later holder.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/pty
 
 TOKEN=0123456789abcdef0123456789abcdef
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup
@@ -30,8 +28,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     gone "$KEY"
     (($(redis_cli get "{$KEY}:rlock:fence") > fence))
     assert_between "$(ttl_ms "{$KEY}:rlock:fence")" 604700000 604800000
-    finish first
-    assert_status 76
+    ended 76 first
     gone "$KEY"
 }
 
@@ -47,11 +44,9 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_status 0
     assert_match "$stderr" '^\{"event":"broken",.*"key":"'"$KEY"'",.*'
     assert_match "$stderr" '"why":"it was held for [0-9]+s by sh of '
-    finish second 5
-    assert_status 0
+    ended 0 second 5
     ((output > fence))
-    finish third 5
-    assert_status 0
+    ended 0 third 5
     eventually 5 gone "$KEY"
 }
 

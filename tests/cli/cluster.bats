@@ -72,8 +72,7 @@ from() {
         [[ $(on "$OWNER" exists "$KEY") == 1 ]]
         run -75 rlock status -k "$KEY"
         run -75 rlock -k "$KEY" -n -- true
-        let_go "at$each"
-        assert_status 0
+        let_pass "at$each"
         run -0 rlock status -k "$KEY"
     done
 }
@@ -159,8 +158,7 @@ renewed_at() { (($(on "$1" pttl "$KEY") > 4000)); }
     is_renewed_at "$THIRD"
     slot_move "$SLOT" "$THIRD" "$OWNER"
     is_renewed_at "$OWNER"
-    let_go holder
-    assert_status 0
+    let_pass holder
     refute_match "$stderr" lost
     [[ $(on "$OWNER" exists "$KEY") == 0 ]]
 }
@@ -177,11 +175,9 @@ line_at() { [[ $(on "$1" zcard "{$KEY}:rlock:queue") == "$2" ]]; }
         eventually 5 line_at "$OWNER" "$each"
     done
     slot_move "$SLOT" "$OWNER" "$OTHER"
-    let_go holder
-    assert_status 0
+    let_pass holder
     for each in 1 2 3; do
-        finish "w$each" 10
-        assert_status 0
+        ended 0 "w$each" 10
     done
     assert_eq "$(tr '\n' ' ' <"$DIR/served")" '1 2 3 ' 'order of service'
     slot_move "$SLOT" "$OTHER" "$OWNER"
@@ -196,10 +192,8 @@ line_at() { [[ $(on "$1" zcard "{$KEY}:rlock:queue") == "$2" ]]; }
     never 1 dead "$(cat "$DIR/pids/other")"
     slot_keys "$SLOT" "$OWNER" "$OTHER"
     slot_end "$SLOT" "$OWNER" "$OTHER"
-    finish other
-    assert_status 75
-    let_go holder
-    assert_status 0
+    ended 75 other
+    let_pass holder
     slot_move "$SLOT" "$OTHER" "$OWNER"
 }
 

@@ -2,9 +2,7 @@
 # contention: many processes ask for a lock at the same moment, and one at a time holds it.
 
 load ../helpers/common
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
+load ../helpers/server
 
 setup() {
     common_setup

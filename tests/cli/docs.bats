@@ -610,16 +610,14 @@ in_line() { [[ $(redis_cli zcard '{job:b}:rlock:queue') == "$1" ]]; }
     start older "$RLOCK" -k job:b --queue newest -- true
     eventually 5 in_line 1
     start newest "$RLOCK" -k job:b --queue newest -- true
-    finish older
-    assert_status 75
+    ended 75 older
     start next "$RLOCK" -k job:b -- true
     eventually 5 in_line 2
     # While this waiter is stopped, it doesn't read its wake-up from the server. So the scripts of
     # the next waiter look for that wake-up, by a command that the rule must allow.
     kill -STOP "$(<"$DIR/pids/newest")"
     let_go first
-    finish next
-    assert_status 0
+    ended 0 next
     agree used_commands granted_commands 'man/rlock-locks.7, Rights'
     # CLUSTER NODES fails here, because this server is no Cluster, and EVALSHA, because the server
     # doesn't know the scripts yet; no other command may fail.

@@ -67,8 +67,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     assert_between "$(ttl_ms "$KEY")" 30000 60000 PTTL
     assert_eq "$(redis_cli zcard "{$KEY}:rlock:queue")" 1
     let_go first
-    finish second
-    assert_status 0
+    ended 0 second
     gone "$KEY"
 }
 

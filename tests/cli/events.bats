@@ -3,10 +3,9 @@
 # docs/messages.schema.json describes.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/pty
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() {
     common_setup
     need python3
@@ -47,8 +46,7 @@ in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_eq "$(told "$DIR/said" 'o["mode"], o["holder"]["command"], o["holder"]["label"],
         o["holder"]["held_ms"] >= 1000, o["holder"]["since"] < o["holder"]["renewed_at"],
         0 < o["left_ms"] <= 6000')" "('exclusive', 'sh', 'nightly', True, True, True)"
-    let_go job
-    assert_status 0
+    let_pass job
 }
 # renewed_later: true if the lock has been held for a second, and its lease renewed since the grant.
 renewed_later() {
@@ -71,17 +69,14 @@ renewed_later() {
     start old "$RLOCK" -k "$KEY" --queue newest -- true
     eventually 5 in_line 1
     start json "$RLOCK" --json -k "$KEY" --queue newest -- true
-    finish old
-    assert_status 75
+    ended 75 old
     assert_line "^rlock: $KEY: superseded: after [0-9.]+s by a newer waiter: true of $(id -un)@"
     start new "$RLOCK" -k "$KEY" --queue newest --label newest -- true
-    finish json
-    assert_status 75
+    ended 75 json
     assert_eq "$(told "$DIR/json.err" 'o["superseded_by"]["label"], o["superseded_by"]["pid"]')" \
         "('newest', $(<"$DIR/pids/new"))"
     let_go holder
-    finish new
-    assert_status 0
+    ended 0 new
 }
 
 # ---- locks that nobody holds ----
@@ -134,14 +129,12 @@ answer() {
     eventually 30 file_has "$DIR/waiter.err" "$up"
     eventually 30 file_has "$DIR/json.err" '"event":"waiting"'
     let_go holder
-    finish waiter
-    assert_status 0
+    ended 0 waiter
     assert_match "${stderr##*$'\n'}" "^rlock: $KEY: granted: after [1-4][0-9]s$"
     finish json
     assert_eq "$(told "$DIR/json.err" 'o["event"], o["level"], o["waited_ms"] >= 10000')" \
         $'(\'waiting\', \'notice\', True)\n(\'granted\', \'notice\', True)'
-    finish quiet
-    assert_status 0
+    ended 0 quiet
     assert_eq "$stderr" ''
 }
 
@@ -153,8 +146,7 @@ answer() {
     start patient "$RLOCK" --json -k "$KEY" --warn-wait 1h -- true
     eventually 10 file_has "$DIR/waiter.err" waiting-long
     let_go holder
-    finish waiter
-    assert_status 0
+    ended 0 waiter
     assert_eq "$(told "$DIR/waiter.err" 'o["event"], o["level"], 1000 <= o["waited_ms"] < 10000,
         o.get("place") in (1, 2, 3), o.get("holder", {}).get("label")')" \
         $'(\'waiting-long\', \'notice\', True, True, \'nightly\')

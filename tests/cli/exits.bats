@@ -2,10 +2,9 @@
 # exits: rlock exits with the command's status, or with one of its own and a line that says why.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/fake
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET DIR TOOLS
@@ -149,8 +148,7 @@ END
 @test "status 76: another owner's value in the lock's key ends the command, and stays as it is" {
     hold job -k "$KEY" -t 4
     redis_cli set "$KEY" other XX PX 20000
-    finish job
-    assert_status 76
+    ended 76 job
     assert_match "$stderr" \
         "^rlock: $KEY: lost: the lock is held by another program \(\"other\", [^;]*; \
 sh is being ended: TERM"
@@ -236,8 +234,7 @@ blocks() {
 # other processes that have the output open.
 held_too_long() {
     start job "$RLOCK" -k "$KEY" "$@"
-    finish job
-    assert_status 124
+    ended 124 job
     assert_match "$stderr" "^rlock: $KEY: max-hold: the command ran for"
     gone "$KEY"
     assert_eq "$(marked)" "" "processes that still run"
@@ -284,7 +281,6 @@ daemon='exec 3<>"$DIR/daemon"; setsid sh -c "echo running; read line" <&3 & exit
     never 3 gone "$KEY" # longer than the TTL: rlock renews meanwhile
     alive "$pid"
     echo >"$DIR/daemon"
-    finish job
-    assert_status 5
+    ended 5 job
     gone "$KEY"
 }

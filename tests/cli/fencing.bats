@@ -3,10 +3,9 @@
 # holder has written with a newer lock.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/kinds
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() {
     kinds_setup
     need sqlite3 mandoc

@@ -2,13 +2,7 @@
 # first_contact: mistakes of a new user, and the message or suggestion that rlock answers.
 
 load ../helpers/common
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
-setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET
-}
+load ../helpers/server
 
 # refused STATUS REGEX ARG...: rlock with exactly these arguments must end with STATUS, and write
 # one line that matches and nothing to stdout.

@@ -4,10 +4,9 @@
 # them the inputs as INPUT_*, and reads the files by which a step tells the runner something.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/kinds
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() {
     kinds_setup
     need node
@@ -182,8 +181,7 @@ held_by_other() { redis_cli set "$KEY" other PX 60000 >/dev/null; }
     eventually 20 file_has "$DIR/container.out" released
     gone "$KEY"
     timeout 10 tee "$DIR/end" </dev/null >/dev/null
-    finish container
-    assert_status 0
+    ended 0 container
 }
 
 @test "action: several keys are locked together, and the password stays out of the arguments" {

@@ -2,11 +2,9 @@
 # history: what the server notes about each grant, end and break of a lock (--history).
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/lua
 load ../helpers/quorum
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup

@@ -84,8 +84,7 @@ in_queue() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     start ann "$RLOCK" hold -k "$KEY" --for 1h
     eventually 5 in_queue 1
     kill -INT "$pid"
-    finish ann
-    assert_status 130
+    ended 130 ann
     in_queue 0
     [[ -z $(hold_files) ]]
 }
@@ -234,8 +233,7 @@ renewed() {
     local name=$1
     shift
     start "$name" "$RLOCK" hold -k "$KEY" --for 1h --renew -t 3 --log "$DIR/log" "$@"
-    finish "$name"
-    assert_status 0
+    ended 0 "$name"
     alive "$(renewer_of "$name")"
 }
 
@@ -273,8 +271,7 @@ time_of() { date -d "$(sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" <<<"$output")" 
 
 @test "hold --renew: when the time is over, the renewing process releases the lock and says so" {
     start ann "$RLOCK" hold -k "$KEY" --for 2 --renew --log "$DIR/log"
-    finish ann
-    assert_status 0
+    ended 0 ann
     eventually 10 alone
     gone "$KEY"
     assert_match "$(<"$DIR/log")" "^$WHEN rlock: $KEY: ended: the time of the hold is over$"
@@ -302,8 +299,7 @@ time_of() { date -d "$(sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" <<<"$output")" 
 @test "hold --renew -u local: keeps the private server until the hold is released" {
     unset RLOCK_URL
     start ann "$RLOCK" hold -u local: -k "$KEY" --for 1h --renew -t 3
-    finish ann
-    assert_status 0
+    ended 0 ann
     run -75 rlock -u local: -k "$KEY" -n -- true
     rlock release -u local: -k "$KEY"
     rlock -u local: -k "$KEY" -n -- true

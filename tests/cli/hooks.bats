@@ -3,9 +3,8 @@
 # what the hook gets. Whatever the hook does, it changes neither a run nor its status.
 
 load ../helpers/common
+load ../helpers/server
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET DIR
@@ -88,8 +87,7 @@ end_hanging() {
     hold job -k "$KEY" --on-event "$HANG"
     eventually 5 file_has "$DIR/hanging" .
     kill -KILL "$(guard_of "$(<"$DIR/pids/job")")"
-    finish job
-    assert_status 71
+    ended 71 job
     alive "$(<"$DIR/hanging")"
     end_hanging
 }

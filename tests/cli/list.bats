@@ -2,12 +2,10 @@
 # list: prints a line for each lock of a server, and none for other keys.
 
 load ../helpers/common
+load ../helpers/server
 
 TOKEN=0123456789abcdef0123456789abcdef
 CARD='v1 try=1 host=h pid=1 user=u command=c since=1'
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup

@@ -73,8 +73,7 @@ starts() { wc -l <"$DIR/starts"; }
     hold one
     eventually 5 runs one
     run -75 "$RLOCK" -k "$KEY:one" -n -- true
-    let_go one
-    assert_status 0
+    let_pass one
 }
 
 # bats test_tags=long
@@ -86,8 +85,7 @@ starts() { wc -l <"$DIR/starts"; }
     assert_eq "$(servers | wc -l)" 1 servers
     assert_eq "$(local_cli dbsize)" 20 'keys and last fences on the server'
     for n in {1..10}; do
-        let_go "$n"
-        assert_status 0
+        let_pass "$n"
     done
     assert_eq "$(starts)" 1 starts
     eventually 5 no_server
@@ -121,8 +119,7 @@ holds_server() { find "/proc/$1/fd" -lname "$place/users" | grep -q .; }
         hold one -t 4
         eventually 5 runs one
         kill -KILL "$($victim)"
-        finish one
-        assert_status 76
+        ended 76 one
         run -0 "$RLOCK" -k "$KEY:one" -- true
         eventually 5 no_server
     done
@@ -157,8 +154,7 @@ kill_server() {
         kill_server
         run -0 --separate-stderr "$RLOCK" -k "$KEY" -- \
             sh -c '! kill -0 "$1"' sh "$(<"$DIR/one.runs")"
-        finish one 30
-        assert_status 76
+        ended 76 one 30
         assert_match "$stderr" 'lost: the private server has ended, and with it the lock'
         refute_match "$stderr" 'not-released|free when its ttl ends'
     done
@@ -249,8 +245,7 @@ refused() {
     start one "$RLOCK" -k "$KEY" -- touch "$DIR/ran"
     eventually 5 has_server
     kill -TERM "$pid"
-    finish one
-    assert_status 143
+    ended 143 one
     eventually 5 nothing_left
     [[ ! -e $DIR/ran ]]
 }

@@ -2,13 +2,7 @@
 # main: what the server holds while a command runs and afterwards, and whom the lock keeps out.
 
 load ../helpers/common
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
-setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET
-}
+load ../helpers/server
 
 TOKEN='[0-9a-f]{32}'
 
@@ -29,8 +23,7 @@ monitored() {
     hold job -k "$KEY" -t 30
     assert_match "$(value "$KEY")" "^$TOKEN "
     assert_between "$(redis_cli ttl "$KEY")" 1 30 "TTL"
-    let_go job 3
-    assert_status 3
+    let_pass job 3
     assert_eq "$output" running
     assert_eq "$stderr" ""
     gone "$KEY"
@@ -114,8 +107,7 @@ assert_grows() {
     assert_eq "$(env_of job RLOCK_TOKEN)" "$(value "$KEY" | cut -c1-32)"
     assert_eq "$(env_of job RLOCK_TTL_MS)" 2500
     assert_grows "$(env_of job RLOCK_FENCE)"
-    let_go job
-    assert_status 0
+    let_pass job
 }
 
 @test "within another rlock, the command's environment has the inner lock's key and token" {
@@ -137,8 +129,7 @@ assert_grows() {
     # shellcheck disable=SC2059
     words=$(printf "$words" "${host//./\\.}" "$pid" "$(id -un)")
     assert_match "$(value "$KEY")" "^$TOKEN $words$"
-    let_go job
-    assert_status 0
+    let_pass job
     rlock -k "$KEY" -c "$(asking) get '$KEY' # hunter2" >"$DIR/value"
     assert_match "$(<"$DIR/value")" ' command=sh since='
     refute_match "$(<"$DIR/value")" 'hunter2|get'
@@ -151,8 +142,7 @@ assert_grows() {
         "$(printf 'x%.0s' {1..1000})" ''; do
         hold job -k "$KEY" --label "$label"
         assert_match "$(value "$KEY")" "^$TOKEN $words$"
-        let_go job
-        assert_status 0
+        let_pass job
     done
 }
 
@@ -167,8 +157,7 @@ assert_grows() {
     run -75 --separate-stderr rlock -w 0.3 -k "$KEY" -- touch "$DIR/ran"
     assert_line "^rlock: $KEY: timeout: after 0\.[3-9]s: held for [0-9]s by sh of .*, pid $pid "
     [[ ! -e $DIR/ran ]]
-    let_go job
-    assert_status 0
+    let_pass job
 }
 
 # ---- keys of all kinds ----
@@ -209,8 +198,7 @@ cluster_serves() { [[ $(redis_cli cluster info) == *cluster_state:ok* ]]; }
     assert_eq "$(value "$KEY"), $(redis_cli ttl "$KEY")" 'other, -1'
     [[ ! -e $DIR/ran ]]
     redis_cli del "$KEY"
-    finish waiter
-    assert_status 0
+    ended 0 waiter
 }
 
 @test "redis-py's Lock and rlock exclude each other" {
@@ -228,8 +216,7 @@ END
     hold job -k "$KEY"
     run -0 /usr/bin/python3 "$DIR/lock.py" "$KEY"
     assert_eq "$output" refused
-    let_go job 5
-    assert_status 5
+    let_pass job 5
 
     mkfifo "$DIR/go"
     start other bash -c 'exec /usr/bin/python3 "$0" "$1" <"$2"' "$DIR/lock.py" "$KEY" "$DIR/go"
@@ -242,7 +229,6 @@ END
     echo >&"$go"
     finish other
     assert_eq "$status $output" $'0 got\nreleased'
-    finish waiter
-    assert_status 0
+    ended 0 waiter
     [[ -e $DIR/ran ]]
 }

@@ -3,11 +3,10 @@
 # they stand in the page; only addresses, and times that a test can't wait for, are replaced.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/kinds
 load ../helpers/quorum
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() {
     kinds_setup
     mkdir "$DIR/bin" "$DIR/here"

@@ -2,10 +2,9 @@
 # nested: an rlock in the command of a parent rlock uses the parent's lock, and doesn't wait for it.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/kinds
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() { kinds_setup; }
 
 # shellcheck disable=SC2016
@@ -54,8 +53,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     eventually 5 file_has "$DIR/outer.out" '^inner 0$'
     exists "$KEY"
     end outer
-    finish outer
-    assert_status 0
+    ended 0 outer
     assert_only_fences
 
     outer --on-lost ignore
@@ -63,8 +61,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     eventually 5 file_has "$DIR/outer.out" '^inner 76$'
     assert_eq "$(value "$KEY")" other
     end outer
-    finish outer
-    assert_status 76
+    ended 76 outer
     assert_eq "$(value "$KEY")" other
 }
 
@@ -77,8 +74,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     end inner
     eventually 5 file_has "$DIR/outer.out" '^inner 0$'
     end outer
-    finish outer
-    assert_status 76 # no renewal was confirmed to the parent rlock itself
+    ended 76 outer # no renewal was confirmed to the parent rlock itself
     assert_only_fences
 }
 
@@ -100,8 +96,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     RLOCK_TOKEN=$(env_of other RLOCK_TOKEN) run -0 rlock -q -n -k "$KEY" -- true
     exists "$KEY"
     let_go other
-    finish waiter
-    assert_status 0
+    ended 0 waiter
     # After the parent's release, its token isn't accepted any more.
     RLOCK_TOKEN=$(env_of other RLOCK_TOKEN) run -0 rlock -k "$KEY" -c 'echo "$RLOCK_TOKEN"'
     [[ $output != "$(env_of other RLOCK_TOKEN)" ]]
@@ -137,8 +132,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     RLOCK_KEY=$KEY start waiter "$RLOCK" -k "$KEY" -- true
     eventually 5 file_has "$DIR/waiter.err" "$gone"
     let_go other
-    finish waiter
-    assert_status 0
+    ended 0 waiter
     assert_line "$gone"
 }
 

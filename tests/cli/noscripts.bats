@@ -104,8 +104,7 @@ END
             "$0" -k "$1" -- sh "$DIR/critical" || exit; done' "$RLOCK" "$KEY" "$turns"
     done
     for each in {1..8}; do
-        finish "w$each" 120
-        assert_status 0
+        ended 0 "w$each" 120
     done
     [[ ! -e $DIR/overlaps ]]
     assert_eq "$(<"$DIR/count")" $((8 * turns))
@@ -137,8 +136,7 @@ END
     unset RLOCK_TOKEN
     hold one -k "$KEY" -t 10
     run -0 --separate-stderr rlock break -k "$KEY" --yes
-    finish one 20
-    assert_status 76
+    ended 76 one 20
     assert_match "$stderr" 'the lock was broken by '
     run --separate-stderr rlock doctor -k "$KEY"
     assert_match "$output" 'weak +scripts: refused, so rlock takes one exclusive lock, by commands'
@@ -226,8 +224,7 @@ make_locks() {
     assert_line 'the key holds no lock'
     let_go one
     let_go two
-    finish waiter
-    assert_status 0
+    ended 0 waiter
 }
 keys_of() { awk 'NR > 1 { print $1 }' | xargs; }
 
@@ -240,8 +237,7 @@ keys_of() { awk 'NR > 1 { print $1 }' | xargs; }
         run -0 --separate-stderr rlock break -k "$KEY" --yes --label 'web1 is down'
         assert_line 'broken: it was held for .* by sh of '
         gone "$KEY"
-        finish one 20
-        assert_status 76
+        ended 76 one 20
         assert_match "$stderr" 'the lock was broken by .*web1 is down'
         assert_between "$(redis_cli get "$FENCE")" $((before + 1)) $((1 << 53)) 'fence'
         assert_between "$(redis_cli pttl "$FENCE")" 604700000 604800000 'PTTL of the fence'

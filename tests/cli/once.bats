@@ -2,10 +2,9 @@
 # once: work that is marked as done isn't repeated; and a lock is kept for a minimum time.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/kinds
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() {
     kinds_setup
     need python3
@@ -35,8 +34,7 @@ count() { cat "$DIR"/$1 | grep -cE "$2"; }
     eventually 10 in_line "$n"
     redis_cli del "$KEY" >/dev/null
     for ((each = 1; each <= n; each++)); do
-        finish "j$each"
-        assert_status 0
+        ended 0 "j$each"
     done
     assert_eq "$(wc -l <"$DIR/ran")" 1 runs
     assert_eq "$(count 'report.*' '"verdict":"granted","status":0')" 1 granted
@@ -83,8 +81,7 @@ END
     run -76 rlock -q -k "$KEY" --once 1m -c "$(asking) del '$KEY'"
     hold worker -k "$KEY" --once 1m
     kill -TERM "$(<"$DIR/pids/worker")"
-    finish worker
-    assert_status 143
+    ended 143 worker
     assert_only_fences
     run -0 rlock -k "$KEY" --once 1s -- true
     run -0 --separate-stderr rlock -k "$KEY" -w 10 -- touch "$DIR/ran"
@@ -101,8 +98,7 @@ measure_rest() {
     from=$(now_ms)
     run -3 --separate-stderr rlock -k "$KEY" --min-hold 2 "$@" -- sh -c 'sleep 0.01; exit 3'
     start next "$RLOCK" -k "$KEY" "$@" -- "$TOOLS/hold_clock"
-    finish next
-    assert_status 0
+    ended 0 next
     # shellcheck disable=SC2034
     RESTED=$((output - from))
 }
@@ -121,15 +117,13 @@ measure_rest() {
 @test "--min-hold keeps the lock after a signal, but not after a loss, KILL or a missing command" {
     hold job -k "$KEY" --min-hold 1m
     kill -TERM "$(<"$DIR/pids/job")"
-    finish job
-    assert_status 143
+    ended 143 job
     assert_match "$(value "$KEY")" '^0{32} v1 mode=rest .*command=sh '
     assert_between "$(ttl_ms "$KEY")" 50000 60000
     redis_cli set "$KEY" other px 60000 >/dev/null
     hold job -k "$KEY:2" --min-hold 1m -t 4
     redis_cli set "$KEY:2" other px 60000 >/dev/null
-    finish job
-    assert_status 76
+    ended 76 job
     assert_eq "$(value "$KEY:2")" other
     hold job -k "$KEY:3" --min-hold 1m -t 3
     kill -KILL "$(<"$DIR/pids/job")"

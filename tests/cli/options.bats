@@ -2,9 +2,8 @@
 # options: rlock reads them from the command line, the environment and files, and refuses bad input.
 
 load ../helpers/common
+load ../helpers/server
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET DIR
@@ -384,8 +383,7 @@ END
         "$RLOCK" -k "$KEY" -- true
     eventually 5 file_has "/proc/$pid/comm" '^rlock$'
     kill "$pid"
-    finish waiting 5
-    assert_status 143
+    ended 143 waiting 5
 }
 
 @test "a configuration file is refused if another user owns it or may write it" {

@@ -2,10 +2,8 @@
 # progress: the line on the terminal that shows whom rlock waits for, and the messages elsewhere.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/pty
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup

@@ -2,10 +2,8 @@
 # queue: waiters are served first come, first served, whatever happens to other waiters.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/queue
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup

@@ -59,8 +59,7 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
     assert_eq "$(fences | sort -u)" "$(env_of a RLOCK_FENCE)" 'last fence of each'
     assert_match "$(on 3 redis_cli get "$KEY")" ' members=[0-9a-f]{8} since='
     never 2 file_has "$DIR/a.err" . # a renewal in these 2 s succeeds without a message
-    let_go a 7
-    assert_status 7
+    let_pass a 7
     assert_no_locks
 }
 
@@ -94,11 +93,9 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     hold a -k "$KEY"
     hold_waiter old --queue newest
     hold_waiter new --queue newest
-    finish old
-    assert_status 75
+    ended 75 old
     let_go a
-    finish new
-    assert_status 0
+    ended 0 new
 }
 
 @test "acquire, renew and release work by the token, which is refused with 76 after the release" {
@@ -123,8 +120,7 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     eventually 10 in_lines 16
     let_go a
     for each in {1..16}; do
-        finish "w$each" 20
-        assert_status 0
+        ended 0 "w$each" 20
     done
     [[ ! -e $DIR/overlaps ]] || fail 'two commands ran at the same time'
     sort -nuc "$DIR/fences"

@@ -3,14 +3,13 @@
 # the one that make draws.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/kinds
 load ../helpers/blocks
 load ../helpers/systems
 
 DOCUMENT=$ROOT/README.md
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() { systems_setup; }
 
 blocks_of_page() { headings_with_blocks "$DOCUMENT"; }
@@ -82,12 +81,10 @@ END
     start second sh ./block
     never 1 test -s "$DIR/second.out"
     echo go >go
-    finish first
-    assert_status 0
+    ended 0 first
     eventually 10 file_has "$DIR/second.out" 'my turn'
     echo go >go
-    finish second
-    assert_status 0
+    ended 0 second
 }
 
 @test "readme: --explain says what would happen, and runs nothing" {

@@ -3,14 +3,13 @@
 # page, replaces addresses and paths, and runs the block as cron, systemd or the like would run it.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/kinds
 load ../helpers/blocks
 load ../helpers/systems
 
 DOCUMENT=$ROOT/docs/recipes.md
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() {
     systems_setup
     unset RLOCK_URL # each recipe names its server
@@ -290,8 +289,7 @@ with_cookie() { grep -lsz "^JENKINS_NODE_COOKIE=c0$" /proc/[0-9]*/environ | cut 
     held_by_other deploy
     sed -i 's/ 30m / 0.1 /' block
     jenkins_start busy
-    finish busy
-    assert_status 75
+    ended 75 busy
 }
 
 @test "deploy freeze: others see why they wait, until the freeze is ended" {
@@ -322,8 +320,7 @@ with_cookie() { grep -lsz "^JENKINS_NODE_COOKIE=c0$" /proc/[0-9]*/environ | cut 
     kill -KILL "$first"
     eventually 10 file_has "$DIR/second.out" 'mailer --foreground'
     kill -TERM "$pid"
-    finish second
-    assert_status 143
+    ended 143 second
 }
 
 # bats test_tags=long

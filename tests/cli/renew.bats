@@ -53,8 +53,7 @@ unchanged_by() {
     start renewal "$RLOCK" renew -k "$KEY" -t 200
     never 1 dead "$pid"
     redis_continue
-    finish renewal
-    assert_status 0
+    ended 0 renewal
     lasts 200000
     redis_crash
     run -69 rlock renew -k "$KEY" --connect-timeout 0.3

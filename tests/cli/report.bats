@@ -2,9 +2,8 @@
 # report: messages as text and as JSON, --report, -q and -v.
 
 load ../helpers/common
+load ../helpers/server
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() {
     common_setup
     need python3
@@ -116,8 +115,7 @@ said() {
         sh -c 'trap "exit 4" USR1; echo ready; while :; do sleep 0.01; done'
     eventually 5 file_has "$DIR/job.out" ready
     kill -USR1 "$pid"
-    finish job
-    assert_status 4
+    ended 4 job
     assert_match "$stderr" "rlock: $KEY: signal: User defined signal 1 \("
 }
 
@@ -262,8 +260,7 @@ assert_report() {
         start "r$n" "$RLOCK" -k "$key$n" --report-append "$DIR/log" -- true
     done
     for ((n = 1; n <= runs; n++)); do
-        finish "r$n" 60
-        assert_status 0
+        ended 0 "r$n" 60
     done
     assert_eq "$(json "$DIR/log" 'o["verdict"]' | sort | uniq -c | xargs)" "$runs granted"
     need strace

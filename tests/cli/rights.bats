@@ -3,10 +3,8 @@
 # own prefix of keys.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/cluster
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup
@@ -60,11 +58,9 @@ use_all() {
     rlock doctor -k "$1held" >"$DIR/doctor" || :
     assert_match "$(<"$DIR/doctor")" "good +rights: +all that rlock needs for $1held"
     eventually 10 renewed "$1held"
-    let_go "${1%:}-held"
-    assert_status 0
+    let_end "${1%:}-held"
     for form in waits newest; do
-        finish "${1%:}-$form"
-        assert_status 0
+        ended 0 "${1%:}-$form"
     done
     RLOCK_TOKEN='' run -0 rlock acquire -k "$1broken"
     run -0 rlock break -k "$1broken" --yes

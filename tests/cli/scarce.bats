@@ -3,9 +3,8 @@
 # disk space.
 
 load ../helpers/common
+load ../helpers/server
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET DIR RLOCK KEY

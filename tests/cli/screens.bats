@@ -3,9 +3,7 @@
 # tests/tools/screen.py emulates the terminal, and prints its rows.
 
 load ../helpers/common
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
+load ../helpers/server
 
 setup() {
     common_setup

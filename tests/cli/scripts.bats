@@ -167,8 +167,7 @@ END
     eventually 5 renewed
     for name in one-x one--slots=2 time; do let_go "$name"; done
     for name in two-x two-s two--slots=2 late; do
-        finish "$name" 20
-        assert_status 0
+        ended 0 "$name" 20
     done
     redis_cli set k "$token v1 try=1 ttl=1000 host=h" >/dev/null
     run -0 redis_cli EVALSHA "$(sha1_of confirm)" 3 k{,:fence,:queue} "$token" 1 1000 0

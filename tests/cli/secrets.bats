@@ -90,8 +90,7 @@ assert_unseen() {
         [[ $way == R* ]] || stripped=''
         assert_eq "$(env_of job RLOCK_STRIPPED)" "$stripped" 'RLOCK_STRIPPED'
         assert_eq "$([[ -z $stripped ]] || env_of job "$stripped")" ""
-        let_go job
-        assert_status 0
+        let_pass job
         assert_match "$stderr" ': granted '
         given "$way" "$SECRET" accepted -v --json
         assert_unseen "$SECRET"
@@ -155,8 +154,7 @@ assert_unseen() {
         "REDIS_URL:redis://:y@$AT"; do
         assert_eq "$(env_of kept "${name%%:*}")" "${name#*:}" "${name%%:*}"
     done
-    let_go kept
-    assert_status 0
+    let_pass kept
 }
 
 # seen_in FILE SECRET: can a process of the same user read the secret in this file of /proc?
@@ -183,8 +181,7 @@ seen_in() {
                 fail "the guard's environment has the password: $variable"
             seen_in "/proc/$pid/environ" "${variable%%=*}" || fail "the test can't see $variable"
             echo >"$DIR/go"
-            finish job
-            assert_status 0
+            ended 0 job
         done
     done
 }
@@ -226,14 +223,12 @@ END
                 fail "rlock's memory has the password: $way" ;;
             *) memory_has "$pid" "$SECRET" || fail "the test does not find the password: $way" ;;
         esac
-        let_go job
-        assert_status 0
+        let_pass job
     done
     # the password of a URL that rlock doesn't use
     REDIS_URL=redis://:unused-word@$AT hold job -k "$KEY" -u "redis://:$SECRET@$AT"
     ! memory_has "$pid" unused-word || fail "rlock's memory has a password that it doesn't need"
-    let_go job
-    assert_status 0
+    let_pass job
 }
 
 # its_owner PID: prints who owns the files in /proc/PID: root, if the process isn't dumpable.
@@ -257,8 +252,7 @@ its_owner() { stat -c %u "/proc/$1/environ"; }
         assert_eq "$(its_owner "$(guard_of "$pid")")" 4711 "owner of the guard's files in /proc"
         assert_eq "$(its_owner "$pid")" 0 'rlock, which has the password or looks it up'
         echo >"$DIR/go"
-        finish job
-        assert_status 0
+        ended 0 job
     done
 }
 

@@ -2,10 +2,9 @@
 # several: several keys are granted together, or none of them.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/kinds
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() { kinds_setup; }
 
 # bats test_tags=long
@@ -18,8 +17,7 @@ a=$((RANDOM % 5)) b=$(((a + 1 + RANDOM % 4) % 5))
 END
     for each in {1..8}; do start "p$each" bash "$DIR/loop" "$turns_each"; done
     for each in {1..8}; do
-        finish "p$each" 120
-        assert_status 0
+        ended 0 "p$each" 120
     done
     for each in {0..4}; do
         read -r n _ o <<<"$("$TOOLS/guarded" show "$DIR/$each")"
@@ -51,8 +49,7 @@ END
     done
     let_go other
     for each in 1 2 3 4 5 6; do
-        finish "w$each"
-        assert_status 0
+        ended 0 "w$each"
     done
     assert_eq "$(xargs <"$DIR/served")" '1 2 3 4 5 6'
     assert_only_fences
@@ -72,8 +69,7 @@ END
 @test "if one key is lost, the command is ended with 76, and the other keys are released" {
     hold one -k "$KEY:a" -k "$KEY:b" -k "$KEY:c" -t 1
     redis_cli set "$KEY:b" other px 60000 >/dev/null
-    finish one
-    assert_status 76
+    ended 76 one
     gone "$KEY:a"
     gone "$KEY:c"
     assert_eq "$(value "$KEY:b")" other
@@ -81,8 +77,7 @@ END
     hold two -k "$KEY:a" -k "$KEY:c" -t 1
     redis_cli del "$KEY:c" >/dev/null
     eventually 5 exists "$KEY:c"
-    let_go two
-    assert_status 0
+    let_pass two
     assert_match "$stderr" ': restored:'
     redis_cli del "$KEY:b" >/dev/null
     assert_only_fences

@@ -2,10 +2,9 @@
 # shared: many readers hold a lock together, or one writer holds it alone.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/kinds
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() { kinds_setup; }
 
 holders() { redis_cli zcard "{$KEY}:rlock:holders"; }
@@ -34,8 +33,7 @@ END
     for each in {1..20}; do start "s$each" bash "$DIR/loop" "$turns" s; done
     for each in {1..5}; do start "x$each" bash "$DIR/loop" "$turns" x; done
     for each in s{1..20} x{1..5}; do
-        finish "$each" 150
-        assert_status 0
+        ended 0 "$each" 150
     done
     read -r each most overlaps <<<"$("$TOOLS/guarded" show "$DIR/guarded")"
     assert_eq "$overlaps overlaps, $each turns" "0 overlaps, $((5 * turns)) turns" \
@@ -71,8 +69,7 @@ END
     exec {end}<>"$DIR/end"
     printf '\n\n\n' >&"$end"
     for each in 1 2 3; do
-        finish "r$each"
-        assert_status 0
+        ended 0 "r$each"
     done
     exec {end}>&-
     assert_eq "$(xargs <"$DIR/served")" 'writer reader reader reader'
@@ -85,13 +82,11 @@ END
     hold three -k "$KEY" -s -t 60
     never 7 redis_cli_says '' zscore "{$KEY}:rlock:holders" "$(env_of one RLOCK_TOKEN)"
     kill -TERM "$(<"$DIR/pids/two")"
-    finish two
-    assert_status 143
+    ended 143 two
     holds 2
     let_go three
     assert_between "$(ttl_ms "$KEY")" 1 6000 # the key expires with the lease that is left
-    let_go one
-    assert_status 0
+    let_pass one
     assert_match "$(<"$DIR/report")" '"verdict":"granted".*"renewals":([2-9]|[1-9][0-9])'
     assert_only_fences
 }
@@ -102,8 +97,7 @@ redis_cli_says() { [[ $(redis_cli "${@:2}") == "$1" ]]; }
     for each in one two three; do hold "$each" -k "$KEY" -s -t 1; done
     redis_cli set "$KEY" foreign px 60000 >/dev/null
     for each in one two three; do
-        finish "$each"
-        assert_status 76
+        ended 76 "$each"
     done
     assert_eq "$(value "$KEY")" foreign
     redis_cli del "$KEY" >/dev/null

@@ -2,15 +2,9 @@
 # signals: what each signal does to rlock, the command and the lock, at whatever moment it comes.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/fake
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
-
-setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET
-}
 teardown() {
     redis_continue # a failed test may leave the server stopped
     common_teardown
@@ -120,8 +114,7 @@ ends_by() {
     eventually 5 stopped "$pid"
     redis_cli del "$KEY" >/dev/null
     kill -CONT "$pid"
-    finish one
-    assert_status 0
+    ended 0 one
 }
 waits() { redis_cli client list | grep -Eq 'cmd=(eval|evalsha|blpop) '; }
 
@@ -141,8 +134,7 @@ start_shown() {
         kill -s "$name" "$pid"
         eventually 5 file_has "$DIR/shown.out" "^$(kill -l "$name") "
     done
-    finish shown
-    assert_status 3
+    ended 3 shown
     key_is_free
     assert_eq "$(awk '$1 + 0 && $1 != 17 { print $1 }' "$DIR/shown.out")" \
         "$(for name in "${arrived[@]}"; do kill -l "$name"; done)"
@@ -155,8 +147,7 @@ start_shown() {
     kill -TERM "$pid"
     never 2 key_is_free
     kill -INT "$pid"
-    finish one
-    assert_status 130
+    ended 130 one
 }
 
 @test "signals that rlock inherited as ignored stay ignored, also for the command" {
@@ -172,8 +163,7 @@ start_shown() {
     signal_ignored "$(descendants "$pid" | tail -n 1)"
     eventually 5 ticks_on
     kill -TERM "$pid"
-    finish one
-    assert_status 143
+    ended 143 one
 }
 signal_ignored() { for name in HUP INT USR1 RTMAX; do kill -s "$name" "$1"; done; }
 ticks_on() { (($(tail -n 1 "$DIR/clock") > $(now_ms) - 100)); }
@@ -191,8 +181,7 @@ ticks_on() { (($(tail -n 1 "$DIR/clock") > $(now_ms) - 100)); }
     eventually 5 alone "$pid"
     for name in HUP INT QUIT TERM USR1; do kill -s "$name" "$pid"; done
     alive "$pid"
-    finish one
-    assert_status 3
+    ended 3 one
     key_is_free
 }
 # alone PID: all children of rlock have ended, also those it hasn't reaped.

@@ -2,10 +2,9 @@
 # slots: up to N processes hold a lock together, each with a slot number of its own.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/kinds
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() { kinds_setup; }
 
 holders() { redis_cli zcard "{$KEY}:rlock:holders"; }
@@ -20,8 +19,7 @@ holders() { redis_cli zcard "{$KEY}:rlock:holders"; }
 END
     for ((each = 1; each <= many; each++)); do start "p$each" bash "$DIR/loop" "$turns"; done
     for ((each = 1; each <= many; each++)); do
-        finish "p$each" 120
-        assert_status 0
+        ended 0 "p$each" 120
     done
     assert_eq "$(cd "$DIR" && echo slot.*)" 'slot.0 slot.1 slot.2 slot.3'
     for each in 0 1 2 3; do

@@ -2,12 +2,10 @@
 # status: who holds a lock and who waits for it, for people and for programs.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/pty
 
 TOKEN=0123456789abcdef0123456789abcdef
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup
@@ -169,8 +167,7 @@ manual_members() {
     let_go first
     eventually 5 times free 2
     kill -TERM "$(<"$DIR/pids/watch")"
-    finish watch
-    assert_status 143
+    ended 143 watch
     assert_eq "$stderr" ""
 }
 

@@ -3,9 +3,8 @@
 # what rlock sends.
 
 load ../helpers/common
+load ../helpers/server
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() {
     common_setup
     need python3

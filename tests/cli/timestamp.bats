@@ -3,9 +3,8 @@
 # the time at which the lock expires.
 
 load ../helpers/common
+load ../helpers/server
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 setup() {
     common_setup
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT RLOCK_PROTOCOL=timestamp
@@ -70,8 +69,7 @@ holder() { redis_cli get "$KEY"; }
         assert_between "$(holder | cut -c 1-10)" $((now + 19)) $((now + 25))
         assert_between "$(redis_cli pttl "$KEY")" 10000 25000
         assert_match "$(env_of "job-$unit" RLOCK_FENCE)" '^[0-9]{16}$'
-        let_go "job-$unit"
-        assert_status 0
+        let_pass "job-$unit"
         gone "$KEY"
     done <<<$'s 10\nms 13'
     assert_eq "$(redis_cli --scan | grep -v ':rlock:fence$')" '' 'keys beside the last fence'
@@ -86,8 +84,7 @@ holder() { redis_cli get "$KEY"; }
     eventually 5 moved
     other=$(($(date +%s%3N) + 60000))
     redis_cli set "$KEY" "$other"
-    finish job
-    assert_status 76
+    ended 76 job
     assert_eq "$(holder)" "$other"
 }
 

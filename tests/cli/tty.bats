@@ -2,10 +2,8 @@
 # tty: on a terminal rlock and its command are one job, as any other command is.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/pty
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup

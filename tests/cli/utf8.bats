@@ -3,9 +3,7 @@
 # any locale it escapes characters that a terminal would act on.
 
 load ../helpers/common
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
+load ../helpers/server
 
 HIDDEN=$'\u009b31m\u202e\e[2J' # C1 control, direction override, escape sequence
 ESCAPED='\xc2\x9b31m\xe2\x80\xae\x1b[2J'

@@ -4,10 +4,8 @@
 # run: alone
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/pids
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 
 # Makes $CGROUP, a cgroup that is delegated to the user 65534 (nobody), and $BIN, a folder with the
 # programs that this user runs.
@@ -68,8 +66,7 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
     start_untouchable -t 2
     redis_cli set "$KEY" other XX
     eventually 5 dead "$untouchable"
-    finish command
-    assert_status 76
+    ended 76 command
     refute_match "$stderr" "can't be ended"
     has_no_command_cgroup
 }
@@ -78,8 +75,7 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
     start_untouchable -t 5
     kill -KILL "$guard"
     eventually 2 dead "$untouchable"
-    finish command
-    assert_status 71
+    ended 71 command
     gone "$KEY"
     has_no_command_cgroup
 }
@@ -89,29 +85,25 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
     kill -KILL "$pid"
     eventually 2 dead "$untouchable"
     eventually 5 has_no_command_cgroup
-    finish command
-    assert_status 137
+    ended 137 command
 }
 
 @test "the command exits: rlock passes on its status, and removes its cgroup" {
     start_as_nobody command "$BIN/rlock" --cgroup -k "$KEY" -- sh -c 'cat /proc/self/cgroup; exit 7'
-    finish command
-    assert_status 7
+    ended 7 command
     assert_match "$output" "0::.*/rlock-[0-9]+-[0-9]+-0"
     has_no_command_cgroup
 }
 
 @test "the command leaves a daemon: it runs on in its cgroup; a later rlock removes the cgroup" {
     start_as_nobody first "$BIN/rlock" --cgroup -k "$KEY" -- sh -c 'setsid sleep 60 & echo $!'
-    finish first
-    assert_status 0
+    ended 0 first
     alive "$output"
     has_command_cgroup
     kill -KILL "$output"
     eventually 5 dead "$output"
     start_as_nobody next "$BIN/rlock" --cgroup -k "$KEY" -- true
-    finish next
-    assert_status 0
+    ended 0 next
     has_no_command_cgroup
 }
 
@@ -132,8 +124,7 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
         sh -c 'trap "" TERM; echo running; sleep 60' # ends only if rlock kills the cgroup
     eventually 10 file_has "$DIR/command.out" running
     redis_cli set "$KEY" other XX
-    finish command
-    assert_status 76
+    ended 76 command
     mapfile -t strangers < <(sed -n 's/^stranger //p' "$DIR/command.out")
     assert_eq "${#strangers[@]}" 2
     for each in "${strangers[@]}"; do alive "$each"; done
@@ -158,11 +149,9 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
             exit $?' - $((free - 1)) "$BIN/rlock" --cgroup -k "$KEY" -- echo ran
     eventually 10 has_command_cgroup
     start_as_nobody next "$BIN/rlock" --cgroup -k "$KEY:next" -- true
-    finish next
-    assert_status 0
+    ended 0 next
     redis_cli del "$KEY"
-    finish inner
-    assert_status 0
+    ended 0 inner
     assert_eq "$output" ran
     has_no_command_cgroup
 }
@@ -174,8 +163,7 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
     for option in --cgroup '--on-lost pause'; do
         # shellcheck disable=SC2086
         start_as_nobody command "$BIN/rlock" $option -n -k "$KEY" -- touch "$BIN/ran"
-        finish command
-        assert_status 71
+        ended 71 command
         assert_match "$stderr" \
             "$option: no control group can be made in $CGROUP, which isn't delegated.*Delegate=yes"
         [[ ! -e $BIN/ran ]]

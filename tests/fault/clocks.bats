@@ -40,8 +40,7 @@ was_renewed() {
     queue_up 3
     eventually 30 was_renewed
     set_clock 1
-    finish holder 30
-    assert_status 76
+    ended 76 holder 30
     all_end 0 {1..3}
     assert_alone
     assert_clean
@@ -56,8 +55,7 @@ has_normal_ttl() { (($(ttl_ms "$KEY") <= 12000)); }
     eventually 10 is_off -3600
     assert_between "$(ttl_ms "$KEY")" 1 3700000 'PTTL'
     eventually 10 has_normal_ttl
-    let_go holder
-    assert_status 0
+    let_pass holder
     all_end 0 {1..3}
     assert_order {1..3}
     assert_clean

@@ -74,8 +74,7 @@ assert_each_got_one_term() {
     kill -KILL "$guard"
     assert_crowd_ends_within_1_s "$killed_ms"
     assert_others_untouched
-    finish crowd
-    assert_status 71
+    ended 71 crowd
 }
 
 @test "crowds: rlock is killed: the whole crowd ends within 1 s" {
@@ -86,8 +85,7 @@ assert_each_got_one_term() {
     assert_crowd_ends_within_1_s "$killed_ms"
     dead "$guard"
     assert_others_untouched
-    finish crowd
-    assert_status 137
+    ended 137 crowd
 }
 
 @test "crowds: another program takes the lock: each process gets one TERM, then KILL, status 76" {

@@ -63,8 +63,7 @@ END
 # end_command NUMBER: ends the command of this rlock, which ran until now.
 end_command() {
     timeout 10 tee "$DIR/go.$1" <<<on >/dev/null
-    finish "w$1"
-    assert_status 0
+    ended 0 "w$1"
 }
 lasts() { (($(ttl_ms "$KEY") > $1)); } # lasts MS
 

@@ -4,9 +4,7 @@
 # more, and no exit status changes. The simulator (tests/sim) does so in thousands of worlds.
 
 load ../helpers/common
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
+load ../helpers/server
 
 setup() {
     common_setup
@@ -45,10 +43,8 @@ renewed() { (($(redis_cli pttl "$KEY") > 10000)); }
     forget_scripts
     redis_cli pexpire "$KEY" 9000 >/dev/null
     eventually 20 renewed
-    let_go holder 7
-    assert_status 7
-    finish waiter 30
-    assert_status 5
+    let_pass holder 7
+    ended 5 waiter 30
     assert_sent 3 # renew, release and acquire
     assert_eq "$(cat "$DIR"/{holder,waiter}.err)" '' 'messages of both'
 }

@@ -93,8 +93,7 @@ assert_ran_once() {
     run_through_line -t 12 -- sh -c 'read -r status <"$0"; exit "$status"' "$DIR/go"
     eventually 20 file_has "$DIR/holder.err" ': renewed'
     timeout 10 tee "$DIR/go" <<<7 >/dev/null
-    finish holder
-    assert_status 7
+    ended 7 holder
     assert_match "$stderr" ': renewal-failed:.*'$'\n''.*: renewed'
     refute_match "$stderr" ': (lost|restored|not-released)'
     is_free

@@ -3,9 +3,7 @@
 # In tests/fault/processes.bats the command runs; tests/inject fails the guard's system calls.
 
 load ../helpers/common
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
+load ../helpers/server
 
 setup() {
     common_setup
@@ -29,8 +27,7 @@ has_guard() { [[ -n $(guard_of "$1") ]]; }
     wait_with_guard waiter
     kill -KILL "$guard"
     let_go holder
-    finish waiter
-    assert_status 7
+    ended 7 waiter
     assert_eq "$output" ran
     assert_eq "$stderr" ''
 }
@@ -40,8 +37,7 @@ has_guard() { [[ -n $(guard_of "$1") ]]; }
     wait_with_guard waiter -t 3
     kill -STOP "$guard"
     let_go holder
-    finish waiter 30
-    assert_status 76
+    ended 76 waiter 30
     assert_eq "$output" ''
     assert_match "$stderr" 'lost: '
     assert_eq "$(marked)" '' 'processes that are left'
@@ -51,13 +47,11 @@ has_guard() { [[ -n $(guard_of "$1") ]]; }
     hold holder -k "$KEY"
     wait_with_guard late -w 3
     kill -STOP "$guard"
-    finish late 10
-    assert_status 75
+    ended 75 late 10
     wait_with_guard ended
     kill -STOP "$guard"
     kill -TERM "$pid"
-    finish ended 10
-    assert_status 143
+    ended 143 ended 10
     assert_eq "$(guard_of "$pid")" ''
 }
 
@@ -68,6 +62,5 @@ has_guard() { [[ -n $(guard_of "$1") ]]; }
     eventually 10 dead "$guard"
     let_go holder
     start next "$RLOCK" -k "$KEY" -w 60 -- true
-    finish next
-    assert_status 0
+    ended 0 next
 }

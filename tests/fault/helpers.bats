@@ -3,10 +3,8 @@
 # queue, waiters, holders, holder-info). What each script does then, tests/unit/scripts.txt has.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/lua
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup

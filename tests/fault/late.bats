@@ -56,8 +56,7 @@ assert_ended_by_guard() {
     kill -STOP "$pid"
     eventually 30 childless "$guard"
     kill -CONT "$pid"
-    finish job 20
-    assert_status 76
+    ended 76 job 20
 }
 childless() { [[ -z $(children "$1") ]]; }
 
@@ -84,8 +83,7 @@ childless() { [[ -z $(children "$1") ]]; }
         exec "$TOOLS/hold_clock" "$DIR/clock" 10'
     eventually 20 test -s "$DIR/clock"
     kill -STOP "$(renewd)" # only the guard can end the process
-    finish job 30
-    assert_status 137
+    ended 137 job 30
     assert_killed_in_time 9000
 }
 

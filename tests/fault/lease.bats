@@ -7,9 +7,7 @@
 # test_quorum.c show; tests/fault/processes.bats has what happens at the end of a lease.
 
 load ../helpers/common
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
+load ../helpers/server
 
 setup() {
     common_setup
@@ -49,8 +47,7 @@ assert_lost() {
     redis_cli replicaof no one >/dev/null
     await_renewal
     assert_eq "$(value "$KEY")" "$held"
-    let_go holder 7
-    assert_status 7
+    let_pass holder 7
     refute_match "$stderr" ': (lost|restored)'
     gone "$KEY"
 }
@@ -67,8 +64,7 @@ assert_lost() {
     redis_restart
     await_renewal
     assert_eq "$(value "$KEY")" "$held"
-    let_go holder 7
-    assert_status 7
+    let_pass holder 7
     refute_match "$stderr" ': (lost|restored)'
     gone "$KEY"
 }
@@ -79,8 +75,7 @@ assert_lost() {
     hold holder -k "$KEY" -t 12
     redis_crash
     redis_restart
-    finish holder 30
-    assert_status 76
+    ended 76 holder 30
     assert_lost 'the server no longer has the lock'
     gone "$KEY"
 }
@@ -97,8 +92,7 @@ assert_lost() {
     assert_match "$(value "$KEY")" "^$held v1 "
     assert_eq "$(redis_cli get "{$KEY}:rlock:fence")" "$fence" 'fence'
     assert_between "$(redis_cli pttl "$KEY")" 1 12000 'PTTL'
-    let_go holder 7
-    assert_status 7
+    let_pass holder 7
     assert_match "$stderr" "^rlock: $KEY: restored: [^"$'\n'"]*$"
     gone "$KEY"
 }

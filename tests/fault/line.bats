@@ -8,12 +8,10 @@
 # RLOCK_TEST_WAITERS is the length of the queue in the long test: 100 by default.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/fake
 load ../helpers/lua
 load ../helpers/queue
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup

@@ -52,13 +52,11 @@ cut_before_acquire() {
     netns_cut "$N" "$kind"
     client patient -k "$KEY:2" -w 600 -- sh -c 'exit 7'
     client hasty -k "$KEY" -w 1.5 -- touch "$DIR/$kind.ran"
-    finish "$kind-hasty" 20
-    assert_status 69
+    ended 69 "$kind-hasty" 20
     [[ ! -e $DIR/$kind.ran ]]
     only_fences_here
     netns_heal "$N"
-    finish "$kind-patient" 20
-    assert_status 7
+    ended 7 "$kind-patient" 20
     eventually 20 only_fences_here
 }
 @test "a cut before the acquire: status 69 when --wait is over; a longer wait gets the lock" {
@@ -95,15 +93,13 @@ cut_after_grant() {
     token=$(value "$KEY:2" | cut -c 1-32)
     kill -TERM "$pid" # it gives up
     kill -CONT "${clients[@]}"
-    finish "$kind-hasty" 30
-    assert_status 143
+    ended 143 "$kind-hasty" 30
     [[ ! -e $DIR/$kind.ran ]]
     # Only replies are cut off (out): rlock learns of no grant, but its request to undo the grant
     # reaches the server.
     [[ $kind != out ]] || eventually 20 gone "$KEY"
     netns_heal "$N"
-    finish "$kind-patient" 60
-    assert_status 7
+    ended 7 "$kind-patient" 60
     assert_eq "$output" "$token" 'token of the command'
     # Both kernels send again what they sent during the cut. If the undo arrives first, the lock is
     # gone. If the reply arrives first, the kernel resets the connection, because rlock has closed
@@ -124,16 +120,14 @@ cut_in_queue() {
     redis_cli del "$KEY" >/dev/null
     never 2 dead "$pid" # meanwhile it asks again
     kill -TERM "$pid"
-    finish "$kind-waiter" 20
-    assert_status 143
+    ended 143 "$kind-waiter" 20
     netns_heal "$N"
     # The kernel must not retransmit rlock's request: rlock has reset the connection.
     never 2 exists "$KEY"
     [[ ! -e $DIR/$kind.ran ]]
     # The waiter couldn't leave the queue: the next one takes over its turn.
     client next -k "$KEY" -w 600 -- sh -c 'exit 7'
-    finish "$kind-next" 15
-    assert_status 7
+    ended 7 "$kind-next" 15
     eventually 10 only_fences_here
 }
 @test "a cut while rlock queues: after the cut, the server executes none of rlock's late requests" {
@@ -152,16 +146,14 @@ cut_longer_than_lease() {
     end=$(($(now_ms) + left))
     # If only replies are cut off (out), the server may renew the lease after the cut, so it ends
     # later than that, and rlock doesn't know.
-    finish "$kind-holder" 30
-    assert_status 76
+    ended 76 "$kind-holder" 30
     assert_match "$stderr" 'lost: '
     last=$(tail -n 1 "$DIR/$kind.beat")
     assert_between $((end - last)) 1 12000 'ms from the end of the command to the end of the lease'
     eventually 20 gone "$KEY"
     netns_heal "$N"
     client next -k "$KEY" -- sh -c 'exit 7'
-    finish "$kind-next" 20
-    assert_status 7
+    ended 7 "$kind-next" 20
     eventually 10 only_fences_here
 }
 @test "a cut for longer than the lease: the command has ended before the lease ends, status 76" {
@@ -175,8 +167,7 @@ cut_shorter_than_lease() {
     netns_heal "$N"
     redis_cli pexpire "$KEY" 10000 >/dev/null
     eventually 10 renewed
-    let_go "$kind" 7
-    assert_status 7
+    let_pass "$kind" 7
     refute_match "$stderr" 'lost'
     eventually 10 only_fences_here
 }

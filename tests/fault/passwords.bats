@@ -59,11 +59,9 @@ rotated() {
     done
     alive "$(<"$DIR/pids/holder")" || fail "the holder has ended: $(<"$DIR/holder.err")"
     echo >"$DIR/go"
-    finish holder 20
-    assert_status 0
+    ended 0 holder 20
     for ((each = 1; each <= WAITERS; each++)); do
-        finish "w$each" 40
-        assert_status 0
+        ended 0 "w$each" 40
         refute_match "$stderr" 'secret-'
     done
     assert_eq "$(xargs <"$DIR/turns")" "$(seq -s ' ' "$WAITERS")" 'order of service'
@@ -85,8 +83,7 @@ has_refused() {
     eventually 10 connected 1
     tell_server other
     cut_all
-    finish holder 30
-    assert_status 76
+    ended 76 holder 30
     assert_match "$stderr" 'lost: no renewal .*WRONGPASS'
 }
 
@@ -96,8 +93,7 @@ has_refused() {
     eventually 10 in_line 1
     tell_server other
     cut_all
-    finish waiter
-    assert_status 75
+    ended 75 waiter
     assert_match "$stderr" 'WRONGPASS.*looks the password up again'
 }
 

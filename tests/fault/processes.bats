@@ -8,9 +8,7 @@
 # run: alone
 
 load ../helpers/common
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
+load ../helpers/server
 
 setup() {
     common_setup
@@ -72,8 +70,7 @@ assert_tree_ends_when_killed() {
     start_tree -t 60
     assert_tree_ends_when_killed "$pid"
     assert_between "$(redis_cli pttl "$KEY")" 1 60000 'PTTL'
-    finish tree
-    assert_status 137
+    ended 137 tree
     assert_match "$stderr" \
         'rlock was killed, so [a-z]+ was ended: KILL at 20[^ ]*, ended at [0-9:]{8}; '
 }
@@ -91,8 +88,7 @@ assert_tree_ends_when_killed() {
 @test "the process group of rlock is killed: the grandchild in its own session ends as well" {
     start_tree -t 60
     assert_tree_ends_when_killed "-$pid"
-    finish tree
-    assert_status 137
+    ended 137 tree
 }
 
 @test "the command is killed: its descendants end before the lock is released, status 137" {
@@ -101,8 +97,7 @@ assert_tree_ends_when_killed() {
     kill -KILL "$(children "$guard" | head -n 1)"
     eventually 20 key_is_free
     assert_eq "$(pgrep_clocks)" '' 'pids that still run without the lock'
-    finish tree
-    assert_status 137
+    ended 137 tree
 }
 
 # pgrep_clocks: prints the pids of the processes that write the time.
@@ -168,8 +163,7 @@ assert_ended_in_time() {
     eventually 20 key_is_free
     assert_ended_in_time
     kill -CONT "$pid"
-    finish tree
-    assert_status 76
+    ended 76 tree
 }
 
 @test "the guard is stopped beyond the lease: rlock ends all processes in time, status 76" {
@@ -177,8 +171,7 @@ assert_ended_in_time() {
     kill -STOP "$guard"
     eventually 10 stopped "$guard"
     read_lease_end
-    finish tree 30
-    assert_status 76
+    ended 76 tree 30
     assert_ended_in_time
     assert_match "$stderr" 'guard-lost: the process that guards the command does not answer'
     key_is_free
@@ -197,8 +190,7 @@ assert_ended_in_time() {
     assert_eq "$(redis_cli get "$KEY")" "$value"
     tree_runs
     kill -TERM "$pid"
-    finish tree
-    assert_status 143
+    ended 143 tree
 }
 is_renewed() { (($(redis_cli pttl "$KEY") <= 12000)); }
 
@@ -208,8 +200,7 @@ is_renewed() { (($(redis_cli pttl "$KEY") <= 12000)); }
     eventually 20 key_is_free
     redis_cli set "$KEY" other >/dev/null
     kill -CONT "$pid" "$guard"
-    finish tree
-    assert_status 76
+    ended 76 tree
     nothing_left
     assert_eq "$(redis_cli get "$KEY")" other
 }
@@ -225,8 +216,7 @@ is_renewed() { (($(redis_cli pttl "$KEY") <= 12000)); }
     timeout 10 tee "$DIR/go" <<<0 >/dev/null
     eventually 20 dead "$(<"$DIR/tree.out")"
     kill -CONT "$pid"
-    finish tree
-    assert_status 76
+    ended 76 tree
     assert_match "$stderr" ': lost: '
 }
 
@@ -248,8 +238,7 @@ outlives_no_lease() {
     start_tree -t 6
     eventually 20 stop_server
     [[ ${1:-} != kill ]] || redis_crash
-    finish tree 30
-    assert_status 76
+    ended 76 tree 30
     assert_match "$stderr" "rlock: $KEY: lost: no renewal was confirmed in time"
     assert_ended_in_time
     nothing_left
@@ -270,8 +259,7 @@ outlives_no_lease() {
         sh -c 'trap "exit 0" TERM; echo >"$DIR/ready"; while :; do sleep 0.1; done'
     eventually 20 test -s "$DIR/ready"
     redis_pause
-    finish tree 30
-    assert_status 76
+    ended 76 tree 30
 }
 
 # write_chains: writes a command of three chains of processes, which ignore TERM. Each process
@@ -292,8 +280,7 @@ END
     start chains "$RLOCK" -k "$KEY" -t 6 --wait-all -- sh "$DIR/chains" 3000
     eventually 20 file_has_lines "$DIR/clock.chains" 20
     redis_cli set "$KEY" other XX >/dev/null
-    finish chains 30
-    assert_status 76
+    ended 76 chains 30
     generations=$(wc -l <"$DIR/clock.chains")
     nothing_left
     never 1 file_has_lines "$DIR/clock.chains" $((generations + 1))
@@ -310,8 +297,7 @@ file_has_lines() { (($(wc -l <"$1") >= $2)); }
     eventually 20 test -s "$DIR/clock.one"
     eventually 20 has_children "$(guard_of "$pid")" 1
     kill -TERM "$pid"
-    finish one
-    assert_status 143
+    ended 143 one
 }
 has_children() { [[ $(children "$1" | wc -l) == "$2" ]]; }
 

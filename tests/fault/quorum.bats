@@ -26,8 +26,7 @@ start_old() { # start_old MEMBERS TTL_S
     on 2 redis_crash
     on 4 redis_pause
     eventually 20 file_has "$DIR/middle.err" ': renewed'
-    let_go middle 7
-    assert_status 7
+    let_pass middle 7
     run -7 --separate-stderr rlock -k "$KEY" --connect-timeout 5s -- sh -c 'exit 7'
     assert_eq "$stderr" ''
     # The stopped member may keep its part of the lock until the TTL ends: it drops a connection
@@ -44,8 +43,7 @@ start_old() { # start_old MEMBERS TTL_S
     eventually 10 test -s "$DIR/clock"
     each_of '1 3 5' redis_pause
     began=$(now_ms)
-    finish holder 20
-    assert_status 76
+    ended 76 holder 20
     assert_match "$stderr" "lost: "
     # the last renewal was before the members failed, and `began` was read after that
     assert_between $(($(tail -n 1 "$DIR/clock") - began)) -6000 6000 'ms that the command ran on'
@@ -63,8 +61,7 @@ start_old() { # start_old MEMBERS TTL_S
     start waiter "$RLOCK" -k "$KEY" -w 600 --connect-timeout 2 -- true
     eventually 60 file_has "$DIR/waiter.err" 'no-quorum: for |server-unreachable: for '
     each_of '1 2' redis_restart
-    finish waiter 60
-    assert_status 0
+    ended 0 waiter 60
     assert_match "$stderr" 'server-back: after '
 }
 

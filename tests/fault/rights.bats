@@ -3,10 +3,8 @@
 # that it can't, and where possible, keeps the lock as long as the command runs.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/span
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 
 # The tests run rlock as user 65534, in a directory which that user can read. The command,
 # `untouchable`, is set-user-ID root, so that rlock has no right to signal it.
@@ -81,8 +79,7 @@ is_kept_beyond_ttl() {
     is_kept_beyond_ttl
     alive "$pid"
     touch "$PLACE/end"
-    finish command
-    assert_status 76
+    ended 76 command
     gone "$KEY"
 }
 

@@ -11,10 +11,8 @@
 # its end comes later than the test allows.
 
 load ../helpers/common
+load ../helpers/server
 load ../helpers/pids
-
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup

@@ -253,6 +253,9 @@ finish() {
     stderr=$(<"$DIR/$name.err")
 }
 
+# ended STATUS NAME [SECONDS]: as finish; check that the command ends with STATUS.
+ended() { finish "${@:2}" && assert_status "$1"; }
+
 # has_state PID STATES: true if the state of the process, as in proc(5), is one of these letters.
 # Like the functions below that call it often, it starts no process.
 has_state() {

@@ -3,6 +3,7 @@
 #
 #     hold NAME OPTION...        start rlock with these options; returns when its command runs
 #     let_go NAME [STATUS]       end the command of `hold NAME` with STATUS, wait until rlock ends
+#     let_pass NAME [STATUS]     the same, and check that rlock ends with STATUS
 #     guard_of PID               print the pid of the guard of the rlock with this PID
 #     assert_turns NUMBER        wait for the rlocks w1 to wNUMBER, whose command is `turn
 #                                $DIR/sum N`; check that each ran once, in this order
@@ -37,6 +38,8 @@ let_go() {
     timeout 10 tee "$DIR/$1.go" <<<"${2:-0}" >/dev/null
     finish "$1"
 }
+
+let_pass() { let_go "$@" && assert_status "${2:-0}"; }
 
 assert_turns() {
     local each

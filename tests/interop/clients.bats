@@ -70,8 +70,7 @@ take_turns() {
     done
     for ((each = 1; each <= $1; each++)); do
         for kind in rlock redis_py node_redlock; do
-            finish "$kind$each" 90
-            assert_status 0
+            ended 0 "$kind$each" 90
         done
     done
     assert_eq "$(<"$DIR/sum")" $((3 * $1 * TURNS)) 'number of turns'

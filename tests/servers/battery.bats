@@ -28,8 +28,7 @@ wait_in_line() { # NAME OPTION...: starts a waiter; returns when it is one more 
 ends() { # STATUS NAME...
     local name
     for name in "${@:2}"; do
-        finish "$name" 20
-        assert_status "$1"
+        ended "$1" "$name" 20
     done
 }
 renewed() { [[ $(redis_cli info commandstats) =~ cmdstat_pexpire:calls=([0-9]+) ]] &&
@@ -72,13 +71,11 @@ renewed() { [[ $(redis_cli info commandstats) =~ cmdstat_pexpire:calls=([0-9]+) 
     redis_cli config resetstat >/dev/null
     hold holder -k "$KEY" -t 1.5 # so short that it ends if the renewals fail
     eventually 10 renewed 3
-    let_go holder
-    assert_status 0
+    let_pass holder
     hold holder -k "$KEY"
     run -75 rlock status -k "$KEY"
     run -0 rlock break -k "$KEY" --yes
-    finish holder 20
-    assert_status 76
+    ended 76 holder 20
 }
 
 @test "shared holders at the same time, slots up to their number" {
@@ -144,8 +141,7 @@ renewed() { [[ $(redis_cli info commandstats) =~ cmdstat_pexpire:calls=([0-9]+) 
         hold holder $options -k "$KEY" -t 3
         # shellcheck disable=SC2086
         run -75 rlock $options -n -k "$KEY" -- true
-        let_go holder
-        assert_status 0
+        let_pass holder
         gone "$KEY"
     done
 }

@@ -9,6 +9,10 @@
  *         is_str(url.host, "localhost");
  *     }
  *     ...
+ *     TESTS(test_port, test_host)
+ *
+ * or, in a main() that does more:
+ *
  *     RUN_ALL(test_port, test_host);
  *     RUN(test_family(AF_INET));
  *     RUN_AS("a row of a table", test_row(i));
@@ -35,6 +39,19 @@
 #define RUN_AS(name, call) (tap_begin(name), (void)(call), tap_end())
 #define RUN_ALL(...) tap_run_all(#__VA_ARGS__, (void (*const[])(void)){__VA_ARGS__})
 
+#define TESTS(...)             \
+    int main(void)             \
+    {                          \
+        RUN_ALL(__VA_ARGS__);  \
+        return done_testing(); \
+    }
+
+/* In a function of type void: what follows in it makes sense only if this holds. */
+#define need(...)             \
+    do {                      \
+        if (!ok(__VA_ARGS__)) \
+            return;           \
+    } while (0)
 #define ok(...) TAP_THIRD(__VA_ARGS__, TAP_OK, TAP_OK_UNNAMED, )(__VA_ARGS__)
 #define okf(passed, ...) tap_ok(__FILE__, __LINE__, passed, __VA_ARGS__)
 #define is_int(...) TAP_FOURTH(__VA_ARGS__, TAP_INT, TAP_INT_UNNAMED, )(__VA_ARGS__)

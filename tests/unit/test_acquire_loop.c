@@ -343,8 +343,7 @@ static void test_waits_for_replicas(enum rlock_queue queue, const char *ticket)
 
     config.replicas = 1;
     config.queue = queue;
-    if (!ok(server_open(&server, config, &lock, NULL) == RLOCK_OK, "a handle is opened"))
-        return;
+    need(server_open(&server, config, &lock, NULL) == RLOCK_OK, "a handle is opened");
     is_int(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &grant, NULL,
                          NULL),
            RLOCK_OK, "a waiter is granted the lock once a replica has the grant");
@@ -372,8 +371,7 @@ static void test_lacks_replicas(void)
     struct rlock *lock = NULL;
 
     config.replicas = 1;
-    if (!ok(server_open(&server, config, &lock, NULL) == RLOCK_OK, "a handle is opened"))
-        return;
+    need(server_open(&server, config, &lock, NULL) == RLOCK_OK, "a handle is opened");
     is_int(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms(), -1}, &grant, NULL, &err),
            RLOCK_E_REPLICAS, "a caller that doesn't wait is told that replicas lack the grant");
     okf(strstr(err.text, "the lock was released again") != NULL, "the lock is free: %s", err.text);

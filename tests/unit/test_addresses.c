@@ -96,8 +96,4 @@ static void test_order_of_full_list(void)
     ok(full.behind[0].bytes == 1 && full.behind[1].bytes == 2);
 }
 
-int main(void)
-{
-    RUN_ALL(test_limits, test_append, test_order, test_order_of_full_list);
-    return done_testing();
-}
+TESTS(test_limits, test_append, test_order, test_order_of_full_list)

@@ -434,11 +434,9 @@ static void test_forget_passwords(void)
         server[i] = (struct server){
             .answers = {
                 [ASKED_ACQUIRE] = granted, [ASKED_LEAVE] = released, [ASKED_OTHER] = accepted}};
-        if (!ok(server_start(&server[i]), "a member of a quorum is started"))
-            return;
+        need(server_start(&server[i]), "a member of a quorum is started");
     }
-    if (!ok(rlock_open(&lock, &config, NULL) == RLOCK_OK, "a handle on a quorum is opened"))
-        return;
+    need(rlock_open(&lock, &config, NULL) == RLOCK_OK, "a handle on a quorum is opened");
     forgetful = lock;
     (void)!rlock_acquire(lock, once, &grant, NULL, NULL);
     ok(forgetful == NULL, "a member gets AUTH, and the passwords are forgotten");
@@ -493,9 +491,8 @@ static void test_refused_scripts(void)
 
         config.scripts = rows[i].scripts;
         config.mode = rows[i].mode;
-        if (!ok(server_start(&server) && rlock_open(&lock, &config, NULL) == RLOCK_OK,
-                "a handle is opened"))
-            return;
+        need(server_start(&server) && rlock_open(&lock, &config, NULL) == RLOCK_OK,
+             "a handle is opened");
         okf(rlock_acquire(lock, once, &grant, &obstacle, &err) == rows[i].st &&
                 rlock_acquire(lock, once, &grant, &obstacle, &err) == rows[i].st,
             "row %zu: both calls have the right status: %s", i, err.text);
@@ -508,10 +505,6 @@ static void test_refused_scripts(void)
     }
 }
 
-int main(void)
-{
-    RUN_ALL(test_config_size, test_arguments, test_whole, test_not_had, test_lost_reply, test_doubt,
-            test_release, test_renew, test_tokens, test_status_texts, test_malformed_grants,
-            test_absurd_answers, test_forget_passwords, test_refused_scripts);
-    return done_testing();
-}
+TESTS(test_config_size, test_arguments, test_whole, test_not_had, test_lost_reply, test_doubt,
+      test_release, test_renew, test_tokens, test_status_texts, test_malformed_grants,
+      test_absurd_answers, test_forget_passwords, test_refused_scripts)

@@ -87,8 +87,4 @@ static void test_overflow(void)
     ok(!deadline_has_passed(deadline_in(never, RLOCK_NEVER - 1)));
 }
 
-int main(void)
-{
-    RUN_ALL(test_clock, test_arithmetic, test_over, test_sleep, test_overflow);
-    return done_testing();
-}
+TESTS(test_clock, test_arithmetic, test_over, test_sleep, test_overflow)

@@ -63,8 +63,4 @@ static void test_looks(void)
     is_str(bar_heading(), "░WAIT █HOLD", "the heading has blocks, too");
 }
 
-int main(void)
-{
-    RUN_ALL(test_lengths, test_looks);
-    return done_testing();
-}
+TESTS(test_lengths, test_looks)

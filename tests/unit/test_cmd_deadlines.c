@@ -56,9 +56,4 @@ static void test_when_to_count(void)
     is_int(deadlines_count_ms(lease, 11000), 10000);
 }
 
-int main(void)
-{
-    RUN_ALL(test_small_tree, test_large_tree, test_short_lease, test_no_deadline,
-            test_when_to_count);
-    return done_testing();
-}
+TESTS(test_small_tree, test_large_tree, test_short_lease, test_no_deadline, test_when_to_count)

@@ -97,8 +97,7 @@ static void test_passed(bool keeps_secrets)
     for (size_t i = 0; i < ROWS; i++)
         inherited[i] = rows[i].entry;
     inherited[ROWS] = NULL;
-    if (!ok(make(&environment, inherited, keeps_secrets, false), "environment_make() succeeds"))
-        return;
+    need(make(&environment, inherited, keeps_secrets, false), "environment_make() succeeds");
     for (size_t i = 0; i < ROWS; i++)
         okf(count_bytes(&environment, rows[i].entry, strlen(rows[i].entry) + 1) ==
                 (keeps_secrets ? rows[i].stays_if_passed : rows[i].stays),

@@ -88,8 +88,4 @@ static void test_tables(void)
     }
 }
 
-int main(void)
-{
-    RUN_ALL(test_verb, test_narrow, test_widths, test_tables);
-    return done_testing();
-}
+TESTS(test_verb, test_narrow, test_widths, test_tables)

@@ -220,8 +220,4 @@ static void test_any_bytes(void)
     ok(is_good, "any bytes give valid JSON of at most JSON_BYTES_EACH a byte");
 }
 
-int main(void)
-{
-    RUN_ALL(test_strings, test_members, test_rooms, test_cut, test_any_bytes);
-    return done_testing();
-}
+TESTS(test_strings, test_members, test_rooms, test_cut, test_any_bytes)

@@ -123,8 +123,4 @@ static void test_any_width(void)
     ok(is_good, "no text takes more columns than it is cut to, or ends in half a character");
 }
 
-int main(void)
-{
-    RUN_ALL(test_locales, test_hostile, test_columns, test_any_width);
-    return done_testing();
-}
+TESTS(test_locales, test_hostile, test_columns, test_any_width)

@@ -163,8 +163,4 @@ static void test_differs(void)
     same_server_fini(&same);
 }
 
-int main(void)
-{
-    RUN_ALL(test_names, test_entries, test_inherited, test_differs);
-    return done_testing();
-}
+TESTS(test_names, test_entries, test_inherited, test_differs)

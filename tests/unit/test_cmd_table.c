@@ -133,9 +133,4 @@ static void test_colours(void)
     outbuf_fini(&out);
 }
 
-int main(void)
-{
-    RUN_ALL(test_widths, test_narrow_terminal, test_first_column, test_bars, test_failure,
-            test_colours);
-    return done_testing();
-}
+TESTS(test_widths, test_narrow_terminal, test_first_column, test_bars, test_failure, test_colours)

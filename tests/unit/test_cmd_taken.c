@@ -78,8 +78,4 @@ static void test_facts(void)
     }
 }
 
-int main(void)
-{
-    RUN_ALL(test_texts, test_facts);
-    return done_testing();
-}
+TESTS(test_texts, test_facts)

@@ -355,8 +355,7 @@ static void test_clocks(void)
     int behind_s = 0;
     int ours_ms = 0;
 
-    if (!ok(server_start(&server) && examine_urls(urls, 1, &findings) == RLOCK_OK))
-        return;
+    need(server_start(&server) && examine_urls(urls, 1, &findings) == RLOCK_OK);
     for (int i = 0; i < LAST + 2; i++)
         read_ms[i] = server_read_ms(&server, ASKED_OTHER, N_BEFORE + i);
     okf(findings.middle_ms >= SLOW_MS, "half of the round trips take 100 ms or more: %.1f ms",
@@ -394,8 +393,7 @@ static void test_quorum(void)
     for (int i = 0; i < MEMBERS; i++) {
         server[i] = (struct server){
             .answers = {[ASKED_OTHER] = i == 1 ? silent : answers, [ASKED_WAKE] = not_woken}};
-        if (!ok(server_start(&server[i]), "a member of a quorum is started"))
-            return;
+        need(server_start(&server[i]), "a member of a quorum is started");
     }
     is_int(examine_urls(urls, MEMBERS, &findings), RLOCK_OK);
     ok(strstr(findings.seen, "quorum 2 ") != NULL &&
@@ -430,8 +428,7 @@ static void test_sentinel(int other_port)
     struct findings findings = {.seen = ""};
     int port;
 
-    if (!ok(server_start(&primary) && server_start(&sentinel), "a server and a Sentinel start"))
-        return;
+    need(server_start(&primary) && server_start(&sentinel), "a server and a Sentinel start");
     port = atoi(strrchr(primary.url, ':') + 1);
     snprintf(address, sizeof address, ADDRESS, port);
     snprintf(watched, sizeof watched, WATCHED, other_port != 0 ? other_port : port);

@@ -294,9 +294,5 @@ static void test_times(void)
     }
 }
 
-int main(void)
-{
-    RUN_ALL(test_write, test_describe, test_read, test_token, test_hostile, test_seen, test_times,
-            test_word_room, test_holds);
-    return done_testing();
-}
+TESTS(test_write, test_describe, test_read, test_token, test_hostile, test_seen, test_times,
+      test_word_room, test_holds)

@@ -307,9 +307,5 @@ static void test_malformed_replies(void)
     }
 }
 
-int main(void)
-{
-    RUN_ALL(test_inspect, test_several_holders, test_majority, test_list_cluster, test_break,
-            test_values, test_parties, test_malformed_replies);
-    return done_testing();
-}
+TESTS(test_inspect, test_several_holders, test_majority, test_list_cluster, test_break, test_values,
+      test_parties, test_malformed_replies)

@@ -336,8 +336,7 @@ static void test_redirected(const char *kind)
     struct rlock *lock;
     int64_t expires_ms;
 
-    if (!ok(server_start(&there), "the target of the redirect is started"))
-        return;
+    need(server_start(&there), "the target of the redirect is started");
     snprintf(redirect, sizeof redirect, LATE_BY("-%.8s 1 %.40s\r\n"), kind,
              there.url + strlen("redis://"));
     lock = open_lock(&here, config_for(NULL, 1));

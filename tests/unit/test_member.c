@@ -546,8 +546,7 @@ static void test_silent_sentinel(void)
 
     snprintf(address, sizeof address, "*2\r\n$9\r\n127.0.0.1\r\n$5\r\n%05d\r\n",
              atoi(strrchr(peer_address, ':') + 1));
-    if (!ok(server_start(&sentinel), "a Sentinel starts"))
-        return;
+    need(server_start(&sentinel), "a Sentinel starts");
     snprintf(url, sizeof url, "redis+sentinel://%.50s/main", sentinel.url + strlen("redis://"));
     ok(member_open(&member, url, NULL, NULL, NULL) == RLOCK_OK, "a member is opened");
     ask(&member, "PING");
@@ -585,8 +584,7 @@ static void test_topology_behind_info(void)
     struct member member;
     int fd;
 
-    if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "a member is opened"))
-        return;
+    need(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "a member is opened");
     member_join(&member, 3, 0);
     ask(&member, "PING");
     fd = peer_accept();
@@ -603,8 +601,7 @@ static void test_topology_behind_info(void)
     ok(!member_lacks_topology(&member), "with the next request CLUSTER NODES was sent");
     finish(&member, fd);
 
-    if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK))
-        return;
+    need(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK);
     member_join(&member, 3, 0);
     member_ask_topology(
         &member, (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
@@ -654,8 +651,7 @@ static void test_moved_without_end(void)
     int n_connections = 0;
     int fd = -1;
 
-    if (!ok(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "a member is opened"))
-        return;
+    need(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "a member is opened");
     request_begin(&request, "PING");
     member_ask(&member, &request, NULL,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + 300,

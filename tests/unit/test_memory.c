@@ -151,8 +151,7 @@ static void test_each(bool for_good, const char *which)
     bool is_good = true;
     int n;
 
-    if (!ok(server_start(&server), "the test starts a server"))
-        return;
+    need(server_start(&server), "the test starts a server");
     for (n = 0; n == 0 || (is_good && fault.failed > 0 && n < 1000); n++) {
         fault.live = 0;
         is_good = live(&server, n, for_good) && fault.live == 0;

@@ -259,8 +259,7 @@ static void test_undo(void)
     char prefix[80];
     int n;
 
-    if (!ok(open_single(&single), "a quorum of one server that never answers is opened"))
-        return;
+    need(open_single(&single), "a quorum of one server that never answers is opened");
     for (int i = 0; i < 3; i++)
         is_int(operate(&single, ACQUIRE, in(200), NULL), RLOCK_E_UNREACHABLE);
     snprintf(prefix, sizeof prefix, "%s v1 try=2 ", single.owner.token);
@@ -286,8 +285,7 @@ static void test_stop(void)
     enum operation operation;
     int stop[2];
 
-    if (!ok(open_single(&single) && pipe(stop) == 0 && write(stop[1], "", 1) == 1))
-        return;
+    need(open_single(&single) && pipe(stop) == 0 && write(stop[1], "", 1) == 1);
     single.quorum.timing.renew_ms = single.quorum.timing.reply_ms = 60000;
     for (operation = ACQUIRE; operation <= RELEASE; operation++)
         okf(operate(&single, operation, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, NULL) ==
@@ -311,8 +309,7 @@ static void test_stop_learning(void)
             .answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT), [ASKED_RELEASE] = ANSWERS(RELEASED)}}};
     int stop[2];
 
-    if (!ok(open_single(&single) && pipe(stop) == 0 && write(stop[1], "", 1) == 1))
-        return;
+    need(open_single(&single) && pipe(stop) == 0 && write(stop[1], "", 1) == 1);
     is_int(operate(&single, ACQUIRE, in(60000), NULL), RLOCK_OK, "the lock is granted");
     quorum_learn_topology(&single.quorum, (struct rlock_deadline){RLOCK_NEVER, stop[0]});
     is_int(operate(&single, RELEASE, in(60000), NULL), RLOCK_OK, "the lock is released");
@@ -534,8 +531,7 @@ static void test_vote(size_t row)
                                                         [ASKED_CONFIRM] = answers[i][1],
                                                         [ASKED_UNDO] = released}};
     }
-    if (!ok(open_several(&several), "a quorum of three servers is opened"))
-        return;
+    need(open_several(&several), "a quorum of three servers is opened");
     several.quorum.members.hooks.on_warning = note_warning;
     several.quorum.members.hooks.context = warning;
     st = quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle, &block_ms,
@@ -587,8 +583,7 @@ static void test_split(bool is_single_attempt)
         several.server[i] = (struct server){
             .answers = {
                 [ASKED_ACQUIRE] = acquire[i], [ASKED_CONFIRM] = confirm, [ASKED_UNDO] = released}};
-    if (!ok(open_several(&several), "a quorum of three servers, one of them slow, is opened"))
-        return;
+    need(open_several(&several), "a quorum of three servers, one of them slow, is opened");
     several.owner.is_single_attempt = is_single_attempt;
     for (tries = 0; st == RLOCK_BUSY && tries < 20; tries++) {
         st = quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle,
@@ -624,8 +619,7 @@ static void test_greater_fence(void)
         several.server[i] = (struct server){
             .answers = {
                 [ASKED_ACQUIRE] = i == 0 ? granted : granted_5, [ASKED_CONFIRM] = confirmed}};
-    if (!ok(open_several(&several), "a quorum of three servers is opened"))
-        return;
+    need(open_several(&several), "a quorum of three servers is opened");
     is_int(quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle, &block_ms,
                           NULL),
            RLOCK_OK, "the members confirm the second fence");
@@ -692,8 +686,7 @@ static void test_late_grant_is_no_confirmation(void)
     sigaddset(&alarms, SIGALRM);
     sigaction(SIGALRM, &action, NULL);
     pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* the servers' threads inherit the mask */
-    if (!ok(open_several(&several), "a quorum of three servers, one of them slow, is opened"))
-        return;
+    need(open_several(&several), "a quorum of three servers, one of them slow, is opened");
     pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
     setitimer(ITIMER_REAL, &alarm, NULL);
     ok(quorum_acquire(&several.quorum, &several.owner, in(300), &taken, &obstacle, &block_ms,
@@ -845,8 +838,7 @@ static void test_release_retries(void)
         }
         if (retries[row].repair != NULL)
             several.server[0].answers[ASKED_ACQUIRE] = repair;
-        if (!ok(open_several(&several), "a quorum of three servers is opened"))
-            return;
+        need(open_several(&several), "a quorum of three servers is opened");
         for (int i = 0; retries[row].renew[0][i] != NULL; i++)
             is_int(renew_several(&several, &err), RLOCK_OK, "a majority renews the lock");
         st = release_loop_run(&several.quorum, &several.owner, in(60000), &err);
@@ -926,8 +918,7 @@ static void test_second_renewals(void)
         several = (struct several){.owner = {.n_locks = 0}};
         for (int i = 0; i < MEMBERS; i++)
             several.server[i].answers[ASKED_RENEW] = second_renewals[row].renew[i];
-        if (!ok(open_several(&several), "a quorum of three servers is opened"))
-            return;
+        need(open_several(&several), "a quorum of three servers is opened");
         (void)!renew_several(&several, NULL);
         st = renew_several(&several, &err);
         okf(st == second_renewals[row].st,
@@ -980,8 +971,7 @@ static void test_loss_before_acquire(void)
         ended[i][0] = release[i];
         several.server[i].answers[ASKED_RELEASE] = ended[i];
     }
-    if (!ok(open_several(&several), "a quorum of three servers is opened"))
-        return;
+    need(open_several(&several), "a quorum of three servers is opened");
     is_int(renew_several(&several, NULL), RLOCK_LOST, "a renewal finds the lock lost");
     is_int(quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle, &block_ms,
                           NULL),
@@ -1002,8 +992,7 @@ static void test_alone(void)
     several = (struct several){.owner = {.n_locks = 0}};
     for (int i = 0; i < MEMBERS; i++)
         several.server[i].answers[ASKED_OTHER] = answers[i];
-    if (!ok(open_several(&several), "a quorum of three servers is opened"))
-        return;
+    need(open_several(&several), "a quorum of three servers is opened");
     one = quorum_alone(&several.quorum, &several.quorum.members.member[1], pollfds);
     request_begin(&request, "PING");
     ok(quorum_ask(&one, &request, in(60000), &reply, NULL) == RLOCK_OK && resp_int(reply) == 2);

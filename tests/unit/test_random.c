@@ -74,8 +74,4 @@ static void test_between(void)
     ok(random_between(0, RLOCK_TTL_MAX_MS) >= 0, "random_between() accepts the longest TTL");
 }
 
-int main(void)
-{
-    RUN_ALL(test_tokens, test_between);
-    return done_testing();
-}
+TESTS(test_tokens, test_between)

@@ -71,8 +71,7 @@ static void test_renewals(void)
     int64_t started = rlock_clock_ms();
     int64_t before = started;
 
-    if (!ok(keep(&kept, 100, REPLY_MS), "a renewer starts"))
-        return;
+    need(keep(&kept, 100, REPLY_MS), "a renewer starts");
     ok((fcntl(kept.events, F_GETFD) & FD_CLOEXEC) != 0, "the pipe of events is close-on-exec");
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         struct rlock_event event = next_event(&kept);
@@ -140,8 +139,7 @@ static void test_late(void)
         .server = {.answers = {[ASKED_RENEW] = ANSWERS(RENEWED, LATE, LATE, RENEWED, GONE)}}};
     struct rlock_event event;
 
-    if (!ok(keep(&kept, 20, REPLY_MS), "a renewer starts"))
-        return;
+    need(keep(&kept, 20, REPLY_MS), "a renewer starts");
     is_int(next_event(&kept).kind, RLOCK_KEPT_RENEWED, "the first renewal succeeds");
     event = next_event(&kept);
     is_int(event.kind, RLOCK_KEPT_RENEWED);
@@ -154,16 +152,14 @@ static void test_stop(void)
     struct kept kept = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(SILENT)}}};
     int64_t before;
 
-    if (!ok(keep(&kept, 1, 60000), "a renewer starts, whose renewal gets no reply"))
-        return;
+    need(keep(&kept, 1, 60000), "a renewer starts, whose renewal gets no reply");
     while (server_count(&kept.server, ASKED_RENEW) == 0)
         poll(NULL, 0, 1);
     before = rlock_clock_ms();
     end(&kept);
     ok(rlock_clock_ms() - before < 30000, "a renewer that waits for a reply stops at once");
 
-    if (!ok(keep(&kept, 60000, 60000), "a renewer starts, whose renewal is not due yet"))
-        return;
+    need(keep(&kept, 60000, 60000), "a renewer starts, whose renewal is not due yet");
     before = rlock_clock_ms();
     end(&kept);
     ok(rlock_clock_ms() - before < 30000);
@@ -175,8 +171,7 @@ static void test_nobody_reads(void)
     struct rlock_event event = {.kind = RLOCK_KEPT_RENEWED};
     int whole = 0;
 
-    if (!ok(keep(&kept, 1, 1000), "a renewer starts, whose events nobody reads"))
-        return;
+    need(keep(&kept, 1, 1000), "a renewer starts, whose events nobody reads");
     while (server_count(&kept.server, ASKED_RENEW) < 400)
         poll(NULL, 0, 5);
     ok(true, "the renewer goes on when the pipe of events is full");
@@ -192,8 +187,7 @@ static void test_full_pipe(void)
     struct kept kept = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(GONE)}}};
     struct rlock_event event = {.kind = RLOCK_KEPT_RENEWED};
 
-    if (!ok(keep(&kept, 200, REPLY_MS), "a renewer starts, whose pipe of events is filled"))
-        return;
+    need(keep(&kept, 200, REPLY_MS), "a renewer starts, whose pipe of events is filled");
     while (write(kept.renewer.events[1], &event, sizeof event) == (ssize_t)sizeof event)
         continue;
     while (server_count(&kept.server, ASKED_RENEW) == 0)
@@ -205,8 +199,7 @@ static void test_full_pipe(void)
     is_int(event.kind, RLOCK_KEPT_LOST, "the renewer writes the loss when the pipe has room again");
     end(&kept);
 
-    if (!ok(keep(&kept, 200, REPLY_MS), "a renewer starts, whose pipe of events stays full"))
-        return;
+    need(keep(&kept, 200, REPLY_MS), "a renewer starts, whose pipe of events stays full");
     while (write(kept.renewer.events[1], &event, sizeof event) == (ssize_t)sizeof event)
         continue;
     while (server_count(&kept.server, ASKED_RENEW) == 0)
@@ -215,8 +208,4 @@ static void test_full_pipe(void)
     ok(true, "a renewer that can't write the loss stops when it is told to");
 }
 
-int main(void)
-{
-    RUN_ALL(test_renewals, test_troubles, test_late, test_stop, test_nobody_reads, test_full_pipe);
-    return done_testing();
-}
+TESTS(test_renewals, test_troubles, test_late, test_stop, test_nobody_reads, test_full_pipe)

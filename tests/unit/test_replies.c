@@ -416,9 +416,5 @@ static void test_wakes(void)
     }
 }
 
-int main(void)
-{
-    RUN_ALL(test_wakes, test_times, test_nul_in_fence, test_answers, test_grants, test_many_locks,
-            test_renewals, test_release_answers);
-    return done_testing();
-}
+TESTS(test_wakes, test_times, test_nul_in_fence, test_answers, test_grants, test_many_locks,
+      test_renewals, test_release_answers)

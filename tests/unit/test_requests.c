@@ -395,9 +395,5 @@ static void test_history(void)
     owner_close(&owner);
 }
 
-int main(void)
-{
-    RUN_ALL(test_open, test_scripts, test_requests, test_sizes, test_waiting, test_several,
-            test_timestamp, test_history);
-    return done_testing();
-}
+TESTS(test_open, test_scripts, test_requests, test_sizes, test_waiting, test_several,
+      test_timestamp, test_history)

@@ -68,8 +68,4 @@ static void test_places(void)
        strcmp(place, "unchanged") == 0);
 }
 
-int main(void)
-{
-    RUN_ALL(test_digests, test_places);
-    return done_testing();
-}
+TESTS(test_digests, test_places)

@@ -116,8 +116,7 @@ static void test_row(size_t row)
     for (int i = 0; i < SENTINELS; i++) {
         answers[i][0] = rows[row].answers[i];
         server[i] = (struct server){.answers = {[ASKED_OTHER] = answers[i]}};
-        if (!ok(server_start(&server[i]), "a server is started"))
-            return;
+        need(server_start(&server[i]), "a server is started");
     }
     snprintf(text, sizeof text, "redis+sentinel://%.50s,%.50s,%.50s/service", server[0].url + 8,
              server[1].url + 8, server[2].url + 8);
@@ -154,8 +153,7 @@ static void test_login(void)
     struct url url;
     char text[100];
 
-    if (!ok(server_start(&server), "a server is started"))
-        return;
+    need(server_start(&server), "a server is started");
     snprintf(text, sizeof text, "redis+sentinel://%.50s/service", server.url + 8);
     ok(url_parse(&url, text, NULL) == RLOCK_OK && sentinel_init(&sentinel, &url, NULL) == RLOCK_OK);
     sentinel_set_password(&sentinel, "5ec3e7", NULL);

@@ -100,8 +100,4 @@ static void test_kill_after(void)
     }
 }
 
-int main(void)
-{
-    RUN_ALL(test_range, test_known, test_limits, test_kill_after);
-    return done_testing();
-}
+TESTS(test_range, test_known, test_limits, test_kill_after)

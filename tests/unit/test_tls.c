@@ -80,8 +80,7 @@ static void test_answers(struct tls_context *tls)
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         enum rlock_status st = RLOCK_PENDING;
 
-        if (!ok(begin(&talk, tls, "h"), "a TLS connection begins"))
-            return;
+        need(begin(&talk, tls, "h"), "a TLS connection begins");
         for (size_t at = 0; st == RLOCK_PENDING && at < answers[i].n; at++) {
             (void)!write(talk.peer, answers[i].bytes + at, 1);
             st = tls_handshake(talk.line, &talk.err);
@@ -99,8 +98,7 @@ static void test_events(struct tls_context *tls)
     char noise[4096] = "\x15\x03\x03\x00\x02\x02\x50";
     int written = 0;
 
-    if (!ok(begin(&talk, tls, "h"), "a TLS connection begins"))
-        return;
+    need(begin(&talk, tls, "h"), "a TLS connection begins");
     fcntl(talk.fd, F_SETFL, O_NONBLOCK);
     while (send(talk.fd, noise, sizeof noise, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
         written++;
@@ -131,9 +129,8 @@ static void test_unsent(struct tls_context *tls)
     size_t n = 0;
 
     request_begin(&request, "PING");
-    if (!ok(begin(&talk, tls, "h") && url_parse(&url, "rediss://h", NULL) == RLOCK_OK &&
-            request_encode(&request, &bytes, &n, NULL) == RLOCK_OK))
-        return;
+    need(begin(&talk, tls, "h") && url_parse(&url, "rediss://h", NULL) == RLOCK_OK &&
+         request_encode(&request, &bytes, &n, NULL) == RLOCK_OK);
     conn_init(&conn, &url);
     conn.tls_connection = talk.line;
     conn.fd = talk.fd;
@@ -160,8 +157,7 @@ static void test_dead(struct tls_context *tls)
 {
     struct talk talk;
 
-    if (!ok(begin(&talk, tls, "h"), "a TLS connection begins"))
-        return;
+    need(begin(&talk, tls, "h"), "a TLS connection begins");
     close(talk.peer);
     talk.peer = -1;
     okf(tls_handshake(talk.line, &talk.err) == RLOCK_E_UNREACHABLE,
@@ -200,11 +196,9 @@ static void test_never_plain(void)
     char url[128];
     int fd;
 
-    if (!ok(peer_open(), "the test listens"))
-        return;
+    need(peer_open(), "the test listens");
     snprintf(url, sizeof url, "rediss://:" SECRET "@%s", peer_address + strlen("redis://"));
-    if (!ok(member_open(&member, url, NULL, NULL, &err) == RLOCK_OK, "the member is opened"))
-        return;
+    need(member_open(&member, url, NULL, NULL, &err) == RLOCK_OK, "the member is opened");
     request_begin(&request, "PING");
     member_ask(&member, &request, NULL,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
@@ -285,8 +279,7 @@ static void test_certificates(struct tls_context *tls)
                                                    certificates[i].is_old, certificates[i].asks);
         enum rlock_status st;
 
-        if (!ok(begin(&talk, tls, "h"), "a TLS connection begins"))
-            return;
+        need(begin(&talk, tls, "h"), "a TLS connection begins");
         talk.err.text[0] = '\0';
         st = shake_hands(&talk, server);
         okf(st == certificates[i].st, "the handshake with certificate %d of the server: status %d",
@@ -321,8 +314,7 @@ static void test_closed(struct tls_context *tls)
     for (size_t i = 0; i < sizeof closed / sizeof closed[0]; i++) {
         struct tls_server *server = tls_server_new(TLS_SERVER_GOOD, false, closed[i].asks);
 
-        if (!ok(begin(&talk, tls, "h"), "a TLS connection begins"))
-            return;
+        need(begin(&talk, tls, "h"), "a TLS connection begins");
         ok(shake_hands(&talk, server) == RLOCK_OK &&
            tls_write(talk.line, "PING", 4, &done, &talk.err) == RLOCK_OK && done == 4);
         pass_on(&talk, server);
@@ -355,8 +347,7 @@ static void test_sent_name(struct tls_context *tls)
     ssize_t n;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (!ok(begin(&talk, tls, rows[i].host), "a TLS connection begins"))
-            return;
+        need(begin(&talk, tls, rows[i].host), "a TLS connection begins");
         (void)!tls_handshake(talk.line, &talk.err);
         n = read(talk.peer, bytes, sizeof bytes);
         if (rows[i].sent != NULL)
@@ -404,8 +395,7 @@ static void test_with_server(void)
         return;
     }
     config = (struct rlock_config){.tls_ca = tls_server_ca_file()};
-    if (!ok(tls_context_new(&tls, &config, NULL) == RLOCK_OK, "the CA of the server is trusted"))
-        return;
+    need(tls_context_new(&tls, &config, NULL) == RLOCK_OK, "the CA of the server is trusted");
     test_certificates(tls);
     test_closed(tls);
     test_sent_name(tls);

@@ -170,9 +170,8 @@ static void test_sentinels(void)
     static const char *const shown[] = {"a:26379", "b:1", "[::1]:26379", "[::2]:2"};
     struct url url;
 
-    if (!ok(url_parse(&url, "redis+sentinel://u:" SECRET "@a,b:1,[::1],[::2]:2/m%61in/3", NULL) ==
-            RLOCK_OK))
-        return;
+    need(url_parse(&url, "redis+sentinel://u:" SECRET "@a,b:1,[::1],[::2]:2/m%61in/3", NULL) ==
+         RLOCK_OK);
     ok(url.kind == URL_SENTINEL && strcmp(url.service, "main") == 0 && url.db == 3 &&
        strcmp(url.user, "u") == 0 && strcmp(url.password, SECRET) == 0);
     is_int((int64_t)url.n_sentinels, 4, "the URL has all four Sentinels");
@@ -404,8 +403,4 @@ static void test_limits(void)
     }
 }
 
-int main(void)
-{
-    RUN_ALL(test_good, test_sentinels, test_cli_options, test_bad, test_refused, test_limits);
-    return done_testing();
-}
+TESTS(test_good, test_sentinels, test_cli_options, test_bad, test_refused, test_limits)
