@@ -498,21 +498,14 @@ static void test_wait_all(void)
     stop();
 }
 
-/* Returns whether the guard sleeps; false: it has ended. Nothing else makes it sleep after DONE. */
-static bool guard_stays(void)
-{
-    char state;
-
-    while ((state = proctree_state(guard.pid)) != 'S' && state != 'Z')
-        poll(NULL, 0, 1);
-    return state == 'S';
-}
-
 static void test_guard_end(void)
 {
+    struct guard_news news;
+
     run("exit 0", in_ms(LONG_MS, LONG_MS));
     hear_done("the command ends");
-    ok(!guard_stays(), "the guard exits after the command");
+    poll(&(struct pollfd){.fd = guard.fd, .events = POLLIN}, 1, PATIENCE_MS);
+    is_int(guard_client_hear(&guard, &news), -1, "the guard exits after the command");
     stop();
 }
 
