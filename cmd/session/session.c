@@ -562,6 +562,18 @@ void session_hold_over_text(char why[HOLD_OVER_BYTES], const struct hold *hold)
                  until);
 }
 
+enum exit_reason session_not_held(const struct session *session, const char *why)
+{
+    char over[HOLD_OVER_BYTES];
+
+    if (session->holds.n > 0) {
+        session_hold_over_text(over, &session->holds.hold[0]);
+        session_end_hold(session);
+        why = over;
+    }
+    return report_fault(&session->report, REASON_NOT_YOURS, why, 0);
+}
+
 /* Read the token that the user gives. `token` NULL: none is given. */
 static enum exit_reason read_token(struct session *session)
 {

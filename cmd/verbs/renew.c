@@ -37,18 +37,6 @@ static enum exit_reason store_until(struct session *session, int64_t left_ms)
                               "the hold was renewed, but its new end could not be stored", failed);
 }
 
-/* Report that the token doesn't hold all of the keys; `why` is the reason the server has given. */
-static enum exit_reason say_not_held(const struct session *session, const char *why)
-{
-    char over[HOLD_OVER_BYTES];
-
-    if (!is_hold(session))
-        return report_fault(&session->report, REASON_NOT_YOURS, why, 0);
-    session_hold_over_text(over, &session->holds.hold[0]);
-    session_end_hold(session);
-    return report_fault(&session->report, REASON_NOT_YOURS, over, 0);
-}
-
 static enum exit_reason renew(struct session *session)
 {
     int64_t ttl_ms = wanted_ttl_ms(session);
@@ -65,7 +53,7 @@ static enum exit_reason renew(struct session *session)
                             0);
     st = rlock_renew(session->lock, ttl_ms, session_deadline(session), &expires_ms, &err);
     if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED)
-        return say_not_held(session, err.text);
+        return session_not_held(session, err.text);
     if (st != RLOCK_OK)
         return session_fault(session, &err);
     left_ms = expires_ms - rlock_clock_ms();
