@@ -2,6 +2,8 @@
 /* child: how a process of rlock's own begins: with a socket to its parent, out of its session. */
 #include "process/child.h"
 
+#include "process/fds.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -42,6 +44,7 @@ int child_leave_session(const char *name, int stderr_fd)
             failed = errno;
     if (null >= 0)
         close(null);
+    fds_drop_inherited();
     return failed;
 }
 

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -68,73 +67,40 @@ static bool is_among(int fd, const int fds[], int n)
     return i < n;
 }
 
-struct drop {
-    /* close the descriptors that rlock has opened; false: those that rlock was started with */
-    bool is_ours;
-    const int *keep; /* descriptors that stay open in any case */
-    int n_keep;
-};
-
-/* Closes the descriptor if it is to be dropped. Returns false if there is no such descriptor. */
-static bool close_if(int fd, const struct drop *drop)
+static void close_if(int fd, bool is_ours, const int keep[], int n)
 {
     int flags = fcntl(fd, F_GETFD);
 
-    if (fd > STDERR_FILENO && flags >= 0 && ((flags & FD_CLOEXEC) != 0) == drop->is_ours &&
-        !is_among(fd, drop->keep, drop->n_keep))
+    if (fd > STDERR_FILENO && flags >= 0 && ((flags & FD_CLOEXEC) != 0) == is_ours &&
+        !is_among(fd, keep, n))
         close(fd);
-    return flags >= 0;
 }
 
 /*
- * Tries the numbers from 0 on until it has found all descriptors of this process. Since Linux 6.2
- * the size that stat(2) tells of /proc/self/fd is the number of open descriptors. To read the size
- * is much faster than to list the directory, for which the kernel makes a file of /proc for each
- * descriptor. Returns whether it has found all: an older kernel tells the size 0, and a descriptor
- * above FDS_TRIED isn't found.
+ * Close the descriptors that rlock has opened, or those that it was started with, except those in
+ * `keep`. Without /proc, this finds only the numbers below FDS_TRIED.
  */
-static bool drop_counted(const struct drop *drop)
-{
-    struct stat all;
-    off_t left;
-    int fd;
-
-    if (stat("/proc/self/fd", &all) != 0 || all.st_size == 0)
-        return false;
-    left = all.st_size;
-    for (fd = 0; left > 0 && fd < FDS_TRIED; fd++)
-        if (close_if(fd, drop))
-            left--;
-    return left == 0;
-}
-
-static void drop_listed(const struct drop *drop)
+static void drop(bool is_ours, const int keep[], int n)
 {
     DIR *all = opendir("/proc/self/fd");
     const struct dirent *entry;
     int fd;
 
     for (fd = 0; all == NULL && fd < FDS_TRIED; fd++)
-        close_if(fd, drop);
+        close_if(fd, is_ours, keep, n);
     while (all != NULL && (entry = readdir(all)) != NULL)
         if ((fd = atoi(entry->d_name)) != dirfd(all))
-            close_if(fd, drop);
+            close_if(fd, is_ours, keep, n);
     if (all != NULL)
         closedir(all);
 }
 
 void fds_drop_inherited(void)
 {
-    struct drop inherited = {.is_ours = false};
-
-    if (!drop_counted(&inherited))
-        drop_listed(&inherited);
+    drop(false, NULL, 0);
 }
 
 void fds_drop_ours(const int keep[], int n)
 {
-    struct drop ours = {.is_ours = true, .keep = keep, .n_keep = n};
-
-    if (!drop_counted(&ours))
-        drop_listed(&ours);
+    drop(true, keep, n);
 }

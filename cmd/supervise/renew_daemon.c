@@ -12,7 +12,6 @@
 
 #include "output/outfile.h"
 #include "process/child.h"
-#include "process/fds.h"
 #include "process/timer.h"
 #include "supervise/cgroup.h"
 
@@ -42,7 +41,6 @@ static int detach(const struct renew_daemon_log *log)
         failed = errno;
     if (log->fd >= 0)
         close(log->fd);
-    fds_drop_inherited();
     return failed;
 }
 

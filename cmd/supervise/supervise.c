@@ -13,7 +13,6 @@
 #include "options/units.h"
 #include "output/wall_time.h"
 #include "process/child.h"
-#include "process/fds.h"
 #include "process/timer.h"
 #include "supervise/renewer_client.h"
 #include "wire/url.h"
@@ -712,7 +711,6 @@ static bool release_later(const struct supervisor *s, enum rlock_ending ending, 
     (void)!child_leave_session("rlock-release", -1);
     child_reset_signals();
     (void)!chdir("/");
-    fds_drop_inherited();
     if (s->guard->pid > 0)
         close(s->guard->fd); /* else the guard would wait until this process has ended */
     (void)!rlock_release(s->session->lock, (struct rlock_deadline){expires_ms, -1}, ending, stay_ms,
