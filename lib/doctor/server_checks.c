@@ -193,6 +193,10 @@ static enum rlock_status check_persistence(struct probe *probe, const char *info
     else if (has_aof > 0 && strcmp(fsync, "always") == 0)
         probe_report(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
                      "appendfsync always: no restart loses a lock");
+    else if (has_aof > 0 && *fsync == '\0')
+        probe_report(probe, "persistence", RLOCK_GRADE_UNKNOWN, LOOK_THERE,
+                     "appendonly yes: no restart loses a lock, but what a crash of the machine "
+                     "loses isn't known, as the server doesn't tell appendfsync (CONFIG GET)");
     else if (has_aof > 0 && strcmp(fsync, "no") != 0)
         probe_report(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
                      "appendonly yes: no restart loses a lock, a crash of the machine loses the "

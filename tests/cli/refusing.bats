@@ -21,14 +21,14 @@ no-eval        commands commands same     same     same     same     same     78
 no-blocking    same     same     same     same     same     same     same     same     asks
 no-info        same     same     same     same     same     same     same     same     untold
 no-script-load same     same     same     same     same     same     same     same     same
-no-config      same     same     same     same     same     same     same     same     weak
+no-config      same     same     same     same     same     same     same     same     unsynced
 no-client      same     same     same     same     same     same     same     same     same
 acl-denied     77:user  77:user  77:user  77:user  77:user  same     same     78:past  78:no
 idle-cut=1     same     same     same     same     same     same     same     same     same
 reset=3        same     same     same     same     same     any      any      any      any
 '
 
-declare -A messages=(
+declare -gA messages=(
     [commands]="warning: .* refuses rlock's scripts .*, so the lock was taken by commands"
     [past]='a history needs scripts: .*(has no scripts|deny this user scripts|refuses rl)'
     [user]="refused: .*the server's rules \\(ACL\\) deny"
@@ -40,7 +40,7 @@ unsafe +rights: denied: EVAL SET INCR PEXPIRE MULTI DEL .the server says: NOPERM
 good +clock: .*rights$'
     [asks]='weak +rights: denied: BLPOP, so waiters ask .*the server says'
     [untold]='unknown +info: refused, so version, role, eviction, persistence and replicas'
-    [weak]='weak +persistence: '
+    [unsynced]='unknown +persistence: appendonly yes: no restart loses a lock, but '
 )
 
 setup_file() { redis_start redis --appendonly yes; }
