@@ -163,8 +163,8 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
 void session_end_hold(const struct session *session);
 
 /*
- * session_not_held: report that the token doesn't hold all of the keys, and why; or, if the token is
- * that of a hold, how the hold has ended, and remove its files. Returns REASON_NOT_YOURS.
+ * session_not_held: report that the token doesn't hold all of the keys, and why; or, if the token
+ * is that of a hold, how the hold has ended, and remove its files. Returns REASON_NOT_YOURS.
  */
 enum exit_reason session_not_held(const struct session *session, const char *why);
 
