@@ -100,7 +100,6 @@ ssize_t __wrap_read(int fd, void *bytes, size_t n);
 ssize_t __wrap_read(int fd, void *bytes, size_t n)
 {
     uint8_t *to = bytes;
-    size_t i;
 
     if (fd != FILE_FD)
         return __real_read(fd, bytes, n);
@@ -112,7 +111,7 @@ ssize_t __wrap_read(int fd, void *bytes, size_t n)
     n = n < file.size - file.at ? n : file.size - file.at;
     if (file.what == FILE_SLOW && n > file.turns)
         n = file.turns;
-    for (i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         to[i] = file.bytes[(file.at + i) % file.n];
     file.at += n;
     return (ssize_t)n;

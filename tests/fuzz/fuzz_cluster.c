@@ -51,15 +51,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct url first;
     struct url to;
     char *line_end;
-    size_t i;
 
     must(url_parse(&first, "redis://user:pw@node.example:7000", NULL) == RLOCK_OK);
     cluster_init(&cluster, &first);
     cluster_set_nodes(&cluster, text, &first);
     must(cluster.n <= CLUSTER_NODES_MAX);
-    for (i = 0; i < cluster.n; i++)
+    for (size_t i = 0; i < cluster.n; i++)
         must(is_server(&cluster.node[i]));
-    for (i = 0; i < cluster.n + 2; i++) {
+    for (size_t i = 0; i < cluster.n + 2; i++) {
         must(cluster_locate(&cluster, &first, &to, NULL) == RLOCK_OK && is_server(&to));
         url_fini(&to);
     }

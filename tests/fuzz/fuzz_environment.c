@@ -41,14 +41,13 @@ static void make(bool keeps_secrets)
 static void hide(char **inherited, size_t n)
 {
     char *before[VARIABLES_MAX + 1];
-    size_t i;
 
     memcpy(before, inherited, sizeof before);
     environment_hide();
-    for (i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         must(inherited[i] == before[i] || strlen(inherited[i]) >= strlen("A="));
     environment_forget();
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (inherited[i] != before[i])
             free(inherited[i]);
         inherited[i] = before[i];
@@ -64,14 +63,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     char **before = environ;
     struct parent parent;
     size_t n_inherited = 0;
-    size_t i;
 
     while ((line = strsep(&rest, "\n")) != NULL && n_inherited < VARIABLES_MAX)
         inherited[n_inherited++] = line;
     environ = inherited;
     parent = environment_parent();
     must(parent.n <= RLOCK_PARENTS_MAX);
-    for (i = 0; i < parent.n; i++)
+    for (size_t i = 0; i < parent.n; i++)
         must(parent.token[i][0] != '\0' && strchr(parent.token[i], ' ') == NULL);
     parent_fini(&parent);
     must(environment_value("RLOCK_KEY") != NULL);

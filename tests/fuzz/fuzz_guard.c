@@ -51,10 +51,9 @@ static void run_guard(const uint8_t *data, size_t n)
     struct deadlines lease = {.term_ms = 1000, .kill_ms = 2000};
     struct guard_machine machine;
     int64_t now_ms = 1;
-    size_t at;
 
     guard_state_start(&machine, rules, lease, now_ms);
-    for (at = 1; at + EVENT_BYTES <= n; at += EVENT_BYTES) {
+    for (size_t at = 1; at + EVENT_BYTES <= n; at += EVENT_BYTES) {
         enum guard_event event = (enum guard_event)(data[at] % GUARD_EVENTS);
         struct guard_input in = {.n_processes = data[at + 2] * (size_t)UNIT_MS};
 

@@ -11,11 +11,9 @@
 
 static bool is_shown_safely(const char *text, size_t room)
 {
-    size_t i;
-
     if (memchr(text, '\0', room) == NULL)
         return false;
-    for (i = 0; text[i] != '\0'; i++)
+    for (size_t i = 0; text[i] != '\0'; i++)
         if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
             return false;
     return true;

@@ -12,13 +12,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct server_identity identity;
     int64_t number;
     char value[24];
-    size_t i;
-    size_t at;
 
-    for (i = 0; i < sizeof fields / sizeof *fields; i++) {
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         must(server_info_text(text, fields[i], value, sizeof value) || value[0] == '\0');
         must(memchr(value, '\0', sizeof value) != NULL);
-        for (at = 0; value[at] != '\0'; at++)
+        for (size_t at = 0; value[at] != '\0'; at++)
             must((unsigned char)value[at] >= ' ' && value[at] != 0x7f);
         number = server_info_number(text, fields[i], -7);
         must(number >= 0 || number == -7);

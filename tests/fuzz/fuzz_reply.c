@@ -12,12 +12,11 @@ static void read_view(const struct resp_value *reply)
 {
     struct rlock_party holders[VIEW_HOLDERS_MAX];
     struct rlock_view view = {.key = "K"};
-    size_t i;
 
     if (view_parse(reply, INT64_C(1700000000000), &view, holders, NULL) != RLOCK_OK)
         return;
     must(view.n_holders <= VIEW_HOLDERS_MAX && view.n_holders <= view.n_all);
-    for (i = 0; i < view.n_holders; i++)
+    for (size_t i = 0; i < view.n_holders; i++)
         must(memchr(view.holders[i].text, '\0', sizeof view.holders[i].text) != NULL);
 }
 
@@ -26,9 +25,8 @@ static void read_all(const struct resp_value *reply)
     enum reply_code code;
     struct reply answer;
     size_t bytes;
-    size_t i;
 
-    for (i = 0; i < resp_array_count(reply); i++)
+    for (size_t i = 0; i < resp_array_count(reply); i++)
         read_all(resp_array_at(reply, i));
     if (resp_string(reply, &bytes) != NULL)
         must(resp_string(reply, &bytes)[bytes] == '\0' && bytes <= 64 * 1024);
@@ -57,10 +55,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct resp_reader *resp = resp_reader_new();
     enum rlock_status st = RLOCK_PENDING;
     const struct resp_value *reply;
-    size_t at;
 
     must(resp_built_with(true)[0] != '\0');
-    for (at = 1; at < n && st == RLOCK_PENDING; at += piece) {
+    for (size_t at = 1; at < n && st == RLOCK_PENDING; at += piece) {
         st = resp_reader_feed(resp, (const char *)data + at, n - at < piece ? n - at : piece, NULL);
         while (st == RLOCK_OK && (st = resp_reader_next(resp, &reply, NULL)) == RLOCK_OK)
             read_all(reply);

@@ -105,11 +105,10 @@ static enum rlock_status read_all(struct tls_connection *line)
     enum rlock_status st = RLOCK_OK;
     char bytes[512];
     size_t n;
-    size_t i;
 
     while (st == RLOCK_OK) {
         st = tls_read(line, bytes, sizeof bytes, &n, &err);
-        for (i = 0; st == RLOCK_OK && i < n; i++)
+        for (size_t i = 0; st == RLOCK_OK && i < n; i++)
             must(n_heard < n_answered && bytes[i] == heard[n_heard++]);
     }
     check_fault(line, st, &err);
@@ -186,10 +185,9 @@ static void run(struct tls_connection *line, const uint8_t *data, size_t n, bool
 {
     enum rlock_status st;
     bool is_up = false;
-    size_t at;
 
     st = go_on(line, &is_up);
-    for (at = 0; at < n && (st == RLOCK_PENDING || st == RLOCK_OK); at++) {
+    for (size_t at = 0; at < n && (st == RLOCK_PENDING || st == RLOCK_OK); at++) {
         enum tls_step step = (enum tls_step)(data[at] % STEPS);
         uint8_t next = at + 1 < n ? data[at + 1] : 0;
 
@@ -270,7 +268,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     static struct tls_context *tls_with_certificate;
     static bool is_prepared;
     static bool is_built;
-    size_t i;
 
     if (!is_prepared) {
         struct rlock_config config;
@@ -282,7 +279,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         is_built = tls_context_new(&tls, &config, NULL) == RLOCK_OK;
         config.tls_cert = tls_server_client_file();
         must(!is_built || tls_context_new(&tls_with_certificate, &config, NULL) == RLOCK_OK);
-        for (i = 0; i < sizeof heard; i++)
+        for (size_t i = 0; i < sizeof heard; i++)
             heard[i] = (char)('a' + i % 26);
     }
     if (!is_built || n < 2)

@@ -93,7 +93,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     char meant[URL_SHOWN_BYTES];
     struct url url;
     size_t bytes;
-    size_t i;
 
     mask(text);
     redirect(text);
@@ -107,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     } else {
         must(err.status == RLOCK_E_CONFIG && strncmp(err.text, "bad URL: \"", 10) == 0);
         if (url_suggest(text, meant))
-            for (i = 0; meant[i] != '\0'; i++)
+            for (size_t i = 0; meant[i] != '\0'; i++)
                 must((unsigned char)meant[i] >= ' ' && meant[i] != 0x7f);
     }
     free(text);

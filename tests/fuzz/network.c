@@ -90,9 +90,7 @@ static struct file *file_of(int fd)
 
 static struct file *file_of_connection(size_t connection)
 {
-    size_t i;
-
-    for (i = 0; i < FILES_MAX; i++)
+    for (size_t i = 0; i < FILES_MAX; i++)
         if (file[i].kind == FILE_SOCKET && file[i].connection == connection && connection > 0)
             return &file[i];
     return NULL;
@@ -115,12 +113,11 @@ int __wrap_close(int fd)
 static short ready(int fd, short events)
 {
     const struct file *f = file_of(fd);
-    size_t i;
 
     if (f->kind == FILE_PIPE_READ)
         return f->is_ended ? events & POLLIN : 0;
     if (f->kind == FILE_EPOLL) {
-        for (i = 0; i < f->n_watched; i++)
+        for (size_t i = 0; i < f->n_watched; i++)
             if (file[f->watched[i].fd - FIRST_FD].kind != FILE_FREE &&
                 ready(f->watched[i].fd, f->watched[i].events))
                 return events & POLLIN;
@@ -188,10 +185,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *at)
 ssize_t __wrap_getrandom(void *bytes, size_t n, unsigned flags);
 ssize_t __wrap_getrandom(void *bytes, size_t n, unsigned flags)
 {
-    size_t i;
-
     (void)flags;
-    for (i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         ((unsigned char *)bytes)[i] = (unsigned char)(chance += 59);
     return (ssize_t)n;
 }
@@ -296,10 +291,8 @@ void network_begin(network_on_sent *on_sent)
 
 void network_end(void)
 {
-    size_t i;
-
     network_end_lookups(0);
-    for (i = 0; i < FILES_MAX; i++)
+    for (size_t i = 0; i < FILES_MAX; i++)
         must(file[i].kind == FILE_FREE);
     is_on = false;
 }
@@ -426,12 +419,11 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
     static struct addrinfo entry[ADDRESSES];
     static struct sockaddr_in v4[ADDRESSES];
     static struct sockaddr_in6 v6[ADDRESSES];
-    size_t i;
 
     (void)host;
     (void)port;
     (void)hints;
-    for (i = 0; i < n_addresses; i++) {
+    for (size_t i = 0; i < n_addresses; i++) {
         bool is_v6 = i % 2 == 1;
 
         v4[i] =

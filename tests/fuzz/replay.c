@@ -52,9 +52,7 @@ static void replay_folder(const char *program)
 
 int main(int argc, char **argv)
 {
-    int i;
-
-    for (i = 1; i < argc; i++)
+    for (int i = 1; i < argc; i++)
         okf(replay(argv[i]), "%s", argv[i]);
     if (argc == 1)
         replay_folder(argv[0]);

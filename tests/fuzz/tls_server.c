@@ -69,11 +69,10 @@ struct tls_server {
 static bool load(void)
 {
     void *handle = dlopen("libssl.so.3", RTLD_NOW | RTLD_NODELETE);
-    size_t i;
 
     if (handle == NULL)
         return false;
-    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         void **slot = (void **)(void *)((char *)&lib + rows[i].offset);
 
         *slot = dlsym(handle, rows[i].name);

@@ -112,10 +112,8 @@ static void draw_keys(struct job *job)
 
 static void draw(struct job *job, int64_t ttl_ms)
 {
-    int i;
-
     memset(job, 0, sizeof *job);
-    for (i = 0; i < world.n_servers; i++) {
+    for (int i = 0; i < world.n_servers; i++) {
         snprintf(job->url[i], sizeof job->url[i], "redis://%s:%d",
                  world.by_name ? "server.example" : "127.0.0.1", SERVER_FIRST_PORT + i);
         job->urls[i] = job->url[i];
@@ -387,9 +385,7 @@ static void start(void *unused, uint64_t tag)
 
 void client_start_all(const struct client_world *of, int n)
 {
-    int i;
-
     world = *of;
-    for (i = 0; i < n; i++)
+    for (int i = 0; i < n; i++)
         engine_at(random_below(2 * SECOND), start, NULL, 0);
 }

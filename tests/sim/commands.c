@@ -119,9 +119,8 @@ static void changed(struct call *call, struct store_key *key)
 static void run_del(struct call *call)
 {
     int64_t n = 0;
-    size_t i;
 
-    for (i = 1; i < call->n; i++)
+    for (size_t i = 1; i < call->n; i++)
         n += store_delete(call->store, call->word[i]);
     reply_int(call, n);
 }
@@ -129,9 +128,8 @@ static void run_del(struct call *call)
 static void run_exists(struct call *call)
 {
     int64_t n = 0;
-    size_t i;
 
-    for (i = 1; i < call->n; i++)
+    for (size_t i = 1; i < call->n; i++)
         n += store_find(call->store, call->word[i]) != NULL;
     reply_int(call, n);
 }
@@ -197,10 +195,8 @@ struct set_options {
 
 static bool read_set_options(struct call *call, struct set_options *options)
 {
-    size_t i;
-
     *options = (struct set_options){.ttl_ms = 0};
-    for (i = 3; i < call->n; i++) {
+    for (size_t i = 3; i < call->n; i++) {
         bool is_ms = text_is_word(call->word[i], "PX");
 
         if (text_is_word(call->word[i], "NX") && !options->if_present) {
@@ -318,7 +314,6 @@ static void run_hset(struct call *call)
 {
     struct store_key *key;
     int64_t n_new = 0;
-    size_t i;
 
     if (call->n % 2 != 0) {
         reply_line(call, "-ERR wrong number of arguments for 'hset' command\r\n");
@@ -327,7 +322,7 @@ static void run_hset(struct call *call)
     if (!find(call, STORE_HASH, &key))
         return;
     key = store_find_or_add(call->store, call->word[1], STORE_HASH);
-    for (i = 2; i < call->n; i += 2) {
+    for (size_t i = 2; i < call->n; i += 2) {
         int64_t at = store_index(key, call->word[i]);
 
         if (at >= 0)
@@ -357,12 +352,11 @@ static void run_hget(struct call *call)
 static void run_hvals(struct call *call)
 {
     struct store_key *key;
-    size_t i;
 
     if (!find(call, STORE_HASH, &key))
         return;
     reply_array(call, key == NULL ? 0 : key->n);
-    for (i = 0; key != NULL && i < key->n; i++)
+    for (size_t i = 0; key != NULL && i < key->n; i++)
         reply_bulk(call, store_text(&key->item[i].value));
 }
 
@@ -371,11 +365,10 @@ static void remove_items(struct call *call, enum store_type type)
 {
     struct store_key *key;
     int64_t n = 0;
-    size_t i;
 
     if (!find(call, type, &key))
         return;
-    for (i = 2; key != NULL && i < call->n; i++) {
+    for (size_t i = 2; key != NULL && i < call->n; i++) {
         int64_t at = store_index(key, call->word[i]);
 
         if (at >= 0)
@@ -397,12 +390,11 @@ static void run_hdel(struct call *call)
 static void run_rpush(struct call *call)
 {
     struct store_key *key;
-    size_t i;
 
     if (!find(call, STORE_LIST, &key))
         return;
     key = store_find_or_add(call->store, call->word[1], STORE_LIST);
-    for (i = 2; i < call->n; i++)
+    for (size_t i = 2; i < call->n; i++)
         store_insert(key, key->n, no_text(), call->word[i], 0);
     reply_int(call, (int64_t)key->n);
     changed(call, key);
@@ -415,13 +407,12 @@ static void run_zadd(struct call *call)
     struct store_key *key;
     double score = 0;
     int64_t n_new = 0;
-    size_t i;
 
     if (call->n % 2 != 0) {
         reply_line(call, SYNTAX_ERROR);
         return;
     }
-    for (i = 2; i < call->n; i += 2)
+    for (size_t i = 2; i < call->n; i += 2)
         if (!to_double(call->word[i], &score)) {
             reply_line(call, "-ERR value is not a valid float\r\n");
             return;
@@ -429,7 +420,7 @@ static void run_zadd(struct call *call)
     if (!find(call, STORE_ZSET, &key))
         return;
     key = store_find_or_add(call->store, call->word[1], STORE_ZSET);
-    for (i = 2; i < call->n; i += 2) {
+    for (size_t i = 2; i < call->n; i += 2) {
         struct text name = call->word[i + 1];
         int64_t at = store_index(key, name);
 
@@ -490,10 +481,8 @@ static void run_zrank(struct call *call)
 static void reply_members(struct call *call, const struct store_key *key, size_t from, size_t n,
                           bool with_scores)
 {
-    size_t i;
-
     reply_array(call, with_scores ? 2 * n : n);
-    for (i = from; i < from + n; i++) {
+    for (size_t i = from; i < from + n; i++) {
         reply_bulk(call, store_text(&key->item[i].name));
         if (with_scores)
             reply_score(call, key->item[i].score);
@@ -584,9 +573,8 @@ static void run_zrangebyscore(struct call *call)
     struct store_key *key;
     size_t from;
     size_t n;
-    size_t i;
 
-    for (i = 4; i < call->n; i++) {
+    for (size_t i = 4; i < call->n; i++) {
         if (text_is_word(call->word[i], "WITHSCORES")) {
             with_scores = true;
         } else if (text_is_word(call->word[i], "LIMIT") && i + 2 < call->n) {
@@ -648,9 +636,8 @@ static void reply_wrong_count(struct buffer *reply, const char *name)
 bool commands_run(struct store *store, const struct text *word, size_t n, struct buffer *reply)
 {
     struct call call = {.store = store, .word = word, .n = n, .reply = reply};
-    size_t i;
 
-    for (i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (!text_is_word(word[0], commands[i].name))
             continue;
         if (n < commands[i].least || (commands[i].most > 0 && n > commands[i].most))

@@ -115,9 +115,8 @@ static void plant_foreign_keys(struct server *server)
     static const char *const names[] = {"lock99", "{lock0}:rlock:other", "lock0:rlock:fence",
                                         "{lock1}:rlock:wake:notatoken"};
     struct store *store = server_store(server);
-    size_t i;
 
-    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct store_key *key = store_find_or_add(store, text_of(names[i]), STORE_STRING);
 
         store_set(&key->string, text_of("another program's"));
@@ -216,9 +215,8 @@ static void draw_servers(void)
      * fence makes the next one from its clock, so fences only rise if the clocks nearly agree.
      */
     int64_t apart_us = has(EMPTIED_SERVER) ? 200 * MS : 20 * SECOND;
-    int i;
 
-    for (i = 0; i < world.family->n_servers; i++) {
+    for (int i = 0; i < world.family->n_servers; i++) {
         struct server *server = server_start(has(EMPTIED_SERVER) ? 0 : random_range(-4000, 4000),
                                              random_range(-apart_us, apart_us));
 

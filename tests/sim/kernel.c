@@ -90,9 +90,7 @@ static void close_file(struct file *f)
 
 void kernel_close_all(struct process *process)
 {
-    int i;
-
-    for (i = 0; i < FILES_MAX; i++)
+    for (int i = 0; i < FILES_MAX; i++)
         if (file[i].kind != FILE_FREE && file[i].process == process)
             close_file(&file[i]);
 }
@@ -128,10 +126,9 @@ ssize_t __wrap_getrandom(void *bytes, size_t n, unsigned flags);
 ssize_t __wrap_getrandom(void *bytes, size_t n, unsigned flags)
 {
     unsigned char *at = bytes;
-    size_t i;
 
     (void)flags;
-    for (i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         at[i] = (unsigned char)random_bits();
     return (ssize_t)n;
 }

@@ -42,9 +42,8 @@ void net_part(struct process *process, struct server *server, int64_t until_us)
 static int64_t parted_until(const struct link *link)
 {
     int64_t until = 0;
-    size_t i;
 
-    for (i = 0; i < PARTS_MAX && i < n_parts; i++)
+    for (size_t i = 0; i < PARTS_MAX && i < n_parts; i++)
         if (part[i].process == link->process && part[i].server == link->server &&
             part[i].until_us > until)
             until = part[i].until_us;

@@ -131,9 +131,7 @@ static bool exclude(const struct claim *one, const struct claim *other)
 
 static void check_overlap(const struct claim *claim, int key)
 {
-    size_t i;
-
-    for (i = 0; i < CLAIMS_MAX; i++) {
+    for (size_t i = 0; i < CLAIMS_MAX; i++) {
         const struct claim *other = &oracle.claim[i];
 
         if (other == claim || !is_live(other) || (other->keys >> key & 1) == 0 ||
@@ -176,7 +174,6 @@ struct claim *oracle_granted(struct process *process, unsigned keys, enum rlock_
                              const struct rlock_grant *grant, int64_t sent_us, int64_t expires_us)
 {
     struct claim *claim = oracle.claim;
-    int key;
 
     while (claim->process != NULL && ++claim < oracle.claim + CLAIMS_MAX)
         ;
@@ -192,7 +189,7 @@ struct claim *oracle_granted(struct process *process, unsigned keys, enum rlock_
     oracle.n_grants++;
     trace("client %d: granted keys %x, fence %" PRIu64 ", until %.6f", process->id, keys,
           grant->fence, (double)expires_us / 1e6);
-    for (key = 0; key < oracle.world.n_keys; key++) {
+    for (int key = 0; key < oracle.world.n_keys; key++) {
         if ((keys >> key & 1) == 0)
             continue;
         if (is_live(claim))
@@ -205,12 +202,10 @@ struct claim *oracle_granted(struct process *process, unsigned keys, enum rlock_
 
 void oracle_renewed(struct claim *claim, int64_t sent_us, int64_t expires_us)
 {
-    int key;
-
     trace("client %d: renewed until %.6f", claim->process->id, (double)expires_us / 1e6);
     claim->sent_us = sent_us;
     claim->expires_us = expires_us;
-    for (key = 0; key < oracle.world.n_keys; key++)
+    for (int key = 0; key < oracle.world.n_keys; key++)
         if ((claim->keys >> key & 1) && is_live(claim)) { /* not if the reply was read too late */
             check_overlap(claim, key);
             oracle.busy_until_us[key] = later(oracle.busy_until_us[key], expires_us);
@@ -219,10 +214,8 @@ void oracle_renewed(struct claim *claim, int64_t sent_us, int64_t expires_us)
 
 void oracle_ended(struct claim *claim, bool is_free)
 {
-    int key;
-
     trace("client %d: its lease is over%s", claim->process->id, is_free ? ", released" : "");
-    for (key = 0; key < oracle.world.n_keys && is_free && claim->mode == RLOCK_EXCLUSIVE; key++)
+    for (int key = 0; key < oracle.world.n_keys && is_free && claim->mode == RLOCK_EXCLUSIVE; key++)
         if (claim->keys >> key & 1)
             oracle.busy_until_us[key] = engine_now();
     claim->process = NULL;
@@ -230,9 +223,7 @@ void oracle_ended(struct claim *claim, bool is_free)
 
 void oracle_died(unsigned keys)
 {
-    int key;
-
-    for (key = 0; key < oracle.world.n_keys; key++)
+    for (int key = 0; key < oracle.world.n_keys; key++)
         if (keys >> key & 1)
             oracle.busy_until_us[key] =
                 later(oracle.busy_until_us[key], engine_now() + 2 * oracle.world.ttl_ms * MS);
@@ -240,18 +231,14 @@ void oracle_died(unsigned keys)
 
 void oracle_void(unsigned keys, int64_t until_us)
 {
-    int key;
-
-    for (key = 0; key < oracle.world.n_keys; key++)
+    for (int key = 0; key < oracle.world.n_keys; key++)
         if (keys >> key & 1)
             oracle.void_until_us[key] = later(oracle.void_until_us[key], until_us);
 }
 
 void oracle_break(unsigned keys, int more)
 {
-    int key;
-
-    for (key = 0; key < oracle.world.n_keys; key++)
+    for (int key = 0; key < oracle.world.n_keys; key++)
         oracle.n_breaks[key] += keys >> key & 1 ? more : 0;
 }
 
@@ -283,9 +270,7 @@ static bool is_untroubled(const struct waiter *waiter)
 
 static struct waiter *find_waiter(const char *token, const struct server *server)
 {
-    size_t i;
-
-    for (i = 0; i < oracle.n_waiters; i++)
+    for (size_t i = 0; i < oracle.n_waiters; i++)
         if (oracle.waiter[i].server == server && strcmp(oracle.waiter[i].token, token) == 0)
             return &oracle.waiter[i];
     return NULL;
@@ -313,9 +298,7 @@ static void add_waiter(const char *token, const struct server *server, struct pr
 
 static void forget_waiter(const char *token)
 {
-    size_t i;
-
-    for (i = 0; i < oracle.n_waiters; i++)
+    for (size_t i = 0; i < oracle.n_waiters; i++)
         if (strcmp(oracle.waiter[i].token, token) == 0)
             oracle.waiter[i].token[0] = '\0';
 }
@@ -323,9 +306,8 @@ static void forget_waiter(const char *token)
 void oracle_left(struct process *process, enum rlock_status st)
 {
     bool must_hold_none = st != RLOCK_OK && (st < RLOCK_E_USAGE || oracle.world.is_reliable);
-    size_t i;
 
-    for (i = 0; i < oracle.n_waiters; i++)
+    for (size_t i = 0; i < oracle.n_waiters; i++)
         if (oracle.waiter[i].process == process)
             oracle.waiter[i].token[0] = '\0';
     if (process->token[0] != '\0')
@@ -338,10 +320,8 @@ void oracle_left(struct process *process, enum rlock_status st)
 static void check_order(const struct server *server, const struct process *process, int key,
                         int64_t ticket)
 {
-    size_t i;
-
-    for (i = 0; i < oracle.n_waiters && !oracle.world.is_quorum && !oracle.world.has_no_order;
-         i++) {
+    for (size_t i = 0;
+         i < oracle.n_waiters && !oracle.world.is_quorum && !oracle.world.has_no_order; i++) {
         const struct waiter *waiter = &oracle.waiter[i];
 
         if (is_untroubled(waiter) && waiter->server == server && waiter->key == key &&
@@ -363,9 +343,8 @@ static int key_number(struct text name)
 static int64_t ticket_of(const struct buffer *reply)
 {
     const char *at = reply->at;
-    int line;
 
-    for (line = 0; line < 8; line++)
+    for (int line = 0; line < 8; line++)
         at = strstr(at, "\r\n") + 2;
     return strtoll(at, NULL, 10);
 }
@@ -376,9 +355,7 @@ static int64_t ticket_of(const struct buffer *reply)
  */
 static bool has_left(const struct process *client, const char *token)
 {
-    size_t i;
-
-    for (i = 0; i < PROCESS_LEFT_MAX && i < client->n_left; i++)
+    for (size_t i = 0; i < PROCESS_LEFT_MAX && i < client->n_left; i++)
         if (strcmp(client->left[i], token) == 0)
             return true;
     return false;
@@ -454,9 +431,7 @@ static void watch_release(const struct text *word, size_t n)
  */
 static bool may_write(const struct text *key, size_t n, const char *name)
 {
-    size_t i;
-
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (text_is(key[i], name))
             return true;
         if (i % KEYS_PER_LOCK == 2 && strncmp(name, key[i].at, key[i].n - strlen("queue")) == 0 &&
@@ -469,9 +444,7 @@ static bool may_write(const struct text *key, size_t n, const char *name)
 /* n 0: the keys were changed by commands. */
 static void check_changes(const struct text *key, size_t n)
 {
-    size_t i;
-
-    for (i = 0; i < oracle.n_changes; i++) {
+    for (size_t i = 0; i < oracle.n_changes; i++) {
         if (oracle.change[i].is_foreign)
             oracle_fail("foreign: %s, which is another program's, was changed",
                         oracle.change[i].name);
@@ -490,14 +463,13 @@ static void trace_command(const struct server *server, const struct process *cli
 {
     char line[400] = "";
     size_t used = 0;
-    size_t i;
 
-    for (i = n > 3 ? 3 + KEYS_PER_LOCK : 0; i < n && used < 200; i++)
+    for (size_t i = n > 3 ? 3 + KEYS_PER_LOCK : 0; i < n && used < 200; i++)
         used += (size_t)snprintf(line + used, 100, " %.*s", (int)(word[i].n < 90 ? word[i].n : 90),
                                  word[i].at);
     used += (size_t)snprintf(line + used, 100, " -> %.*s", (int)(reply->n < 90 ? reply->n : 90),
                              reply->at);
-    for (i = 0; i < used; i++)
+    for (size_t i = 0; i < used; i++)
         line[i] = line[i] < ' ' ? ' ' : line[i];
     trace("server %d: client %d: %.*s%s", server_number(server), client->id, (int)word[0].n,
           word[0].at, line);
@@ -557,20 +529,16 @@ static bool is_had_by(int key, const char *token)
 {
     int n_servers = oracle.world.is_quorum ? 3 : 1;
     int n = 0;
-    int i;
 
-    for (i = 0; i < n_servers; i++)
+    for (int i = 0; i < n_servers; i++)
         n += is_held_by(server_store(server_at(SERVER_FIRST_PORT + (unsigned)i)), key, token);
     return n > n_servers / 2;
 }
 
 static void check_orphans(void)
 {
-    size_t i;
-    int key;
-
-    for (i = 0; i < GIVEN_UP_MAX && i < oracle.n_given_up; i++)
-        for (key = 0; key < oracle.world.n_keys; key++)
+    for (size_t i = 0; i < GIVEN_UP_MAX && i < oracle.n_given_up; i++)
+        for (int key = 0; key < oracle.world.n_keys; key++)
             if (engine_now() > oracle.given_up[i].at_us + 2 * oracle.world.latest_us + SECOND &&
                 is_had_by(key, oracle.given_up[i].token))
                 oracle_fail("orphan: %s holds key %d, and was given up at %.6f",
@@ -579,10 +547,8 @@ static void check_orphans(void)
 
 static void tick(void *unused, uint64_t tag)
 {
-    size_t i;
-
     (void)unused;
-    for (i = 0; i < oracle.n_waiters && !oracle.world.has_sets; i++)
+    for (size_t i = 0; i < oracle.n_waiters && !oracle.world.has_sets; i++)
         check_stuck(&oracle.waiter[i]);
     if (oracle.world.is_reliable)
         check_orphans();
@@ -592,12 +558,11 @@ static void tick(void *unused, uint64_t tag)
 void oracle_start(const struct oracle_world *world)
 {
     int n_servers = world->is_quorum ? 3 : 1;
-    int i;
 
     oracle.world = *world;
-    for (i = 0; i < ORACLE_KEYS_MAX; i++)
+    for (int i = 0; i < ORACLE_KEYS_MAX; i++)
         oracle.void_until_us[i] = -1;
-    for (i = 0; i < n_servers; i++)
+    for (int i = 0; i < n_servers; i++)
         server_store(server_at(SERVER_FIRST_PORT + (unsigned)i))->on_change = note_change;
     server_on_command = watch_command;
     engine_at(TICK_US, tick, NULL, 0);

@@ -56,7 +56,6 @@ static pid_t start_server(const char *shim, const char *folder)
     char clock[300];
     pid_t pid;
     int fd;
-    int tries;
 
     snprintf(socket, sizeof socket, "%s/socket", folder);
     snprintf(clock, sizeof clock, "%s/clock", folder);
@@ -76,7 +75,7 @@ static pid_t start_server(const char *shim, const char *folder)
                "--hash-max-listpack-value", "100000", (char *)NULL);
         _exit(127);
     }
-    for (tries = 0; tries < 500; tries++) {
+    for (int tries = 0; tries < 500; tries++) {
         if (real != NULL)
             redisFree(real);
         real = redisConnectUnix(socket);
@@ -89,8 +88,6 @@ static pid_t start_server(const char *shim, const char *folder)
 
 static void append_reply(const redisReply *reply, struct buffer *out)
 {
-    size_t i;
-
     switch (reply->type) {
     case REDIS_REPLY_STATUS:
         buffer_add_format(out, "+%s\r\n", reply->str);
@@ -106,7 +103,7 @@ static void append_reply(const redisReply *reply, struct buffer *out)
         break;
     case REDIS_REPLY_ARRAY:
         buffer_add_format(out, "*%zu\r\n", reply->elements);
-        for (i = 0; i < reply->elements; i++)
+        for (size_t i = 0; i < reply->elements; i++)
             append_reply(reply->element[i], out);
         break;
     default:
@@ -179,11 +176,10 @@ static void add_keys(struct command *command, int64_t first, int64_t n)
     static const char *const order[KEYS_SENT] = {"",        "fence",       "queue",   "waiters",
                                                  "holders", "holder-info", "history", "wake:"};
     int64_t i;
-    size_t j;
 
     add(command, "%d", (int)(n * KEYS_SENT));
     for (i = 0; i < n; i++)
-        for (j = 0; j < KEYS_SENT; j++)
+        for (size_t j = 0; j < KEYS_SENT; j++)
             add(command, "%s", helper((first + i) % N_LOCKS, order[j]));
 }
 
@@ -392,9 +388,8 @@ static bool ask_real(const struct command *command, struct buffer *out)
     const char *word[WORDS_MAX];
     size_t bytes[WORDS_MAX];
     redisReply *reply;
-    size_t i;
 
-    for (i = 0; i < command->n; i++) {
+    for (size_t i = 0; i < command->n; i++) {
         word[i] = command->word[i].at;
         bytes[i] = command->word[i].n;
     }
@@ -419,10 +414,8 @@ static bool ask_real(const struct command *command, struct buffer *out)
 static void show(const struct command *command, const struct buffer *model,
                  const struct buffer *other)
 {
-    size_t i;
-
     printf("# command:");
-    for (i = 0; i < command->n; i++)
+    for (size_t i = 0; i < command->n; i++)
         printf(" %.*s", i == 1 && command->word[i].n > 500 ? 6 : (int)command->word[i].n,
                command->word[i].at);
     printf("\n# model: %.*s\n# real: %.*s\n", (int)model->n, model->at, (int)other->n, other->at);
@@ -454,17 +447,14 @@ static bool are_keys_same(void)
         {"TYPE"}, {"PTTL"}, {"GET"}, {"HVALS"}, {"ZRANGE", "0", "-1", "WITHSCORES"}};
     static struct command command;
     int64_t lock;
-    size_t i;
-    size_t j;
-    size_t k;
 
     for (lock = 0; lock < N_LOCKS; lock++)
-        for (i = 0; i < KEYS_PER_LOCK; i++)
-            for (j = 0; j < sizeof asks / sizeof asks[0]; j++) {
+        for (size_t i = 0; i < KEYS_PER_LOCK; i++)
+            for (size_t j = 0; j < sizeof asks / sizeof asks[0]; j++) {
                 command.n = 0;
                 add(&command, "%s", asks[j][0]);
                 add(&command, "%s", helper(lock, lock_key[i]));
-                for (k = 1; k < 4 && asks[j][k] != NULL; k++)
+                for (size_t k = 1; k < 4 && asks[j][k] != NULL; k++)
                     add(&command, "%s", asks[j][k]);
                 if (!is_same(&command))
                     return false;

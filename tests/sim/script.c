@@ -156,9 +156,7 @@ static bool append_time(const struct text *word, size_t n, struct buffer *reply)
 
 static bool is_declared(struct text key)
 {
-    size_t i;
-
-    for (i = 0; i < scripts.n_keys; i++)
+    for (size_t i = 0; i < scripts.n_keys; i++)
         if (key.n == scripts.key[i].n && memcmp(key.at, scripts.key[i].at, key.n) == 0)
             return true;
     return false;
@@ -179,9 +177,8 @@ static bool is_refused(struct text key)
 static bool uses_refused_key(const struct text *word, size_t n)
 {
     size_t last = text_is_word(word[0], "DEL") || text_is_word(word[0], "EXISTS") ? n : 2;
-    size_t i;
 
-    for (i = 1; i < n && i < last; i++)
+    for (size_t i = 1; i < n && i < last; i++)
         if (is_refused(word[i]))
             return true;
     return false;
@@ -196,9 +193,8 @@ static void call(lua_State *lua)
     char number[WORDS_MAX > 64 ? 64 : WORDS_MAX][32];
     struct buffer reply = {.at = NULL};
     int n = lua_gettop(lua);
-    int i;
 
-    for (i = 0; i < n && i < WORDS_MAX; i++) {
+    for (int i = 0; i < n && i < WORDS_MAX; i++) {
         if (lua_type(lua, i + 1) == LUA_TNUMBER && i < 64) {
             snprintf(number[i], sizeof number[i], "%.17g", lua_tonumber(lua, i + 1));
             word[i] = text_of(number[i]);
@@ -303,9 +299,7 @@ static void open_lua(void)
 
 int script_number_of_sha1(struct text sha1)
 {
-    int i;
-
-    for (i = 0; i < scripts.n; i++)
+    for (int i = 0; i < scripts.n; i++)
         if (text_is_word(sha1, scripts.script[i].sha1))
             return i;
     return -1;
@@ -339,11 +333,10 @@ int script_number(struct text source)
 static void set_words(const char *name, const struct text *word, size_t n)
 {
     lua_State *lua = scripts.lua;
-    size_t i;
 
     lua_pushstring(lua, name);
     lua_createtable(lua, (int)n, 0);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         lua_pushlstring(lua, word[i].at, word[i].n);
         lua_rawseti(lua, -2, (int)i + 1);
     }

@@ -233,7 +233,6 @@ static size_t parse(const struct buffer *input, struct text word[WORDS_MAX], siz
     const char *at = input->at;
     const char *end = input->at + input->n;
     const char *line;
-    size_t i;
 
     line = input->n == 0 ? NULL : memchr(at, '\n', (size_t)(end - at));
     if (line == NULL)
@@ -242,7 +241,7 @@ static size_t parse(const struct buffer *input, struct text word[WORDS_MAX], siz
     if (*at != '*' || *n > WORDS_MAX)
         abort(); /* the library sends every request as an array */
     at = line + 1;
-    for (i = 0; i < *n; i++) {
+    for (size_t i = 0; i < *n; i++) {
         line = memchr(at, '\n', (size_t)(end - at));
         if (line == NULL)
             return 0;
@@ -337,9 +336,7 @@ static void unblock(struct session *session)
 /* Pops the first element of the first list that is not empty. False: all are empty. */
 static bool pop(struct server *s, const struct text *name, size_t n, struct buffer *reply)
 {
-    size_t i;
-
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct store_key *key = store_find(server_store(s), name[i]);
 
         if (key != NULL && key->type != STORE_LIST) {
@@ -384,7 +381,6 @@ static void block(struct session *session, const struct text *word, size_t n)
     struct server *s = session->link->server;
     struct buffer reply = {.at = NULL};
     double seconds = strtod(word[n - 1].at, NULL);
-    size_t i;
 
     if (pop(s, word + 1, n - 2, &reply)) {
         send_reply(session, &reply);
@@ -392,7 +388,7 @@ static void block(struct session *session, const struct text *word, size_t n)
     }
     session->is_blocked = true;
     session->order = ++s->n_blocked;
-    for (i = 1; i + 1 < n && i <= BLOCK_KEYS_MAX; i++)
+    for (size_t i = 1; i + 1 < n && i <= BLOCK_KEYS_MAX; i++)
         buffer_add(&session->blocked_on[session->n_blocked_on++], word[i].at, word[i].n);
     if (seconds > 0) /* a real server checks time-outs only ten times a second */
         engine_at(engine_now() + llround(seconds * 1e6) + random_below(100 * MS), end_block,
@@ -484,8 +480,6 @@ static void execute(struct session *session, struct buffer *reply)
 static bool transact(struct session *session, const struct text *word, size_t n,
                      struct buffer *reply)
 {
-    size_t i;
-
     if (text_is_word(word[0], "MULTI")) {
         session->is_queuing = true;
         buffer_add_format(reply, "+OK\r\n");
@@ -497,7 +491,7 @@ static bool transact(struct session *session, const struct text *word, size_t n,
     } else if (session->is_queuing) {
         session->n_queued++;
         buffer_add_format(&session->queued, "*%zu\r\n", n);
-        for (i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++)
             commands_bulk(&session->queued, word[i]);
         buffer_add_format(reply, "+QUEUED\r\n");
     } else {

@@ -128,9 +128,7 @@ static void reap(const char *program, const pid_t *pid, const uint64_t *seed,
 
 static bool is_over(const struct options *options, double end)
 {
-    int i;
-
-    for (i = 0; ends_at_first && faults_family_name(i) != NULL; i++)
+    for (int i = 0; ends_at_first && faults_family_name(i) != NULL; i++)
         if (counts[i].n_failed > 0)
             return true;
     return options->seconds <= 0 || real_seconds() >= end;
@@ -193,9 +191,8 @@ static int run_kept(const char *program, const char *path, int *n_tests)
 static int report(int n_tests)
 {
     int n_failed = 0;
-    int i;
 
-    for (i = 0; faults_family_name(i) != NULL; i++) {
+    for (int i = 0; faults_family_name(i) != NULL; i++) {
         if (counts[i].n_worlds == 0 && counts[i].n_failed == 0)
             continue;
         printf("%sok %d - sim: %s: %lld grants by %lld requests in %lld worlds\n",

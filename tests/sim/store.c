@@ -23,9 +23,8 @@ static struct store_key **place_of(struct store *store, struct text name)
 {
     uint32_t hash = UINT32_C(2166136261); /* FNV-1a */
     struct store_key **place;
-    size_t i;
 
-    for (i = 0; i < name.n; i++)
+    for (size_t i = 0; i < name.n; i++)
         hash = (hash ^ (unsigned char)name.at[i]) * UINT32_C(16777619);
     place = &store->bucket[hash % STORE_BUCKETS];
     while (*place != NULL && text_compare(store_text(&(*place)->name), name) != 0)
@@ -106,9 +105,7 @@ void store_note_change(struct store *store, const struct store_key *key)
 
 void store_clear(struct store *store)
 {
-    size_t i;
-
-    for (i = 0; i < STORE_BUCKETS; i++)
+    for (size_t i = 0; i < STORE_BUCKETS; i++)
         while (store->bucket[i] != NULL)
             remove_at(&store->bucket[i]);
 }
@@ -116,17 +113,15 @@ void store_clear(struct store *store)
 void store_copy(struct store *to, const struct store *from)
 {
     const struct store_key *key;
-    size_t i;
-    size_t j;
 
-    for (i = 0; i < STORE_BUCKETS; i++)
+    for (size_t i = 0; i < STORE_BUCKETS; i++)
         for (key = from->bucket[i]; key != NULL; key = key->next) {
             struct store_key *copy = store_find_or_add(to, store_text(&key->name), key->type);
 
             copy->expires_ms = key->expires_ms;
             copy->is_foreign = key->is_foreign;
             store_set(&copy->string, store_text(&key->string));
-            for (j = 0; j < key->n; j++)
+            for (size_t j = 0; j < key->n; j++)
                 store_insert(copy, j, store_text(&key->item[j].name),
                              store_text(&key->item[j].value), key->item[j].score);
         }
@@ -136,9 +131,7 @@ void store_copy(struct store *to, const struct store *from)
 
 int64_t store_index(const struct store_key *key, struct text name)
 {
-    size_t i;
-
-    for (i = 0; i < key->n; i++)
+    for (size_t i = 0; i < key->n; i++)
         if (text_compare(store_text(&key->item[i].name), name) == 0)
             return (int64_t)i;
     return -1;

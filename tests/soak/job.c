@@ -79,7 +79,6 @@ static bool read_process(int pid, char *state, unsigned long long *started)
 {
     char text[1024];
     const char *field;
-    int i;
 
     if (!read_proc(pid, "stat", text, sizeof text))
         return false;
@@ -87,7 +86,7 @@ static bool read_process(int pid, char *state, unsigned long long *started)
     if (field == NULL)
         return false;
     *state = field[2];
-    for (i = 0; i < 20 && field != NULL; i++) /* from field 2 to field 22 */
+    for (int i = 0; i < 20 && field != NULL; i++) /* from field 2 to field 22 */
         field = strchr(field + 1, ' ');
     *started = field != NULL ? strtoull(field, NULL, 10) : 0;
     return true;
@@ -119,13 +118,12 @@ static bool is_frozen(int pid)
     static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
     char text[4096], path[4200];
     char *at;
-    size_t i;
     ssize_t n = 0;
 
     if (!read_proc(pid, "cgroup", text, sizeof text) || (at = strstr(text, "0::/")) == NULL)
         return false;
     at[strcspn(at, "\n")] = '\0';
-    for (i = 0; i < 2 && n <= 0; i++) {
+    for (size_t i = 0; i < 2 && n <= 0; i++) {
         int fd;
 
         snprintf(path, sizeof path, "%s%s/cgroup.events", mounts[i], at + 3);

@@ -129,9 +129,8 @@ static _Noreturn void stay(void)
 static pid_t start(void)
 {
     pid_t pid;
-    int tries;
 
-    for (tries = 1; (pid = fork()) < 0 && errno == EAGAIN && tries < FORK_TRIES; tries++)
+    for (int tries = 1; (pid = fork()) < 0 && errno == EAGAIN && tries < FORK_TRIES; tries++)
         poll(NULL, 0, FORK_PAUSE_MS);
     if (pid < 0) {
         atomic_store(&crowd->failed, errno);
@@ -164,12 +163,10 @@ static _Noreturn void be_link(char *file, int depth)
 
 static void fill(char *file, int zombies, int children, int depth)
 {
-    int i;
-
-    for (i = 0; i < zombies; i++)
+    for (int i = 0; i < zombies; i++)
         if (start() == 0)
             _exit(0);
-    for (i = 0; i < children; i++)
+    for (int i = 0; i < children; i++)
         if (start() == 0) {
             take_place();
             stay();
@@ -212,11 +209,10 @@ static char state_of(const struct place *place)
 static void show_states(void)
 {
     int in_state[128] = {0};
-    int i;
 
-    for (i = 0; i < crowd->taken; i++)
+    for (int i = 0; i < crowd->taken; i++)
         in_state[state_of(&crowd->place[i]) & 127]++;
-    for (i = 'A'; i <= 'z'; i++)
+    for (int i = 'A'; i <= 'z'; i++)
         if (in_state[i] > 0)
             printf("%d %c\n", in_state[i], i);
 }
@@ -224,9 +220,7 @@ static void show_states(void)
 /* Kills by pidfd: the process may end, and another one get its pid, before kill(2) is called. */
 static void end_all(void)
 {
-    int i;
-
-    for (i = 0; i < crowd->taken; i++) {
+    for (int i = 0; i < crowd->taken; i++) {
         int fd = (int)syscall(SYS_pidfd_open, crowd->place[i].pid, 0);
 
         if (fd < 0)
@@ -241,13 +235,12 @@ static void show_terms(void)
 {
     int with[TERMS_SHOWN] = {0};
     int terms;
-    int i;
 
-    for (i = 0; i < crowd->taken; i++) {
+    for (int i = 0; i < crowd->taken; i++) {
         terms = crowd->place[i].terms;
         with[terms < TERMS_SHOWN ? terms : TERMS_SHOWN - 1]++;
     }
-    for (i = 0; i < TERMS_SHOWN; i++)
+    for (int i = 0; i < TERMS_SHOWN; i++)
         if (with[i] > 0)
             printf("%d %d\n", with[i], i);
 }

@@ -93,7 +93,6 @@ int main(int argc, char **argv)
     const char *fence = getenv("RLOCK_FENCE");
     int n = argc - 2;
     long ms;
-    int i;
 
     if (n < 1 || n > 8)
         return 99;
@@ -101,7 +100,7 @@ int main(int argc, char **argv)
         show(argv[2]);
         return 0;
     }
-    for (i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++) {
         places[i] = open_place(argv[i + 2] + 2);
         places[i].alone = argv[i + 2][0] == 'x';
         enter(&places[i]);
@@ -111,7 +110,7 @@ int main(int argc, char **argv)
     if (note != NULL)
         printf("%s %s\n", note, fence == NULL ? "-" : fence);
     fflush(stdout);
-    for (i = 0; i < n; i++)
+    for (int i = 0; i < n; i++)
         leave(&places[i]);
     return 0;
 }

@@ -15,15 +15,13 @@ enum { LIFE_S = 20 };
 
 int main(int argc, char **argv)
 {
-    int i;
-
     if (argc != 2)
         errx(2, "usage: untouchable FILE");
     if (setresuid(0, 0, 0) != 0)
         err(2, "setresuid");
     if (write(STDOUT_FILENO, "running\n", 8) != 8)
         err(2, "write");
-    for (i = 0; i < LIFE_S * 50; i++) {
+    for (int i = 0; i < LIFE_S * 50; i++) {
         if (access(argv[1], F_OK) == 0)
             return 7;
         poll(NULL, 0, 20);
