@@ -127,7 +127,6 @@ static enum guard_state end_as_asked(struct guard_machine *machine)
 /* A signal has ended the command, which has not left its descendants behind on purpose. */
 static enum guard_state end_orphans(struct guard_machine *machine)
 {
-    machine->command_has_ended = true;
     machine->asked_kill_ms = machine->in.now_ms + machine->rules.grace_ms;
     return terminate(machine);
 }
@@ -138,20 +137,9 @@ static enum guard_state finish(struct guard_machine *machine)
     return GUARD_STATE_DONE;
 }
 
-/* After an exit of the command its descendants run on, such as a daemon. */
-static enum guard_state drain_or_finish(struct guard_machine *machine)
-{
-    machine->command_has_ended = true;
-    return machine->rules.wait_all ? GUARD_STATE_DRAINING : GUARD_STATE_DONE;
-}
-
-/*
- * The command exited just before the tree was frozen. Without --wait-all the guard lets the
- * descendants run, as after any exit of the command.
- */
+/* After an exit of the command, also of a frozen one, its descendants run on, such as a daemon. */
 static enum guard_state stay_or_finish(struct guard_machine *machine)
 {
-    machine->command_has_ended = true;
     return machine->rules.wait_all ? machine->state : GUARD_STATE_DONE;
 }
 
@@ -189,7 +177,7 @@ static enum guard_state thaw(struct guard_machine *machine)
 {
     take_lease(machine);
     machine->frozen_since_ms = 0;
-    return machine->command_has_ended ? GUARD_STATE_DRAINING : GUARD_STATE_RUNNING;
+    return GUARD_STATE_RUNNING;
 }
 
 /* A frozen tree has no deadline: the guard answers a renewal that it lets nothing run. */
@@ -238,7 +226,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = pass_signal,
             [GUARD_EVENT_PROGRAM_GONE] = lose_program,
-            [GUARD_EVENT_COMMAND_EXITED] = drain_or_finish,
+            [GUARD_EVENT_COMMAND_EXITED] = stay_or_finish,
             [GUARD_EVENT_COMMAND_KILLED] = end_orphans,
             [GUARD_EVENT_TREE_EMPTY] = finish,
             [GUARD_EVENT_TREE_COUNTED] = move_deadlines,
@@ -246,21 +234,6 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_TERM_DUE] = end_by_lease,
             /* KILL_DUE: TERM_DUE comes first, and changes the state. END_DUE: END_ASKED comes
              * first, and changes the state. TREE_FROZEN: only in PAUSED. */
-        },
-    [GUARD_STATE_DRAINING] =
-        {
-            [GUARD_EVENT_LEASE_EXTENDED] = take_lease,
-            [GUARD_EVENT_END_ASKED] = end_as_asked,
-            [GUARD_EVENT_SIGNAL] = pass_signal,
-            [GUARD_EVENT_END_SIGNAL] = pass_signal,
-            [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
-            [GUARD_EVENT_TREE_EMPTY] = finish,
-            [GUARD_EVENT_TREE_COUNTED] = move_deadlines,
-            [GUARD_EVENT_COUNT_DUE] = count,
-            [GUARD_EVENT_TERM_DUE] = end_by_lease,
-            /* COMMAND_EXITED, COMMAND_KILLED: the command has ended before, and ends once.
-             * KILL_DUE: TERM_DUE comes first. END_DUE: END_ASKED comes first. TREE_FROZEN: only in
-             * PAUSED. */
         },
     [GUARD_STATE_TERMINATING] =
         {
@@ -334,11 +307,6 @@ unsigned guard_state_handle(struct guard_machine *machine, enum guard_event even
     return machine->actions;
 }
 
-static bool is_counted_in(enum guard_state state)
-{
-    return state == GUARD_STATE_RUNNING || state == GUARD_STATE_DRAINING;
-}
-
 enum guard_event guard_state_due(const struct guard_machine *machine, int64_t now_ms)
 {
     bool is_killing = machine->state == GUARD_STATE_KILLING;
@@ -348,7 +316,7 @@ enum guard_event guard_state_due(const struct guard_machine *machine, int64_t no
     if (now_ms >= machine->due.term_ms && machine->state != GUARD_STATE_PAUSED && !is_killing &&
         !machine->lease_ended_first)
         return GUARD_EVENT_TERM_DUE;
-    if (now_ms >= machine->count_ms && is_counted_in(machine->state))
+    if (now_ms >= machine->count_ms && machine->state == GUARD_STATE_RUNNING)
         return GUARD_EVENT_COUNT_DUE;
     if (now_ms >= machine->due.kill_ms && machine->frozen_since_ms == 0 &&
         !(is_killing && machine->lease_ended_first))
@@ -373,7 +341,6 @@ int64_t guard_state_next_ms(const struct guard_machine *machine, int64_t now_ms)
 {
     switch (machine->state) {
     case GUARD_STATE_RUNNING:
-    case GUARD_STATE_DRAINING:
         return clock_earlier(machine->count_ms, machine->due.term_ms);
     case GUARD_STATE_TERMINATING:
         return clock_earlier(clock_earlier(machine->due.kill_ms, machine->asked_kill_ms),

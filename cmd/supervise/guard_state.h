@@ -9,8 +9,7 @@
 
 /* "The tree" is the command and all processes that descend from the command. */
 enum guard_state {
-    GUARD_STATE_RUNNING,     /* the command runs */
-    GUARD_STATE_DRAINING,    /* --wait-all: the command has ended, its descendants run on */
+    GUARD_STATE_RUNNING,     /* the command runs, or, with --wait-all, what it has left behind */
     GUARD_STATE_TERMINATING, /* the tree has got TERM, and gets KILL at a known time */
     GUARD_STATE_PAUSED,      /* --on-lost pause: the tree is frozen, or the guard freezes it */
     GUARD_STATE_KILLING,     /* the guard repeats KILL until no process of the tree is left */
@@ -77,7 +76,6 @@ struct guard_machine {
     int64_t asked_kill_ms;    /* the earliest KILL of all END_ASKED; RLOCK_NEVER: no END_ASKED */
     int64_t frozen_since_ms;  /* since when no process runs; 0: the tree isn't frozen */
     int64_t killing_since_ms; /* when the guard began to send KILL; 0: not yet */
-    bool command_has_ended;   /* the guard has reaped the command; not set after the first KILL */
     bool lease_ended_first;   /* the guard ends the tree because of the lease; never reset */
     struct guard_input in;    /* the fields of the event that is being handled */
     unsigned actions;         /* the answer to that event: enum guard_action, joined with | */

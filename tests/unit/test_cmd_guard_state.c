@@ -18,9 +18,9 @@
 #define GRACE_MS 300
 
 static const char *const state_names[GUARD_STATES] = {
-    [GUARD_STATE_RUNNING] = "RUNNING",         [GUARD_STATE_DRAINING] = "DRAINING",
-    [GUARD_STATE_TERMINATING] = "TERMINATING", [GUARD_STATE_PAUSED] = "PAUSED",
-    [GUARD_STATE_KILLING] = "KILLING",         [GUARD_STATE_DONE] = "DONE",
+    [GUARD_STATE_RUNNING] = "RUNNING", [GUARD_STATE_TERMINATING] = "TERMINATING",
+    [GUARD_STATE_PAUSED] = "PAUSED",   [GUARD_STATE_KILLING] = "KILLING",
+    [GUARD_STATE_DONE] = "DONE",
 };
 
 static const char *const event_names[GUARD_EVENTS] = {
@@ -112,7 +112,7 @@ static const struct row rows[] = {
     ROW(RUNNING, PLAIN, END_SIGNAL, 100, RUNNING, PASS),
     ROW(RUNNING, PLAIN, PROGRAM_GONE, 100, KILLING, KILL),
     ROW(RUNNING, PLAIN, COMMAND_EXITED, 100, DONE, 0),
-    ROW(RUNNING, WAIT_ALL, COMMAND_EXITED, 100, DRAINING, 0),
+    ROW(RUNNING, WAIT_ALL, COMMAND_EXITED, 100, RUNNING, 0),
     ROW(RUNNING, PLAIN, COMMAND_KILLED, 100, TERMINATING, TERM),
     ROW(RUNNING, WAIT_ALL, COMMAND_KILLED, 100, TERMINATING, TERM),
     ROW(RUNNING, PLAIN, TREE_EMPTY, 100, DONE, 0),
@@ -122,16 +122,6 @@ static const struct row rows[] = {
     ROW(RUNNING, PLAIN, TERM_DUE, TERM_MS, TERMINATING, TERM),
     ROW(RUNNING, PLAIN, TERM_DUE, KILL_MS, KILLING, KILL),
     ROW(RUNNING, PAUSES, TERM_DUE, TERM_MS, PAUSED, FREEZE),
-
-    ROW_WITH(NEW_LEASE, DRAINING, WAIT_ALL, LEASE_EXTENDED, 100, DRAINING, AGREED),
-    ROW_WITH(KILL_AT(400), DRAINING, WAIT_ALL, END_ASKED, 100, TERMINATING, TERM),
-    ROW(DRAINING, WAIT_ALL, SIGNAL, 100, DRAINING, PASS),
-    ROW(DRAINING, WAIT_ALL, END_SIGNAL, 100, DRAINING, PASS),
-    ROW(DRAINING, WAIT_ALL, PROGRAM_GONE, 100, KILLING, KILL),
-    ROW(DRAINING, WAIT_ALL, TREE_EMPTY, 100, DONE, 0),
-    ROW(DRAINING, WAIT_ALL, COUNT_DUE, 700, DRAINING, COUNT),
-    ROW_COUNTED(1500, DRAINING, WAIT_ALL, 700, DRAINING, AGREED),
-    ROW(DRAINING, WAIT_ALL, TERM_DUE, TERM_MS, TERMINATING, TERM),
 
     ROW_WITH(NEW_LEASE, TERMINATING, PLAIN, LEASE_EXTENDED, 200, TERMINATING, AGREED),
     ROW_WITH(NEW_LEASE, TERMINATING, BY_LEASE, LEASE_EXTENDED, 1100, TERMINATING, 0),
@@ -210,8 +200,6 @@ static void reach(struct guard_machine *m, enum guard_state state, enum path pat
         send_event(m, GUARD_EVENT_TERM_DUE, TERM_MS, none);
     else if (state == GUARD_STATE_TERMINATING)
         send_event(m, GUARD_EVENT_END_ASKED, 100, (struct deadlines){0, 400});
-    if (state == GUARD_STATE_DRAINING)
-        send_event(m, GUARD_EVENT_COMMAND_EXITED, 10, none);
     if (was_frozen)
         send_event(m, GUARD_EVENT_TREE_FROZEN, TERM_MS + 5, none);
     if (state == GUARD_STATE_KILLING && path == BY_LEASE)
@@ -265,10 +253,7 @@ static void test_impossible_events(void)
         for (e = 0; e < GUARD_EVENTS; e++) {
             if (guard_state_can_happen(s, e))
                 continue;
-            reach(&m, s,
-                  s == GUARD_STATE_DRAINING ? WAIT_ALL
-                  : s == GUARD_STATE_PAUSED ? FROZEN
-                                            : PLAIN);
+            reach(&m, s, s == GUARD_STATE_PAUSED ? FROZEN : PLAIN);
             actions = send_event(&m, e, TERM_MS + 10, (struct deadlines)NEW_LEASE);
             if (s == GUARD_STATE_DONE)
                 okf(m.state == GUARD_STATE_DONE && actions == 0, "DONE: %s changes nothing",
@@ -341,7 +326,7 @@ static void test_deadlines(void)
     reach(&m, GUARD_STATE_PAUSED, FROZEN_ALL);
     send_event(&m, GUARD_EVENT_COMMAND_EXITED, 3000, none);
     send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 3000, (struct deadlines)NEW_LEASE);
-    is_int(m.state, GUARD_STATE_DRAINING);
+    is_int(m.state, GUARD_STATE_RUNNING);
     guard_state_start(&m, (struct guard_rules){.wait_all = true},
                       (struct deadlines){RLOCK_NEVER, RLOCK_NEVER}, 0);
     is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER, "--on-lost ignore: there is no deadline");
@@ -734,7 +719,7 @@ static void check_invariants(void)
 {
     enum guard_state state = w.machine.state;
     int64_t next_ms = guard_state_next_ms(&w.machine, w.now_ms);
-    bool is_running = state == GUARD_STATE_RUNNING || state == GUARD_STATE_DRAINING;
+    bool is_running = state == GUARD_STATE_RUNNING;
     bool was_asked = w.asked_kill_ms != RLOCK_NEVER;
 
     if (state == GUARD_STATE_DONE) {
