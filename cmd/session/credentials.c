@@ -15,11 +15,6 @@
 
 #define DEFAULT_URL "redis://127.0.0.1:6379"
 
-static const char *first_set(const char *first, const char *second)
-{
-    return first != NULL && *first != '\0' ? first : second;
-}
-
 static bool has_place(const struct options *options)
 {
     return options->password_file != NULL || options->password_command != NULL;
@@ -28,7 +23,7 @@ static bool has_place(const struct options *options)
 /* Returns the name of an environment variable if it has a value, else NULL. */
 static const char *if_set(const char *variable)
 {
-    return first_set(getenv(variable), NULL) != NULL ? variable : NULL;
+    return *environment_value(variable) != '\0' ? variable : NULL;
 }
 
 /*
@@ -136,7 +131,7 @@ static enum rlock_status check_others_url(const char *variable, const char *text
 /* Finds the value of a variable without the blanks and line ends around it; `*n` is its length. */
 static const char *find_value(const char *variable, size_t *n)
 {
-    const char *value = first_set(getenv(variable), "");
+    const char *value = environment_value(variable);
 
     value += strspn(value, OPTIONS_BLANKS);
     *n = strlen(value);
@@ -210,14 +205,16 @@ static enum rlock_status find_sentinel_password(struct credentials *credentials,
                                                 const struct options *options,
                                                 struct rlock_error *err)
 {
-    const char *value = first_set(getenv("RLOCK_SENTINEL_PASSWORD"), NULL);
+    const char *value = environment_value("RLOCK_SENTINEL_PASSWORD");
 
     if (options->sentinel_password_file != NULL &&
-        (value == NULL || options->sentinel_password_file_from >= FROM_ENVIRONMENT))
+        (*value == '\0' || options->sentinel_password_file_from >= FROM_ENVIRONMENT))
         return use_file(&credentials->sentinel_place, &credentials->sentinel_password,
                         "sentinel password file", options->sentinel_password_file, err);
-    credentials->sentinel_password = value == NULL ? NULL : strdup(value);
-    return value != NULL && credentials->sentinel_password == NULL ? no_memory(err) : RLOCK_OK;
+    if (*value == '\0')
+        return RLOCK_OK;
+    credentials->sentinel_password = strdup(value);
+    return credentials->sentinel_password == NULL ? no_memory(err) : RLOCK_OK;
 }
 
 /* True if the server is found by Sentinels, which may want a password of their own. */

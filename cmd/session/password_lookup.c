@@ -110,7 +110,6 @@ static _Noreturn void serve(struct lookup *l)
 {
     int64_t deadline_ms;
 
-    dumpable_forbid();
     if (!environment_shed())
         _exit(1);
     while (recv(l->fd, &deadline_ms, sizeof deadline_ms, 0) == (ssize_t)sizeof deadline_ms) {
@@ -131,9 +130,14 @@ static _Noreturn void serve(struct lookup *l)
 int password_helper_start(struct password_helper *helper, const struct password_place *place)
 {
     struct lookup l = {.place = place};
-    pid_t pid = helper_fork(&l.fd, "rlock-password");
-    int failed = errno;
+    pid_t pid;
+    int failed;
 
+    if (place->name == NULL)
+        return 0;
+    dumpable_forbid();
+    pid = helper_fork(&l.fd, "rlock-password");
+    failed = errno;
     if (pid == 0)
         serve(&l);
     *helper = (struct password_helper){.pid = pid > 0 ? pid : 0, .fd = l.fd};

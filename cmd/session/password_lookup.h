@@ -23,7 +23,10 @@ struct password_helper {
     bool is_exposed; /* a password was found in a file that others may read */
 };
 
-/* password_helper_start: fork the helper, before there is a thread. Returns 0, or an errno. */
+/*
+ * password_helper_start: fork the helper, before there is a thread, or do nothing if the place has
+ * no name. Neither process is dumpable from now on. Returns 0, or an errno.
+ */
 int password_helper_start(struct password_helper *helper, const struct password_place *place);
 
 /*

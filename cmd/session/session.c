@@ -23,8 +23,6 @@
 
 #define HINT_BYTES 400
 #define CLI "redis-cli "
-#define GIVE_BACK_MS 2000 /* how long session_give_back() waits for the reply to its release */
-
 static enum report_level level_of(const struct options *options)
 {
     if (options->quiet)
@@ -251,16 +249,6 @@ static enum rlock_status open_lock(struct session *session, const char *program,
 
 /* ---- starting the password helpers, and clearing passwords ---- */
 
-static enum rlock_status start_helper(struct password_helper *helper,
-                                      const struct password_place *place, struct rlock_error *err)
-{
-    int failed = place->name == NULL ? 0 : password_helper_start(helper, place);
-
-    if (failed == 0)
-        return RLOCK_OK;
-    return err_set(err, RLOCK_E_SYSTEM, failed, "password: no helper process could be started");
-}
-
 static bool has_password(const struct credentials *credentials)
 {
     size_t i;
@@ -276,7 +264,7 @@ static enum rlock_status start_helpers(struct session *session,
                                        const struct credentials *credentials,
                                        struct rlock_error *err)
 {
-    enum rlock_status st;
+    int failed;
 
     session->secret_file = credentials->place.file;
     if (credentials->password == NULL && credentials->sentinel_password == NULL &&
@@ -284,23 +272,25 @@ static enum rlock_status start_helpers(struct session *session,
         session->secret_file = session->options->file;
         session->is_secret_exposed = config_is_exposed(session->secret_file);
     }
-    st = start_helper(&session->password_helper, &credentials->place, err);
-    if (st == RLOCK_OK)
-        st = start_helper(&session->sentinel_password_helper, &credentials->sentinel_place, err);
-    return st;
+    failed = password_helper_start(&session->password_helper, &credentials->place);
+    if (failed == 0)
+        failed =
+            password_helper_start(&session->sentinel_password_helper, &credentials->sentinel_place);
+    return failed == 0 ? RLOCK_OK
+                       : err_set(err, RLOCK_E_SYSTEM, failed,
+                                 "password: no helper process could be started");
 }
 
 /*
  * Clear the passwords in the options and the environment, as the library has copied them. With
  * --pass-credentials the environment keeps its passwords, for the command.
  */
-static void forget_passwords(const struct session *session, const struct credentials *credentials)
+static void forget_passwords(const struct session *session, bool has_password)
 {
     const struct options *options = session->options;
 
     options_mask_urls(options);
-    if (has_password(credentials) || credentials->place.name != NULL ||
-        credentials->sentinel_place.name != NULL) /* the library has a password, or looks it up */
+    if (has_password) /* until rlock ends, the library keeps a copy of the password */
         dumpable_forbid();
     if (!options->pass_credentials)
         environment_forget();
@@ -448,7 +438,7 @@ enum exit_reason session_open_with(struct session *session, const char *program,
         st = open_lock(session, program, credentials, &err);
     if (st == RLOCK_OK)
         tell_servers(session, credentials);
-    forget_passwords(session, credentials);
+    forget_passwords(session, has_password(credentials));
     if (st == RLOCK_OK)
         return REASON_GRANTED;
     if (st == RLOCK_STOPPED)
@@ -737,7 +727,7 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
 
 void session_give_back(const struct session *session)
 {
-    struct rlock_deadline deadline = deadline_in(deadline_never, GIVE_BACK_MS);
+    struct rlock_deadline deadline = deadline_in(deadline_never, SESSION_RELEASE_MS);
     struct rlock_error err = {.status = RLOCK_OK};
     enum rlock_status st = rlock_release(session->lock, deadline, RLOCK_ENDS_FREE, 0, &err);
 

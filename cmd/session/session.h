@@ -175,6 +175,8 @@ enum exit_reason session_not_held(const struct session *session, const char *why
 #define HOLD_OVER_BYTES 200
 void session_hold_over_text(char why[HOLD_OVER_BYTES], const struct hold *hold);
 
+#define SESSION_RELEASE_MS 2000 /* how long rlock tries to release a lock before it exits */
+
 /*
  * session_give_back: release a lock that was granted, but can't be handed out. If that fails,
  * report that the lock stays taken until its TTL ends.

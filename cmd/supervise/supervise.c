@@ -26,7 +26,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RELEASE_MS 2000 /* how long rlock tries to release the lock before it exits */
 /* how long a process tries for which nobody waits: a forked one, or the one that stays behind */
 #define RELEASE_LATER_MS 10000
 
@@ -765,7 +764,7 @@ static void set_end(const struct supervisor *s, enum rlock_ending ending)
 
 static void release(struct supervisor *s)
 {
-    struct rlock_deadline deadline = {rlock_clock_ms() + RELEASE_MS, -1};
+    struct rlock_deadline deadline = {rlock_clock_ms() + SESSION_RELEASE_MS, -1};
     struct rlock_error err = {.status = RLOCK_OK};
     int64_t stay_ms;
     enum rlock_ending ending = ending_of(s, &stay_ms);
