@@ -126,9 +126,8 @@ static void test_labels(void)
                 {"\xff\xc3", "\\\\xff\\\\xc3"}, {"Z\xc3\xbcrich", "Z\xc3\xbcrich"}};
     struct outbuf out = {.text = NULL};
     char sample[100];
-    size_t i;
 
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         add((struct rlock_view){.key = rows[i].key, .seen = RLOCK_SEEN_EXCLUSIVE, .n_all = 1},
             nobody);
         add((struct rlock_view){.key = rows[i].key, .seen = RLOCK_SEEN_EXCLUSIVE, .n_all = 1},
@@ -148,19 +147,10 @@ static void test_nothing(void)
     struct outbuf out = {.text = NULL};
 
     metrics_write(&metrics, &out);
-    is_str(outbuf_text(&out),
-           "# HELP rlock_locks Number of locks that were listed.\n"
-           "# TYPE rlock_locks gauge\nrlock_locks 0\n",
-           "without locks, only the number of locks is written");
+    is_str(outbuf_text(&out), "# HELP rlock_locks Number of locks that were listed.\n"
+                              "# TYPE rlock_locks gauge\nrlock_locks 0\n");
     metrics_fini(&metrics);
     outbuf_fini(&out);
 }
 
-int main(void)
-{
-    RUN(test_samples());
-    RUN(test_ends());
-    RUN(test_labels());
-    RUN(test_nothing());
-    return done_testing();
-}
+TESTS(test_samples, test_ends, test_labels, test_nothing)

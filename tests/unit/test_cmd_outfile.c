@@ -33,8 +33,7 @@ static void make_file(const char *name, const char *content, mode_t mode)
     unlink(below(name));
     fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     ok(fd >= 0 && write(fd, content, strlen(content)) == (ssize_t)strlen(content) &&
-           fchmod(fd, mode) == 0 && close(fd) == 0,
-       "a file is made");
+       fchmod(fd, mode) == 0 && close(fd) == 0);
 }
 
 static void has_content(const char *name, const char *wanted, const char *what)
@@ -76,8 +75,7 @@ static void test_links(void)
 {
     make_file("target", "old\n", 0644);
     ok(symlink("target", below("link")) == 0 && symlink("none", below("dangling")) == 0 &&
-           symlink(".", below("folder-link")) == 0,
-       "links to a file, to none and to a folder");
+       symlink(".", below("folder-link")) == 0);
     is_int(outfile_replace(below("link"), "a\n", 2), ELOOP, "a link isn't replaced");
     is_int(outfile_append(below("link"), "a\n", 2), ELOOP, "a link isn't appended to");
     is_int(outfile_append(below("dangling"), "a\n", 2), ELOOP, "nor is one that leads nowhere");
@@ -192,8 +190,7 @@ static void test_filled_pipe(void)
         kill(child, SIGKILL);
         waitpid(child, &status, 0);
     }
-    ok(WIFEXITED(status) && WEXITSTATUS(status) == EAGAIN,
-       "a pipe that another process fills after poll(2) doesn't block the write");
+    ok(WIFEXITED(status) && WEXITSTATUS(status) == EAGAIN);
     close(ends[0]);
     close(ends[1]);
 }
@@ -204,12 +201,8 @@ int main(void)
 
     if (!ok(mkdtemp(top) != NULL, "the test's directory is made"))
         return done_testing();
-    RUN(test_replace());
-    RUN(test_links());
-    RUN(test_open());
-    RUN(test_overwrite());
-    RUN(test_descriptors());
-    RUN(test_filled_pipe());
+    RUN_ALL(test_replace, test_links, test_open, test_overwrite, test_descriptors,
+            test_filled_pipe);
     snprintf(command, sizeof command, "rm -rf %s", top);
     (void)!system(command);
     return done_testing();

@@ -60,8 +60,7 @@ static void write_file(const char *text, mode_t mode)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
-    ok(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && fchmod(fd, mode) == 0,
-       "a password file is written");
+    ok(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && fchmod(fd, mode) == 0);
     close(fd);
 }
 
@@ -91,15 +90,12 @@ static void test_answers(void)
     is_str(found, "two", "the password is the new one");
     ok(helper.is_exposed, "others may read the file");
     unlink(path);
-    ok(ask(&helper, PATIENCE_MS) == helper.fd && take(&helper) == RLOCK_E_CONFIG,
-       "a missing file is an error");
+    ok(ask(&helper, PATIENCE_MS) == helper.fd && take(&helper) == RLOCK_E_CONFIG);
     is_int(err.reason, RLOCK_REASON_PASSWORD_LOOKUP, "the error's reason is the lookup");
-    ok(strstr(err.text, path) != NULL && strncmp(err.text, "password file ", 14) == 0,
-       "the error names the file");
+    ok(strstr(err.text, path) != NULL && strncmp(err.text, "password file ", 14) == 0);
     password_helper_leave(&helper);
     ok(helper.pid == 0 && helper.fd == -1, "a helper that was left is not ours");
-    ok(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0,
-       "without a process that has the socket the helper exits");
+    ok(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 static void test_name(void)
@@ -126,8 +122,7 @@ static void test_stop(void)
     write_file("one\n", 0600);
     helper = start(&place);
     ok(ask(&helper, PATIENCE_MS) >= 0 &&
-           poll(&(struct pollfd){helper.fd, POLLIN, 0}, 1, PATIENCE_MS) == 1,
-       "an answer comes");
+       poll(&(struct pollfd){helper.fd, POLLIN, 0}, 1, PATIENCE_MS) == 1);
     password_helper_stop(&helper);
     is_int(helper.pid, 0, "a helper whose answer nobody has read is ended");
     unlink(path);
@@ -151,8 +146,7 @@ static void test_killed(void)
 
     kill(helper.pid, SIGKILL);
     is_int(take(&helper), RLOCK_E_SYSTEM, "a helper that was killed is an error");
-    is_str(err.text, "password: the helper process that looks it up was killed",
-           "the error says what has happened");
+    is_str(err.text, "password: the helper process that looks it up was killed");
     is_int(ask(&helper, PATIENCE_MS), -1, "a helper that was killed can't be asked");
     is_int(err.status, RLOCK_E_SYSTEM, "the question fails by the same error");
     password_helper_stop(&helper);
@@ -189,8 +183,7 @@ static void test_leave(void)
     int ends[2];
     char byte;
 
-    if (!ok(usual >= 0 && pipe2(ends, O_CLOEXEC) == 0, "a pipe is made"))
-        return;
+    need(usual >= 0 && pipe2(ends, O_CLOEXEC) == 0, "a pipe is made");
     dup2(ends[1], STDERR_FILENO);
     helper = start(&place);
     dup2(usual, STDERR_FILENO);
@@ -205,8 +198,7 @@ static void test_leave(void)
     while (read(ends[0], &byte, 1) == 1 && byte != '\n')
         continue;
     ok(poll(&(struct pollfd){ends[0], POLLIN, 0}, 1, PATIENCE_MS) == 1 &&
-           read(ends[0], &byte, 1) == 0,
-       "a helper that was left doesn't keep stderr open, nor do its commands");
+       read(ends[0], &byte, 1) == 0);
     close(ends[0]);
     password_helper_stop(&forked);
 }
@@ -235,14 +227,8 @@ int main(void)
         return done_testing();
     snprintf(path, sizeof path, "%s/password", top);
     alarm(500);
-    RUN(test_not_started());
-    RUN(test_answers());
-    RUN(test_name());
-    RUN(test_stop());
-    RUN(test_killed());
-    RUN(test_left_behind());
-    RUN(test_leave());
-    RUN(test_dumpable());
+    RUN_ALL(test_not_started, test_answers, test_name, test_stop, test_killed, test_left_behind,
+            test_leave, test_dumpable);
     ok(rmdir(top) == 0, "no file is left");
     return done_testing();
 }

@@ -49,18 +49,14 @@ static void test_create(void)
     mask = umask(0);
     is_int(open_path(below("new"), true, &err), RLOCK_OK, "a missing directory is created");
     umask(mask);
-    is_int(stat(path, &is) == 0 ? is.st_mode & 07777 : 0, 0700,
-           "the new directory has the mode 0700");
+    is_int(stat(path, &is) == 0 ? is.st_mode & 07777 : 0, 0700);
     is_int(open_path(below("new"), true, &err), RLOCK_OK, "an existing directory is opened");
     is_int(open_path(below("new/"), false, &err), RLOCK_OK, "slashes at the end change nothing");
     mask = umask(0777);
-    is_int(open_path(below("masked"), true, &err), RLOCK_OK,
-           "a directory is created also if the umask forbids all rights");
+    is_int(open_path(below("masked"), true, &err), RLOCK_OK);
     umask(mask);
-    is_int(stat(path, &is) == 0 ? is.st_mode & 07777 : 0, 0700,
-           "the directory made under that umask has the mode 0700");
-    is_int(open_path(below("none/new"), true, &err), RLOCK_E_CONFIG,
-           "only the last directory of the path is created");
+    is_int(stat(path, &is) == 0 ? is.st_mode & 07777 : 0, 0700);
+    is_int(open_path(below("none/new"), true, &err), RLOCK_E_CONFIG);
     rmdir(below("masked"));
 }
 
@@ -69,13 +65,10 @@ static void test_paths(void)
     static const char *const bad[] = {"", "relative", "relative/new", "/", "///"};
     char longest[PATH_MAX + 2];
     struct rlock_error err;
-    size_t i;
 
-    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        is_int(open_path(bad[i], true, &err), RLOCK_E_CONFIG,
-               "a path that isn't the absolute path of a directory is refused");
-        ok(strstr(err.text, "local: ") == err.text,
-           "the error begins with what needs the directory");
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        is_int(open_path(bad[i], true, &err), RLOCK_E_CONFIG);
+        ok(strstr(err.text, "local: ") == err.text);
     }
     memset(longest, 'a', sizeof longest - 1);
     longest[0] = '/';
@@ -91,20 +84,16 @@ static void test_others(void)
 
     below("new");
     chmod(path, 0750);
-    is_int(open_path(path, false, &err), RLOCK_E_CONFIG,
-           "a directory that others can read is refused");
-    ok(strstr(err.text, "mode 750") != NULL && strstr(err.text, "; set RLOCK_LOCAL_DIR") != NULL,
-       "the error says which mode it has, and how to choose another directory");
+    is_int(open_path(path, false, &err), RLOCK_E_CONFIG);
+    ok(strstr(err.text, "mode 750") != NULL && strstr(err.text, "; set RLOCK_LOCAL_DIR") != NULL);
     chmod(path, 0700);
     snprintf(target, sizeof target, "%s", path);
-    ok(symlink(target, below("link")) == 0 && open_path(path, true, &err) == RLOCK_E_CONFIG,
-       "a symbolic link to a private directory is refused");
+    ok(symlink(target, below("link")) == 0 && open_path(path, true, &err) == RLOCK_E_CONFIG);
     unlink(path);
     fd = open(below("file"), O_WRONLY | O_CREAT, 0600);
     close(fd);
     is_int(open_path(path, true, &err), RLOCK_E_CONFIG, "a file is refused");
-    is_int(open_path(below("file/new"), true, &err), RLOCK_E_CONFIG,
-           "a path through a file is refused");
+    is_int(open_path(below("file/new"), true, &err), RLOCK_E_CONFIG);
     unlink(below("file"));
 }
 
@@ -114,12 +103,10 @@ static void test_directory_above(void)
 
     mkdir(below("above"), 0700);
     chmod(path, 0777);
-    is_int(open_path(below("above/new"), true, &err), RLOCK_E_CONFIG,
-           "a directory in one that everybody can change is refused");
+    is_int(open_path(below("above/new"), true, &err), RLOCK_E_CONFIG);
     ok(access(path, F_OK) != 0, "no directory is created in one that everybody can change");
     chmod(below("above"), 01777);
-    is_int(open_path(below("above/new"), true, &err), RLOCK_OK,
-           "a directory is created in one with the sticky bit, as /tmp has");
+    is_int(open_path(below("above/new"), true, &err), RLOCK_OK);
     rmdir(path);
     rmdir(below("above"));
 }
@@ -147,13 +134,12 @@ static void test_no_home(void)
 {
     static const char *const none[] = {NULL, "", "home", "/", "/nonexistent"};
     struct rlock_error err;
-    size_t i;
 
     found = NULL;
     is_int(open_state(true, &err), RLOCK_PENDING, "a user without an entry has no home");
     found = &entry;
     entry.pw_uid = 1000;
-    for (i = 0; i < sizeof none / sizeof none[0]; i++) {
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         entry.pw_dir = (char *)none[i];
         is_int(open_state(true, &err), RLOCK_PENDING, "an entry may name no home");
     }
@@ -174,14 +160,11 @@ static void test_home(void)
     ok(mkdir(below("home/.local"), 0755) == 0, "the first directory of the path exists");
     is_int(open_state(false, &err), RLOCK_GONE, "the second doesn't");
     is_int(open_state(true, &err), RLOCK_OK, "the directories are created");
-    is_int(stat(below("home/.local/state/rlock/NAME"), &is) == 0 ? is.st_mode & 07777 : 0, 0700,
-           "the last has the mode 0700");
+    is_int(stat(below("home/.local/state/rlock/NAME"), &is) == 0 ? is.st_mode & 07777 : 0, 0700);
     is_int(open_state(false, &err), RLOCK_OK, "the directories are opened");
     chmod(below("home/.local"), 0777);
-    is_int(open_state(false, &err), RLOCK_E_CONFIG,
-           "a directory that others can change is refused");
-    ok(strstr(err.text, "/home/.local/state/rlock/NAME: others can change") != NULL,
-       "the error names the directory and the reason");
+    is_int(open_state(false, &err), RLOCK_E_CONFIG);
+    ok(strstr(err.text, "/home/.local/state/rlock/NAME: others can change") != NULL);
     chmod(below("home/.local"), 0755);
 }
 
@@ -195,35 +178,26 @@ static void test_home_of_others(void)
         skip("the home of another user", "needs root");
         return;
     }
-    if (!ok(chmod(top, 0755) == 0 && setegid(OTHER_UID) == 0 && seteuid(OTHER_UID) == 0,
-            "this process is another user"))
-        return;
+    need(chmod(top, 0755) == 0 && setegid(OTHER_UID) == 0 && seteuid(OTHER_UID) == 0);
     entry.pw_uid = 999;
     is_int(open_state(true, &err), RLOCK_PENDING, "a system account doesn't use another's home");
     entry.pw_uid = OTHER_UID;
     is_int(open_state(true, &err), RLOCK_E_CONFIG, "for a user another's home is an error");
     ok(strstr(err.text, "belongs to another user") != NULL, "the error says so");
     ok(seteuid(0) == 0 && chown(below("home"), OTHER_UID, OTHER_UID) == 0 &&
-           seteuid(OTHER_UID) == 0,
-       "the home belongs to that user now");
-    is_int(open_state(true, &err), RLOCK_E_CONFIG,
-           "a directory in it that belongs to root is not "
-           "the user's alone");
+       seteuid(OTHER_UID) == 0);
+    is_int(open_state(true, &err), RLOCK_E_CONFIG);
     ok(seteuid(0) == 0 && chown(below("home/.local/state/rlock"), OTHER_UID, OTHER_UID) == 0 &&
-           chown(below("home/.local/state/rlock/NAME"), OTHER_UID, OTHER_UID) == 0 &&
-           chmod(below("home/.local/state"), 0775) == 0 && seteuid(OTHER_UID) == 0,
-       "the last directories are the user's, in one that root and its group can change");
+       chown(below("home/.local/state/rlock/NAME"), OTHER_UID, OTHER_UID) == 0 &&
+       chmod(below("home/.local/state"), 0775) == 0 && seteuid(OTHER_UID) == 0);
     is_int(open_state(true, &err), RLOCK_OK, "it is used");
-    ok(seteuid(0) == 0 && chown(below("home/.local/state"), 0, 1) == 0 && seteuid(OTHER_UID) == 0,
-       "another group can change the directory above");
+    ok(seteuid(0) == 0 && chown(below("home/.local/state"), 0, 1) == 0 && seteuid(OTHER_UID) == 0);
     is_int(open_state(true, &err), RLOCK_E_CONFIG, "it is refused");
     ok(seteuid(0) == 0 && chown(below("home/.local/state"), OTHER_UID, OTHER_UID) == 0 &&
-           seteuid(OTHER_UID) == 0,
-       "the user's own group can change the directory above");
+       seteuid(OTHER_UID) == 0);
     is_int(open_state(true, &err), RLOCK_OK, "it is used");
     ok(seteuid(0) == 0 && setegid(0) == 0, "this process is root again");
-    is_int(stat(below("home/.local/state"), &is) == 0 ? is.st_mode & 07777 : 0, 0775,
-           "the rights of a directory that exists stay");
+    is_int(stat(below("home/.local/state"), &is) == 0 ? is.st_mode & 07777 : 0, 0775);
 }
 
 static void remove_home(void)
@@ -240,13 +214,8 @@ int main(void)
 {
     if (!ok(mkdtemp(top) != NULL, "a directory for this test is created"))
         return done_testing();
-    RUN(test_create());
-    RUN(test_paths());
-    RUN(test_others());
-    RUN(test_directory_above());
-    RUN(test_no_home());
-    RUN(test_home());
-    RUN(test_home_of_others());
+    RUN_ALL(test_create, test_paths, test_others, test_directory_above, test_no_home, test_home,
+            test_home_of_others);
     remove_home();
     rmdir(below("new"));
     ok(rmdir(top) == 0, "no file is left");

@@ -53,9 +53,8 @@ static const struct {
 static void test_lines(void)
 {
     char out[PROGRESS_BYTES];
-    size_t i;
 
-    for (i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         struct rlock_obstacle obstacle = {.seen_ms = START_MS + 7000,
                                           .left_ms = lines[i].left_ms,
                                           .place = lines[i].place,
@@ -77,9 +76,8 @@ static void test_unheld(void)
                   {RLOCK_SEEN_DONE, "the end of the --once mark"}};
     char wanted[100];
     char out[PROGRESS_BYTES];
-    size_t i;
 
-    for (i = 0; i < sizeof states / sizeof states[0]; i++) {
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
         struct rlock_obstacle obstacle = {.seen = states[i].seen,
                                           .seen_ms = START_MS + 7000,
                                           .left_ms = 23000,
@@ -111,16 +109,14 @@ static void test_any_width(void)
         "tab\tnew\nline\x1b[2J\xff"};
     struct rlock_obstacle obstacle = {.left_ms = 23000, .place = 12, .holder = BACKUP};
     char out[PROGRESS_BYTES];
-    size_t columns;
-    size_t i;
 
     setenv("LC_ALL", "C.UTF-8", 1);
     printable_read_locale();
-    for (i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const struct report long_wait = {.level = REPORT_NOTICE, .key = keys[i], .start_ms = 0};
         bool is_good = true;
 
-        for (columns = 0; columns <= PROGRESS_COLUMNS_MAX; columns++) {
+        for (size_t columns = 0; columns <= PROGRESS_COLUMNS_MAX; columns++) {
             progress_text(out, sizeof out, columns, &long_wait, &obstacle, 4350000);
             is_good = is_good && printable_columns(out) <= columns &&
                       strpbrk(out, "\t\n\x1b\xff") == NULL;
@@ -144,16 +140,14 @@ static void test_any_room(void)
     struct rlock_obstacle obstacle = {.seen_ms = 0, .left_ms = INT64_MAX / 4, .place = INT64_MAX};
     char out[PROGRESS_BYTES];
     bool is_good = true;
-    size_t room;
-    size_t i;
 
     memset(key, '\x1b', sizeof key - 1);
     memset(obstacle.holder.text, '\xff', sizeof obstacle.holder.text - 1);
-    for (room = 1; room <= sizeof out; room++) {
+    for (size_t room = 1; room <= sizeof out; room++) {
         memset(out, 0x01, sizeof out);
         progress_text(out, room, room, &odd, &obstacle, INT64_MAX / 8);
         is_good = is_good && memchr(out, '\0', room) != NULL && is_printable(out);
-        for (i = room; i < sizeof out; i++)
+        for (size_t i = room; i < sizeof out; i++)
             is_good = is_good && out[i] == 0x01;
     }
     ok(is_good, "the line is printable, and stays within its buffer");
@@ -241,8 +235,7 @@ static void test_trouble(void)
     char text[512];
 
     progress_text(text, sizeof text, 100, &usual, &obstacle, now + 5000);
-    is_str(text, "rlock: k: waiting 5s, server unreachable for 5s: h:1: refused",
-           "the line names the trouble");
+    is_str(text, "rlock: k: waiting 5s, server unreachable for 5s: h:1: refused");
     progress_text(text, sizeof text, 29, &usual, &obstacle, now + 5000);
     is_str(text, "k: 5s, server unreachable ...", "a narrow line is cut at its end");
     progress_init(&progress, &usual, 5000, 0);
@@ -250,8 +243,7 @@ static void test_trouble(void)
     is_str(text, "", "trouble of less than a second isn't reported");
     obstacle.trouble_ms = now - 5000;
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: server-unreachable: for 5s: h:1: refused; still trying\n",
-           "trouble of 5 s is reported");
+    is_str(text, "rlock: k: server-unreachable: for 5s: h:1: refused; still trying\n");
     told(text, sizeof text, &progress, &obstacle);
     is_str(text, "", "the same trouble is not reported again");
     obstacle.trouble.status = RLOCK_OK;
@@ -261,8 +253,7 @@ static void test_trouble(void)
     is_str(text, "", "the end is not reported again");
     obstacle.trouble.status = RLOCK_E_REPLICAS;
     told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: too-few-replicas: for 5s: h:1: refused; still trying\n",
-           "trouble of another kind has another event");
+    is_str(text, "rlock: k: too-few-replicas: for 5s: h:1: refused; still trying\n");
     progress_init(&progress, &quiet, 5000, 0);
     told(text, sizeof text, &progress, &obstacle);
     is_str(text, "", "with --quiet trouble is not reported");
@@ -317,8 +308,7 @@ static void test_steps(void)
     told(text, sizeof text, &progress, &obstacle);
     is_str(text, "", "the message is not repeated at once");
     ok(progress.next_message_at_ms > rlock_clock_ms() + 55000 &&
-           progress.next_message_at_ms <= rlock_clock_ms() + 60000,
-       "the next message is due in a minute");
+       progress.next_message_at_ms <= rlock_clock_ms() + 60000);
     told(text, sizeof text, &progress, NULL);
     is_str(text, "", "the end of the wait writes no message");
     progress.next_message_at_ms = rlock_clock_ms();
@@ -350,24 +340,20 @@ static void test_log(void)
     wait_of(text, sizeof text, REPORT_NOTICE, 9000);
     is_str(text, "", "a wait of less than 10 s is not reported");
     wait_of(text, sizeof text, REPORT_NOTICE, 10500);
-    is_str(text, "rlock: k: waiting: for 10s, place 2: held for 3m41s by x; renewed 4s ago\n",
-           "in a job rlock says after 10 s who holds the lock, since when, and its own place");
+    is_str(text, "rlock: k: waiting: for 10s, place 2: held for 3m41s by x; renewed 4s ago\n");
     wait_of(text, sizeof text, REPORT_FAILURE, 10500);
     is_str(text, "", "with -q rlock says nothing in a job");
     progress_init(&progress, &job, 5000, 0);
     told(text, sizeof text, &progress, &obstacle);
     ok(progress.next_message_at_ms > rlock_clock_ms() + 595000 &&
-           progress.next_message_at_ms <= rlock_clock_ms() + 600000,
-       "the next message is due in ten minutes");
+       progress.next_message_at_ms <= rlock_clock_ms() + 600000);
     told(text, sizeof text, &progress, &obstacle);
     is_str(text, "", "the next message is not written earlier");
     progress.next_message_at_ms = rlock_clock_ms();
     told(text, sizeof text, &progress, &obstacle);
-    ok(strstr(text, "waiting: for 31m12s, place 2: ") != NULL,
-       "when the next message is due, it is written");
+    ok(strstr(text, "waiting: for 31m12s, place 2: ") != NULL);
     told_granted(text, sizeof text, &progress);
-    is_str(text, "rlock: k: granted: after 31m12s\n",
-           "rlock says after how long the lock was granted");
+    is_str(text, "rlock: k: granted: after 31m12s\n");
     progress_init(&progress, &job, 5000, 0);
     told_granted(text, sizeof text, &progress);
     is_str(text, "", "a job that has not said that it waits doesn't say that it was granted");
@@ -378,20 +364,14 @@ int main(void)
     int before = dup(STDERR_FILENO);
     int ends[2];
 
-    RUN(test_lines());
-    RUN(test_unheld());
-    RUN(test_any_width());
-    RUN(test_any_room());
-    RUN(test_steps());
-    RUN(test_trouble());
-    RUN(test_long_wait());
+    RUN_ALL(test_lines, test_unheld, test_any_width, test_any_room, test_steps, test_trouble,
+            test_long_wait);
     if (pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0) {
         RUN(test_log());
         ok(!is_shown(REPORT_NOTICE, false), "without a terminal nothing is shown");
         ok(!is_shown(REPORT_NOTICE, true), "with --json nothing is shown");
         ok(!is_shown(REPORT_FAILURE, false), "with --quiet nothing is shown");
-        ok(is_shown(REPORT_STEP, false) && is_shown(REPORT_STEP, true),
-           "with --verbose a message is written");
+        ok(is_shown(REPORT_STEP, false) && is_shown(REPORT_STEP, true));
     }
     dup2(before, STDERR_FILENO);
     return done_testing();

@@ -27,23 +27,21 @@ static void test_escape(void)
     char all[256];
     char out[1100];
     bool is_good = true;
-    size_t room;
-    size_t i;
 
-    for (i = 0; i < sizeof escaped / sizeof escaped[0]; i++) {
+    for (size_t i = 0; i < sizeof escaped / sizeof escaped[0]; i++) {
         err_escape(out, sizeof out, escaped[i].bytes);
         is_str(out, escaped[i].wanted, "hidden characters and invalid bytes are escaped");
     }
-    for (i = 0; i < 255; i++)
+    for (size_t i = 0; i < 255; i++)
         all[i] = (char)(i + 1);
     all[255] = '\0';
-    for (room = 1; room < sizeof out; room++) {
+    for (size_t room = 1; room < sizeof out; room++) {
         memset(out, 0x01, sizeof out);
         err_escape(out, room, all);
         is_good = is_good && memchr(out, '\0', room) != NULL;
-        for (i = 0; is_good && out[i] != '\0'; i++)
+        for (size_t i = 0; is_good && out[i] != '\0'; i++)
             is_good = out[i] >= ' ' && out[i] <= '~';
-        for (i = room; i < sizeof out; i++)
+        for (size_t i = room; i < sizeof out; i++)
             is_good = is_good && out[i] == 0x01;
         if (room > 8 && room < 600)
             is_good = is_good && strcmp(out + strlen(out) - 3, "...") == 0;
@@ -84,20 +82,17 @@ static void test_say(void)
     char line[8192];
 
     said(line, sizeof line, &report, lost);
-    is_str(line, "rlock: a\\x0ab: lost: it is \\x1b[2Jgone\\x0a; look\n",
-           "a message is one line: key, event, reason, hint");
+    is_str(line, "rlock: a\\x0ab: lost: it is \\x1b[2Jgone\\x0a; look\n");
     said(line, sizeof line, &report, (struct message){.what = EVENT_BUSY, .why = "by caf\\xc3"});
     is_str(line, "rlock: a\\x0ab: busy: by caf\\xc3\n", "an escaped reason is not escaped again");
     said(line, sizeof line, &report, (struct message){.what = EVENT_GRANTED});
-    is_str(line, "rlock: a\\x0ab: granted\n",
-           "a message without reason and hint ends after the event");
+    is_str(line, "rlock: a\\x0ab: granted\n");
     report.json = true;
     said(line, sizeof line, &report, lost);
     ok(strstr(line, "{\"event\":\"lost\",\"time\":\"20") == line &&
-           strstr(line, "\"key\":\"a\\u000ab\",\"why\":\"it is \\u001b[2Jgone"
-                        "\\u000a\",\"hint\":\"look\"}\n") != NULL &&
-           strchr(line, '\n') == line + strlen(line) - 1,
-       "with json the same message is one JSON object");
+       strstr(line, "\"key\":\"a\\u000ab\",\"why\":\"it is \\u001b[2Jgone"
+                    "\\u000a\",\"hint\":\"look\"}\n") != NULL &&
+       strchr(line, '\n') == line + strlen(line) - 1);
     said(line, sizeof line, &report,
          (struct message){.what = EVENT_DONE,
                           .facts = {fact_text("text", NULL), fact_number("left_ms", -1),
@@ -105,8 +100,7 @@ static void test_say(void)
                                     fact_party("holder", &party, "held_ms")}});
     ok(strstr(line, "\"key\":\"a\\u000ab\",\"left_ms\":-1,\"since\":\"1970-01-01T00:00:01.000Z\","
                     "\"holder\":{\"host\":\"h\",\"pid\":42,\"since\":\"1970-01-01T00:00:02.000Z\","
-                    "\"held_ms\":5,\"slot\":0}}\n") != NULL,
-       "the facts of a message are members of the object, and those not known are left out");
+                    "\"held_ms\":5,\"slot\":0}}\n") != NULL);
     report.level = REPORT_FAILURE;
     said(line, sizeof line, &report, lost);
     is_str(line, "", "a message above the level is not written");
@@ -114,13 +108,11 @@ static void test_say(void)
     memset(big, '\n', sizeof big - 1);
     report = (struct report){.level = REPORT_STEP, .key = big};
     said(line, sizeof line, &report, (struct message){.what = EVENT_LOST, .why = big, .hint = big});
-    ok(strlen(line) <= 4096 && strchr(line, '\n') == line + strlen(line) - 1,
-       "a long message is cut, and ends with its only newline");
+    ok(strlen(line) <= 4096 && strchr(line, '\n') == line + strlen(line) - 1);
     report.json = true;
     said(line, sizeof line, &report, (struct message){.what = EVENT_LOST, .why = big, .hint = big});
     ok(strlen(line) <= 4096 && strchr(line, '\n') == line + strlen(line) - 1 &&
-           line[strlen(line) - 2] == '}',
-       "a long message as JSON is one whole object");
+       line[strlen(line) - 2] == '}');
 }
 
 /* syslog(3) is this function here, by whichever of its two names the compiler calls it. */
@@ -199,46 +191,28 @@ static void test_file(void)
     int before = mkstemp(path);
     int fd;
 
-    if (!ok(before >= 0, "the test can make a file"))
-        return;
+    need(before >= 0, "the test can make a file");
     ok(write(before, "old\n", 4) == 4, "the file has an old line");
     is_int(report_file(&report, path, REPORT_REPLACES, &summary), 0, "the report is written");
     fd = open(path, O_RDONLY);
     ok(read(fd, text, sizeof text - 1) > 0, "the report can be read");
-    is_str(text,
-           "{\"verdict\":\"lost\",\"status\":76,\"waited_ms\":1,\"held_ms\":2,\"renewals\":3,"
-           "\"paused_ms\":4,\"fence\":18446744073709551615,\"key\":\"a\\\"b\"}\n",
-           "the report is one JSON object");
+    is_str(text, "{\"verdict\":\"lost\",\"status\":76,\"waited_ms\":1,\"held_ms\":2,\"renewals\":3,"
+                 "\"paused_ms\":4,\"fence\":18446744073709551615,\"key\":\"a\\\"b\"}\n");
     close(fd);
-    ok(pread(before, text, sizeof text, 0) == 4,
-       "the old file is unchanged for those who have it open");
+    ok(pread(before, text, sizeof text, 0) == 4);
     close(before);
     is_int(report_file(&report, path, REPORT_APPENDS, &summary), 0, "a report is appended");
     fd = open(path, O_RDONLY);
     memset(text, 0, sizeof text);
     ok(read(fd, text, sizeof text - 1) > 0 && strncmp(text, "{\"verdict\"", 10) == 0 &&
-           strstr(text, "}\n{\"time\":\"20") != NULL,
-       "the file has both reports, and the second has the time of day");
+       strstr(text, "}\n{\"time\":\"20") != NULL);
     close(fd);
     unlink(path);
-    is_int(report_file(&report, "/nowhere/at/all", REPORT_REPLACES, &summary), ENOENT,
-           "a report in a folder that doesn't exist fails with ENOENT");
-    is_int(report_file(&report, "/dev/full", REPORT_REPLACES, &summary), ENOSPC,
-           "a report to a full disk fails with ENOSPC");
-    is_int(report_file(&report, "/dev/full", REPORT_APPENDS, &summary), ENOSPC,
-           "appending a report to a full disk fails with ENOSPC");
-    is_int(report_file(&report, "/tmp", REPORT_APPENDS, &summary), EISDIR,
-           "a report to a folder fails with EISDIR");
-    is_int(report_file(&report, "/tmp/", REPORT_APPENDS, &summary), EISDIR,
-           "a report to a path that ends with a slash fails with EISDIR");
+    is_int(report_file(&report, "/nowhere/at/all", REPORT_REPLACES, &summary), ENOENT);
+    is_int(report_file(&report, "/dev/full", REPORT_REPLACES, &summary), ENOSPC);
+    is_int(report_file(&report, "/dev/full", REPORT_APPENDS, &summary), ENOSPC);
+    is_int(report_file(&report, "/tmp", REPORT_APPENDS, &summary), EISDIR);
+    is_int(report_file(&report, "/tmp/", REPORT_APPENDS, &summary), EISDIR);
 }
 
-int main(void)
-{
-    RUN(test_escape());
-    RUN(test_say());
-    RUN(test_syslog());
-    RUN(test_nobody_reads());
-    RUN(test_file());
-    return done_testing();
-}
+TESTS(test_escape, test_say, test_syslog, test_nobody_reads, test_file)

@@ -41,8 +41,7 @@ static void test_lock(void)
            "k\\x1b: held\n    holder   somebody\n    slot     3\n    holders  2 more\n    left     "
            "for ever\n"
            "    fence    18446744073709551615\n    waiting  1\n"
-           "          1  another, for 1s\n",
-           "show_lock() and show_waiter() write a lock and a waiter as text");
+           "          1  another, for 1s\n");
     outbuf_clear(&page);
     show_fini(&shown);
     show_init(&shown, true, &none);
@@ -54,13 +53,11 @@ static void test_lock(void)
         "{\"key\":\"k\\u001b\",\"mode\":\"exclusive\",\"left_ms\":-1,"
         "\"fence\":18446744073709551615,\"holders\":[{\"host\":\"h\\\"\\u000a\",\"slot\":3}],"
         "\"waiting\":1,"
-        "\"waiters\":[{\"pid\":42,\"since\":\"1970-01-01T00:00:01.000Z\",\"waited_ms\":1500}]}\n",
-        "show_lock() and show_waiter() write a lock and a waiter as JSON");
+        "\"waiters\":[{\"pid\":42,\"since\":\"1970-01-01T00:00:01.000Z\",\"waited_ms\":1500}]}\n");
     outbuf_clear(&page);
     view.waiting = -1;
     show_as_row(&page, &view);
-    is_str(outbuf_text(&page), "exclusive\tfor ever\t-\t-\tsomebody, and 2 more",
-           "show_as_row() writes a lock as the cells of a table row");
+    is_str(outbuf_text(&page), "exclusive\tfor ever\t-\t-\tsomebody, and 2 more");
     outbuf_clear(&page);
     view.n_all = 1;
     holder.hold_left_ms = 3600000;
@@ -83,8 +80,7 @@ static void test_lock(void)
     view.key = "new";
     show_lock(&shown, &view);
     show_end(&shown, &page);
-    ok(strstr(outbuf_text(&page), "new") != NULL && strstr(outbuf_text(&page), "old") == NULL,
-       "show_clear() forgets the lock that was shown before");
+    ok(strstr(outbuf_text(&page), "new") != NULL && strstr(outbuf_text(&page), "old") == NULL);
     show_fini(&shown);
     outbuf_fini(&page);
 }
@@ -106,31 +102,23 @@ static void test_rows(void)
     static const char *const keys[] = {"b", "a", "c", "a", "", "b"};
     struct sorted_lines rows = {.line = NULL};
     char key[24];
-    int i;
 
     sorted_lines_sort(&rows);
     is_int((long long)rows.n, 0, "an empty set can be sorted");
-    for (i = 0; i < 6; i++)
+    for (int i = 0; i < 6; i++)
         sorted_lines_add(&rows, keys[i], keys[i]);
     sorted_lines_sort(&rows);
     is_int((long long)rows.n, 4, "of lines with the same key one stays");
     is_str(rows.line[0].key, "", "the lines are sorted by key");
     is_str(rows.line[3].text, "c", "each key keeps its text");
     sorted_lines_fini(&rows);
-    for (i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1000; i++) {
         snprintf(key, sizeof key, "%03d", 999 - i);
         sorted_lines_add(&rows, key, "");
     }
     sorted_lines_sort(&rows);
-    ok(rows.n == 1000 && strcmp(rows.line[999].key, "999") == 0 && !rows.has_failed,
-       "1000 lines are sorted");
+    ok(rows.n == 1000 && strcmp(rows.line[999].key, "999") == 0 && !rows.has_failed);
     sorted_lines_fini(&rows);
 }
 
-int main(void)
-{
-    RUN(test_lock());
-    RUN(test_key());
-    RUN(test_rows());
-    return done_testing();
-}
+TESTS(test_lock, test_key, test_rows)

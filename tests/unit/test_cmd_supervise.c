@@ -205,10 +205,9 @@ static void test_cells(void)
     int n_cells = 0;
     int n_checked = 0;
     int n_changed = 0;
-    int i;
 
     for (state = 0; state < SUPERVISE_STATES; state++) {
-        for (i = 0; i < SUPERVISE_EVENTS; i++) {
+        for (int i = 0; i < SUPERVISE_EVENTS; i++) {
             struct supervision run = run_in(state);
 
             if (supervise_state_can_happen(state, (enum supervise_event)i))

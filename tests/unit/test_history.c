@@ -78,11 +78,10 @@ static enum rlock_status read_history(const char *const *const answers[], size_t
                                   .connect_ms = 5000};
     enum rlock_status st;
     struct rlock *lock = NULL;
-    size_t i;
 
     *seen = (struct seen){.n = 0};
     *err = (struct rlock_error){.status = RLOCK_OK};
-    for (i = 0; i < n_servers; i++) {
+    for (size_t i = 0; i < n_servers; i++) {
         server[i] = (struct server){.answers = {[ASKED_OTHER] = answers[i]}};
         if (!ok(server_start(&server[i]), "a server is started"))
             return RLOCK_E_SYSTEM;
@@ -93,7 +92,7 @@ static enum rlock_status read_history(const char *const *const answers[], size_t
         st = rlock_history(lock, "k", since_ms,
                            (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &visitor, err);
     rlock_close(lock);
-    for (i = 0; i < n_servers; i++)
+    for (size_t i = 0; i < n_servers; i++)
         server_stop(&server[i]);
     return st;
 }
@@ -105,8 +104,7 @@ static void read_page(const struct state *state, const char *const *entries, str
     struct rlock_error err;
 
     make_page(reply, state, entries);
-    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 0, seen, &err), RLOCK_OK,
-           "the history is read");
+    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 0, seen, &err), RLOCK_OK);
     is_str(err.text, "", "there is no error");
 }
 
@@ -135,31 +133,26 @@ static void test_ends(void)
     is_int(seen.hold[0].held_ms, 20000, "the length is read");
     is_int(seen.hold[0].renewals, 2, "the number of renewals is read");
     is_int((int64_t)seen.hold[0].fence, 5, "the fence is read");
-    is_int(seen.hold[0].ended_ms, 1700000020000,
-           "the time of the end entry is the end of the hold");
+    is_int(seen.hold[0].ended_ms, 1700000020000);
     is_str(seen.hold[0].holder.host, "a", "the holder is read");
     read_page(&free_lock,
               ENTRIES(GRANT_A, "1700000020000 end v1 token=" ID_A
                                " fence=5 missing=1 status=0 reason=exited held=20000 renewals=2"),
               &seen);
-    is_int(seen.hold[0].end, RLOCK_HOLD_LOST,
-           "an end with missing=1 means that the lock was lost before");
+    is_int(seen.hold[0].end, RLOCK_HOLD_LOST);
     read_page(&free_lock,
               ENTRIES(GRANT_A, "1700000020000 end v1 token=" ID_A
                                " fence=0 by=1 host=web2 user=ann pid=7 label=x%20y"),
               &seen);
-    is_int(seen.hold[0].end, RLOCK_HOLD_RELEASED,
-           "an end with by=1 means that another process released the lock");
-    is_str(seen.hold[0].by.text, "ann@web2, pid 7: x y",
-           "the process that released the lock is read");
+    is_int(seen.hold[0].end, RLOCK_HOLD_RELEASED);
+    is_str(seen.hold[0].by.text, "ann@web2, pid 7: x y");
     is_int(seen.hold[0].held_ms, 20000, "the length is computed from the grant and the end");
     read_page(&free_lock,
               ENTRIES(GRANT_A, "1700000020000 break v1 token=" ID_A "," ID_B " host=h user=root"),
               &seen);
     is_int((int64_t)seen.n, 2, "a break of two tokens tells of two holds");
     is_int(seen.hold[0].end, RLOCK_HOLD_BROKEN, "the first hold was broken");
-    is_int(seen.hold[1].end, RLOCK_HOLD_BROKEN,
-           "the second hold, which has no grant, was broken, too");
+    is_int(seen.hold[1].end, RLOCK_HOLD_BROKEN);
     is_int(seen.hold[1].holder.since_ms, 0, "without a grant the start of the hold is unknown");
 }
 
@@ -193,30 +186,23 @@ static void test_without_end(void)
     is_int(seen.hold[1].end, RLOCK_HOLD_NOW, "the token in the key holds the lock now");
     is_int(seen.hold[1].held_ms, 50000, "the present hold lasts since its grant");
     is_int(seen.hold[0].end, RLOCK_HOLD_VANISHED, "the hold before has vanished");
-    is_int(seen.hold[0].alive_ms, 1700000000000,
-           "the vanished holder had the lock for sure only at its grant");
-    is_int(seen.hold[0].ended_ms, 1700000050000,
-           "the vanished hold had ended by the time of the next grant");
+    is_int(seen.hold[0].alive_ms, 1700000000000);
+    is_int(seen.hold[0].ended_ms, 1700000050000);
     state.holders = "*";
     read_page(&state, ENTRIES(GRANT_A, GRANT_B), &seen);
     is_int(seen.hold[1].end, RLOCK_HOLD_NOW, "with the holders *, the newest grant holds the lock");
-    is_int(seen.hold[0].end, RLOCK_HOLD_VANISHED,
-           "with the holders *, an older grant doesn't hold the lock");
+    is_int(seen.hold[0].end, RLOCK_HOLD_VANISHED);
     state.holders = "";
     state.fence_left = 7 * DAY_MS - 40000;
     read_page(&state, ENTRIES(GRANT_A, GRANT_B), &seen);
     is_int(seen.hold[1].end, RLOCK_HOLD_VANISHED, "the last hold has vanished");
-    is_int(seen.hold[1].alive_ms, 1700000060000,
-           "the TTL of the fence tells when the last hold was last renewed");
-    is_int(seen.hold[1].ended_ms, 1700000090000,
-           "the last lease ended one TTL after the last renewal");
+    is_int(seen.hold[1].alive_ms, 1700000060000);
+    is_int(seen.hold[1].ended_ms, 1700000090000);
     state.fence = "0";
     state.fence_left = -2;
     read_page(&state, ENTRIES(GRANT_B), &seen);
-    is_int(seen.hold[0].alive_ms, 1700000050000,
-           "without a fence only the grant tells that the holder had the lock");
-    is_int(seen.hold[0].ended_ms, NOW_MS,
-           "without a fence the hold is known only to have ended by now");
+    is_int(seen.hold[0].alive_ms, 1700000050000);
+    is_int(seen.hold[0].ended_ms, NOW_MS);
     read_page(&free_lock,
               ENTRIES("1700000000000 grant v1 token=" ID_A
                       " fence=5 shared=1 ttl=30000 host=a since=1700000000000",
@@ -283,14 +269,11 @@ static void test_quorum(void)
     make_page(reply[1], &free_lock, ENTRIES(END_A));
     is_int(read_history(answers, 3, 0, &seen, &err), RLOCK_OK, "an end without its grant is read");
     ok(seen.hold[0].end == RLOCK_HOLD_ENDED && seen.hold[0].holder.renewed_ms == -1 &&
-           seen.hold[0].holder.slot == -1 && seen.hold[0].waited_ms == -1,
-       "what only the grant tells isn't known then");
+       seen.hold[0].holder.slot == -1 && seen.hold[0].waited_ms == -1);
     answers[0] = ANSWERS(CLOSE);
-    is_int(read_history(answers, 3, 0, &seen, &err), RLOCK_OK,
-           "the history is read if two of three members answer");
+    is_int(read_history(answers, 3, 0, &seen, &err), RLOCK_OK);
     answers[1] = ANSWERS(CLOSE);
-    ok(read_history(answers, 3, 0, &seen, &err) >= RLOCK_E_USAGE,
-       "no history is read if one of three members answers");
+    ok(read_history(answers, 3, 0, &seen, &err) >= RLOCK_E_USAGE);
     is_int((int64_t)seen.n, 0, "with too few members no hold is shown");
 }
 
@@ -319,9 +302,8 @@ static void test_faults(void)
     char reply[REPLY_BYTES];
     struct rlock_error err;
     struct seen seen;
-    size_t i;
 
-    for (i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
+    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
         okf(read_history((const char *const *const[]){ANSWERS(malformed[i])}, 1, 0, &seen, &err) ==
                     RLOCK_E_PROTOCOL &&
                 err.text[0] != '\0',
@@ -395,27 +377,16 @@ static void test_keys(void)
     const char *const *pages = ANSWERS(page_one, TIME, "*0\r\n", "*0\r\n", "-WRONGTYPE\r\n",
                                        "*0\r\n", page_two, TIME, "*0\r\n");
     struct seen seen;
-    size_t i;
 
     is_int(list_keys(pages, NULL, &seen), RLOCK_OK, "two pages are read");
     is_str(seen.hosts, "job web ", "the locks of all histories are shown, and no other keys");
     is_str(list_asked, "SCAN 0 MATCH *:rlock:*history COUNT 30 ", "one SCAN examines 30 keys");
     is_int(list_keys(pages, "w*", &seen), RLOCK_OK, "a list with a pattern is read");
     is_str(seen.hosts, "web ", "only locks whose keys match are shown");
-    for (i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         okf(list_keys((const char *const[]){bad[i], NULL}, NULL, &seen) == RLOCK_E_PROTOCOL,
             "malformed reply %zu is refused", i);
 }
 
-int main(void)
-{
-    RUN(test_ends());
-    RUN(test_repeated_entries());
-    RUN(test_without_end());
-    RUN(test_since());
-    RUN(test_pages());
-    RUN(test_quorum());
-    RUN(test_faults());
-    RUN(test_keys());
-    return done_testing();
-}
+TESTS(test_ends, test_repeated_entries, test_without_end, test_since, test_pages, test_quorum,
+      test_faults, test_keys)
