@@ -60,18 +60,21 @@ static const struct {
     [RLOCK_REASON_OTHER_SLOTS] =
         {"these keys are in different hash slots of the Cluster",
          "give all keys the same text between braces, as in {job}:a and {job}:b", false},
-    [RLOCK_REASON_NO_SCRIPTS] = {"the server has no scripts (EVAL)",
-                                 "name a server that has them: without scripts there is only one "
-                                 "exclusive lock, and no history",
-                                 false},
-    [RLOCK_REASON_SCRIPTS_DENIED] = {"the server's rules (ACL) deny this user scripts (EVAL)",
-                                     "allow the user +eval +evalsha: without scripts there is only "
-                                     "one exclusive lock, and no history",
-                                     false},
-    [RLOCK_REASON_SCRIPTS_REJECTED] = {"the server runs scripts, but refuses rlock's",
-                                       "name a server that runs them: without scripts there is "
-                                       "only one exclusive lock, and no history",
-                                       false},
+    [RLOCK_REASON_NO_SCRIPTS] =
+        {"the server has no scripts (EVAL)",
+         "name a server that has them: without scripts locks are exclusive, of one key, without "
+         "history",
+         false},
+    [RLOCK_REASON_SCRIPTS_DENIED] =
+        {"the server's rules (ACL) deny this user scripts (EVAL)",
+         "allow the user +eval +evalsha: without scripts locks are exclusive, of one key, without "
+         "history",
+         false},
+    [RLOCK_REASON_SCRIPTS_REJECTED] =
+        {"the server runs scripts, but refuses rlock's",
+         "name a server that runs them: without scripts locks are exclusive, of one key, without "
+         "history",
+         false},
 };
 
 const char *reason_sentence(enum rlock_reason reason)

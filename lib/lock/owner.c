@@ -101,7 +101,7 @@ const char *owner_needs_scripts(const struct owner *owner)
     if (strcmp(owner->mode, "x") != 0)
         return strcmp(owner->mode, "s") == 0 ? "a shared lock" : "a lock with slots";
     if (owner->unless_done)
-        return "a done mark";
+        return "a done mark (--once)";
     if (owner->history > 0)
         return "a history";
     return owner->needs_queue ? "a queue" : NULL;

@@ -47,13 +47,13 @@ the server wants a password, and none was given
 name the file that has it with --password-file FILE, or set RLOCK_PASSWORD
 NOPERM User app has no permissions to run the 'eval' command|77
 the server's rules (ACL) deny this user scripts (EVAL)
-allow the user +eval +evalsha: without scripts there is only one exclusive lock, and no history
+allow the user +eval +evalsha: without scripts locks are exclusive, of one key, without history
 unsupported command 'EVAL'|78
 the server has no scripts (EVAL)
-name a server that has them: without scripts there is only one exclusive lock, and no history
+name a server that has them: without scripts locks are exclusive, of one key, without history
 ERR script tried accessing undeclared key, key: x|78
 the server runs scripts, but refuses rlock's
-name a server that runs them: without scripts there is only one exclusive lock, and no history
+name a server that runs them: without scripts locks are exclusive, of one key, without history
 NOPERM User app has no permissions to run the 'set' command|77
 the server's rules (ACL) deny this user a command or a key that rlock needs
 rlock doctor -k KEY lists what is missing

@@ -139,7 +139,7 @@ END
     ended 76 one 20
     assert_match "$stderr" 'the lock was broken by '
     run --separate-stderr rlock doctor -k "$KEY"
-    assert_match "$output" 'weak +scripts: refused, so rlock takes one exclusive lock, by commands'
+    assert_match "$output" 'weak +scripts: refused, so rlock takes locks by commands'
 }
 
 @test "auto: what needs scripts says so with 78 where they are refused; yes insists" {
@@ -152,7 +152,7 @@ END
     done <<END
 a shared lock|-s -k $KEY -- true
 a lock with slots|--slots 2 -k $KEY -- true
-a done mark|--once 1h -k $KEY -- true
+a done mark .--once.|--once 1h -k $KEY -- true
 a lock of several keys|-k $KEY -k job:other -- true
 a timestamp lock|--protocol timestamp -k $KEY -- true
 a queue|--queue fifo -k $KEY -- true
@@ -162,7 +162,7 @@ END
     run -78 rlock --explain -s -k "$KEY" -- true
     assert_match "$output" 'unsafe scripts: refused, and a shared lock needs[[:space:]]+them'
     run rlock --explain -k "$KEY" -- true
-    assert_match "$output" 'weak scripts: refused, so rlock takes one exclusive lock,'
+    assert_match "$output" 'weak scripts: refused, so rlock takes locks by commands: '
     run rlock --explain --scripts no -k "$KEY" -- true
     assert_match "$output" "doesn't join the queue"
     run -77 --separate-stderr rlock --scripts yes -k "$KEY" -- true
@@ -284,7 +284,7 @@ keys_of() { awk 'NR > 1 { print $1 }' | xargs; }
     RLOCK_SCRIPTS=yes run -78 --separate-stderr rlock doctor -k "$KEY"
     assert_match "$output" 'use --scripts auto'
     run --separate-stderr rlock doctor -k "$KEY"
-    assert_match "$output" 'good +rights: all that one exclusive lock needs, by commands, for '
+    assert_match "$output" 'good +rights: all that a lock by commands needs for '
     assert_match "$output" 'unknown +locks: +the server denies this user the commands that list'
     redis_rule noscripts noscripts
     run --separate-stderr rlock doctor -k "$KEY"

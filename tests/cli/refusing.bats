@@ -33,8 +33,8 @@ declare -gA messages=(
     [past]='a history needs scripts: .*(has no scripts|deny this user scripts|refuses rl)'
     [user]="refused: .*the server's rules \\(ACL\\) deny"
     [weakly]='user: default
-weak +scripts: refused, so rlock takes one exclusive lock, by commands, .* .the server says: [^:]*
-good +rights: all that one exclusive lock needs, by commands, for '
+weak +scripts: refused, so rlock takes locks by commands: .* .the server says: [^:]*
+good +rights: all that a lock by commands needs for '
     [no]='user: default
 unsafe +rights: denied: EVAL SET INCR PEXPIRE MULTI DEL .the server says: NOPERM [^:]*
 good +clock: .*rights$'

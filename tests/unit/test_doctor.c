@@ -219,7 +219,7 @@ static const struct {
       {NOW, GOOD_INFO, SETTINGS, DONE_11, DONE, DONE, UNSET, UNSET, TIMES(NOW), NOPERM},
       RLOCK_OK,
       "user 0 rights 0 clock",
-      "all that one exclusive lock needs, by commands, for job"},
+      "all that a lock by commands needs for job"},
      "job",
      true,
      "SET job rlock doctor NX PX 1 "}, /* a lock that is held stays as it is */
