@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -27,35 +28,20 @@ static void close_between(int first, int last)
         close(fd);
 }
 
-/* Sort without qsort(3): it may allocate memory, which is not safe between fork and exec. */
-static void sort(int fds[], int n)
+void fds_keep(const int keep[], int n)
 {
-    int i;
-    int j;
-
-    for (i = 0; i < n; i++)
-        for (j = n - 1; j > i; j--)
-            if (fds[j] < fds[j - 1]) {
-                int other = fds[j];
-
-                fds[j] = fds[j - 1];
-                fds[j - 1] = other;
-            }
-}
-
-void fds_keep(int keep[], int n)
-{
-    int next = STDERR_FILENO + 1;
+    int next = STDERR_FILENO; /* of the descriptors that stay */
+    int first;
     int i;
 
-    sort(keep, n);
-    for (i = 0; i < n; i++) {
-        if (keep[i] < next)
-            continue;
-        close_between(next, keep[i] - 1);
-        next = keep[i] + 1;
-    }
-    close_between(next, ~0U >> 1);
+    do {
+        first = next + 1;
+        next = INT_MAX;
+        for (i = 0; i < n; i++)
+            if (keep[i] >= first && keep[i] < next)
+                next = keep[i];
+        close_between(first, next - 1);
+    } while (next != INT_MAX);
 }
 
 static bool is_among(int fd, const int fds[], int n)

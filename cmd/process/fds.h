@@ -4,10 +4,10 @@
 #define FDS_H
 
 /*
- * fds_keep: close all descriptors above stderr, except those in `keep`. The array is sorted in
- * place; negative numbers in it are ignored. Allocates nothing: safe between fork and exec.
+ * fds_keep: close all descriptors above stderr, except those in `keep`, in which negative numbers
+ * are ignored. Allocates nothing: safe between fork and exec.
  */
-void fds_keep(int keep[], int n);
+void fds_keep(const int keep[], int n);
 
 /* fds_drop_inherited: close the descriptors that rlock was started with, except 0, 1 and 2. */
 void fds_drop_inherited(void);

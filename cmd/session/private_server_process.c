@@ -195,7 +195,7 @@ static void clear_starter(void)
 }
 
 /* Leave the session, the terminal, the signals and the descriptors of the rlock that forked us. */
-static void leave_starter(int keep[], int n)
+static void leave_starter(const int keep[], int n)
 {
     (void)!child_leave_session("rlock-local", -1);
     child_reset_signals();
