@@ -13,7 +13,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-static const struct {
+static const struct row {
     int number;
     enum signal_action action;
     bool by_key; /* the terminal sends the signal to the whole job, as at ^C or a resize */
@@ -29,35 +29,16 @@ static const struct {
     {SIGTTOU, SIGNAL_STOPS, true},
 };
 
-#define N_TABLE (sizeof table / sizeof table[0])
-
-/* The row of a signal; N_TABLE: the signal has no row, as is the case for real-time signals. */
-static size_t row_of(int number)
+/* The row of a signal; NULL: rlock doesn't handle the signal. */
+static const struct row *row_of(int number)
 {
-    size_t i = 0;
+    static const struct row real_time = {0, SIGNAL_ENDS, false};
+    size_t i;
 
-    while (i < N_TABLE && table[i].number != number)
-        i++;
-    return i;
-}
-
-static enum signal_action action_of(int number)
-{
-    size_t i = row_of(number);
-
-    return i < N_TABLE ? table[i].action : SIGNAL_ENDS;
-}
-
-static bool is_by_key(int number)
-{
-    size_t i = row_of(number);
-
-    return i < N_TABLE && table[i].by_key;
-}
-
-static bool is_handled(int number)
-{
-    return row_of(number) < N_TABLE || number >= SIGRTMIN;
+    for (i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].number == number)
+            return &table[i];
+    return number >= SIGRTMIN ? &real_time : NULL;
 }
 
 static bool is_ignored(int number)
@@ -79,10 +60,10 @@ int signals_open(struct signals *signals)
     sigemptyset(&stopping);
     for (number = 1; number <= SIGRTMAX; number++) {
         /* an ignored signal stays unblocked: the kernel queues a blocked one even if ignored */
-        if (!is_handled(number) || is_ignored(number))
+        if (row_of(number) == NULL || is_ignored(number))
             continue;
         sigaddset(&handled, number);
-        if (action_of(number) != SIGNAL_PASSES)
+        if (row_of(number)->action != SIGNAL_PASSES)
             sigaddset(&stopping, number);
     }
     /* while SIGCHLD is ignored, waitpid(2) returns no status */
@@ -99,12 +80,13 @@ int signals_open(struct signals *signals)
 bool signals_take(const struct signals *signals, struct signal_seen *seen)
 {
     struct signalfd_siginfo info;
+    const struct row *row;
 
     if (read(signals->fd, &info, sizeof info) != (ssize_t)sizeof info)
         return false;
-    seen->number = (int)info.ssi_signo;
-    seen->action = action_of(seen->number);
-    seen->from_terminal = info.ssi_code == SI_KERNEL && is_by_key(seen->number);
+    row = row_of((int)info.ssi_signo);
+    *seen = (struct signal_seen){(int)info.ssi_signo, row->action,
+                                 row->by_key && info.ssi_code == SI_KERNEL};
     return true;
 }
 
@@ -114,7 +96,7 @@ void signals_yield(int number)
     sigset_t one;
     sigset_t before;
 
-    if (action_of(number) == SIGNAL_ENDS)
+    if (row_of(number)->action == SIGNAL_ENDS)
         setrlimit(RLIMIT_CORE, &no_core); /* else SIGQUIT would leave a core file of rlock */
     sigemptyset(&one);
     sigaddset(&one, number);
