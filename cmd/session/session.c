@@ -768,6 +768,10 @@ static const char *hint_for(char room[HINT_BYTES], const struct session *session
     if (err->status == RLOCK_E_REFUSED && credentials_were_stripped())
         return "a parent rlock removed passwords from the environment: use a configuration file, "
                "or give the parent rlock --pass-credentials";
+    if (session->options->scripts == RLOCK_SCRIPTS_YES && err->reason >= RLOCK_REASON_NO_SCRIPTS &&
+        err->reason <= RLOCK_REASON_SCRIPTS_REJECTED)
+        return "use --scripts auto, with which rlock takes locks by commands there: exclusive ones "
+               "of one key";
     put_help(room, session, rlock_reason_help(err->reason));
     return *room != '\0' ? room : NULL;
 }

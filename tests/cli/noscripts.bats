@@ -280,7 +280,7 @@ keys_of() { awk 'NR > 1 { print $1 }' | xargs; }
     redis_cli flushall >/dev/null
     redis_rule 'noscripts on .*' noscripts
     RLOCK_SCRIPTS=yes run -77 --separate-stderr rlock -k "$KEY" -- true
-    assert_line 'deny this user scripts .EVAL.; allow the user .eval'
+    assert_line 'deny this user scripts .EVAL.; use --scripts auto'
     RLOCK_SCRIPTS=yes run -78 --separate-stderr rlock doctor -k "$KEY"
     assert_match "$output" 'use --scripts auto'
     run --separate-stderr rlock doctor -k "$KEY"
