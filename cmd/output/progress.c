@@ -436,7 +436,7 @@ void progress_init(struct progress *progress, const struct report *report, int64
                    int64_t warn_wait_ms)
 {
     *progress = (struct progress){.report = report,
-                                  .style = wants_line(report) ? PROGRESS_LINE : PROGRESS_MESSAGES,
+                                  .draws_line = wants_line(report),
                                   .connect_ms = connect_ms,
                                   .warn_wait_ms = warn_wait_ms,
                                   .terminal = -1,
@@ -449,7 +449,7 @@ void progress_show(struct progress *progress, const struct rlock_obstacle *obsta
 {
     if (obstacle != NULL)
         warn_of_long_wait(progress, obstacle);
-    if (progress->style == PROGRESS_LINE)
+    if (progress->draws_line)
         show_line(progress, obstacle);
     else
         show_message(progress, obstacle);

@@ -15,19 +15,13 @@
  */
 #define PROGRESS_BYTES 3072
 
-/* How rlock shows that it waits. progress_init() chooses: a line if stderr is a terminal. */
-enum progress_style {
-    PROGRESS_LINE,    /* a line on the terminal each second; messages about failing servers */
-    PROGRESS_MESSAGES /* now and then a message about the holder; messages about failing servers */
-};
-
 struct progress {
     const struct report *report;
-    enum progress_style style;
+    bool draws_line;      /* stderr is a terminal; false: messages tell of the holder */
     int64_t connect_ms;   /* see progress_init() */
     int64_t warn_wait_ms; /* see progress_init() */
     int terminal;         /* /dev/tty while a line is drawn; -1: not open */
-    /* when the next message about the holder is due (PROGRESS_MESSAGES), on rlock_clock_ms() */
+    /* without a line: when the next message about the holder is due, on rlock_clock_ms() */
     int64_t next_message_at_ms;
     bool has_told;   /* a message about the holder was written */
     bool has_warned; /* the warning of a long wait was written */
@@ -36,7 +30,7 @@ struct progress {
 };
 
 /*
- * progress_init: choose the style; the report is borrowed. Shows nothing yet.
+ * progress_init: choose between line and messages; the report is borrowed. Shows nothing yet.
  *
  *   connect_ms    until a server has answered for the first time, a message reports a failure
  *                 only after this many ms; with --verbose at once
