@@ -737,29 +737,26 @@ static bool check(struct parser *parser)
     return why == NULL;
 }
 
-static bool is_later(const struct origin *one, const struct origin *other)
+/*
+ * Of several options of which only one has an effect, that of the highest rank has it: the one from
+ * the source that outranks the others (see enum source), and of one source the last. -1: not given.
+ */
+static int64_t rank_of(const struct options *options, const char *name, bool is_given)
 {
-    return one->from > other->from || (one->from == other->from && one->order > other->order);
+    const struct origin *origin = options_origin(options, name);
+
+    return is_given ? ((int64_t)origin->from << 32) + origin->order : -1;
 }
 
-/*
- * If several of --shared, --exclusive and --slots are given, only one has an effect: the option
- * whose source outranks the others (see enum source); if one source has set several, the last.
- */
-static enum rlock_mode mode_of(const struct parser *parser)
+static enum rlock_mode mode_of(const struct options *options)
 {
-    const struct options *options = parser->options;
-    const struct origin *shared = options_origin(parser->options, "shared");
-    const struct origin *exclusive = options_origin(parser->options, "exclusive");
-    const struct origin *slots = options_origin(parser->options, "slots");
-    bool is_exclusive = options->exclusive != 0;
+    int64_t shared = rank_of(options, "shared", options->shared != 0);
+    int64_t exclusive = rank_of(options, "exclusive", options->exclusive != 0);
+    int64_t slots = rank_of(options, "slots", options->slots > 0);
 
-    if (options->slots > 0 && !(is_exclusive && is_later(exclusive, slots)) &&
-        !(options->shared && is_later(shared, slots)))
+    if (slots > shared && slots > exclusive)
         return RLOCK_SLOTS;
-    if (options->shared && !(is_exclusive && is_later(exclusive, shared)))
-        return RLOCK_SHARED;
-    return RLOCK_EXCLUSIVE;
+    return shared > exclusive ? RLOCK_SHARED : RLOCK_EXCLUSIVE;
 }
 
 static enum rlock_protocol protocol_of(const struct options *options)
@@ -769,22 +766,15 @@ static enum rlock_protocol protocol_of(const struct options *options)
     return options->timestamp_unit == TIMESTAMP_MS ? RLOCK_PROTOCOL_TIME_MS : RLOCK_PROTOCOL_TIME_S;
 }
 
-/*
- * If both --password-file and --password-command are given, keep only one: the option whose source
- * outranks the other (see enum source); if one source has set both, the later option. The field of
- * the option that isn't kept becomes NULL.
- */
-static void choose_password(const struct parser *parser)
+/* Only one of --password-file and --password-command counts. The field of the other becomes NULL. */
+static void choose_password(struct options *options)
 {
-    struct options *options = parser->options;
-    const struct origin *file = options_origin(parser->options, "password-file");
-    const struct origin *command = options_origin(parser->options, "password-command");
+    bool is_command = rank_of(options, "password-command", options->password_command != NULL) >
+                      rank_of(options, "password-file", options->password_file != NULL);
 
-    if (options->password_command != NULL && is_later(command, file))
-        options->password_file = NULL;
-    else if (options->password_file != NULL)
-        options->password_command = NULL;
-    options->password_from = options->password_command != NULL ? command->from : file->from;
+    *(is_command ? &options->password_file : &options->password_command) = NULL;
+    options->password_from =
+        options_origin(options, is_command ? "password-command" : "password-file")->from;
 }
 
 /* The time that --for says, without which `rlock hold` can't be carried out. */
@@ -831,16 +821,15 @@ enum rlock_status option_parser_read(struct options *options, char **argv, struc
     else if (!read_files(&parser))
         st = RLOCK_E_CONFIG;
     options->url_from = options_origin(options, "url")->from;
-    choose_password(&parser);
+    choose_password(options);
     options->sentinel_password_file_from = options_origin(options, "sentinel-password-file")->from;
     options->token_file_from = options_origin(options, "token-file")->from;
     options->ttl_from = options_origin(options, "ttl")->from;
-    if (options->nonblock &&
-        is_later(options_origin(options, "nonblock"), options_origin(options, "wait")))
+    if (rank_of(options, "nonblock", options->nonblock != 0) > rank_of(options, "wait", true))
         options->wait_ms = 0;
     options->needs_queue = options->queue != RLOCK_QUEUE_NONE &&
                            options_origin(options, "queue")->from != FROM_DEFAULT;
-    options->mode = mode_of(&parser);
+    options->mode = mode_of(options);
     options->protocol = protocol_of(options);
     if (st == RLOCK_OK &&
         !(check_hold(&parser) && combination_check(options, parser.why, sizeof parser.why)))
