@@ -766,7 +766,7 @@ static enum rlock_protocol protocol_of(const struct options *options)
     return options->timestamp_unit == TIMESTAMP_MS ? RLOCK_PROTOCOL_TIME_MS : RLOCK_PROTOCOL_TIME_S;
 }
 
-/* Only one of --password-file and --password-command counts. The field of the other becomes NULL. */
+/* Of --password-file and --password-command only one counts. The other field becomes NULL. */
 static void choose_password(struct options *options)
 {
     bool is_command = rank_of(options, "password-command", options->password_command != NULL) >
