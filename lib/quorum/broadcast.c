@@ -718,8 +718,9 @@ enum rlock_status broadcast_commands(struct members *members, const struct broad
         st = broadcast_run(members, &one, deadline, NULL, NULL);
         if (writes && written_ms == 0)
             written_ms = member_sent_ms(member);
-        if (st != RLOCK_OK || member->state != RLOCK_OK)
+        if (member->state != RLOCK_OK)
             break;
+        /* Also if it is stopped: then the next request is abandoned, and its undo sent behind it. */
         st = commands_read(commands, member->reply, member_connection(member), &answer, &refusal,
                            &err);
         if (st >= RLOCK_E_USAGE)

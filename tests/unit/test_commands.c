@@ -4,6 +4,8 @@
 #include "server.h"
 #include "tap.h"
 
+#include <sys/epoll.h>
+
 #define TOKEN "0123456789abcdef0123456789abcdef"
 #define PARENT "fedcba9876543210fedcba9876543210"
 #define OURS TOKEN " v1 try=1 ttl=30000 host=h since=1700000000000"
@@ -352,6 +354,65 @@ static void test_abandoned(void)
        "behind the SET without an answer rlock sends its undo");
 }
 
+/* Returns the socket in this process that is connected to the server; -1: none is. */
+static int client_of(const struct server *server)
+{
+    struct sockaddr_in peer;
+    struct sockaddr_in at;
+    socklen_t bytes = sizeof at;
+    int fd;
+
+    (void)getsockname(server->listener, (struct sockaddr *)&at, &bytes);
+    for (fd = 3; fd < 100; fd++) {
+        bytes = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 && peer.sin_port == at.sin_port)
+            return fd;
+    }
+    return -1;
+}
+
+/*
+ * The stop descriptor is readable exactly when the whole reply to LOOK has come: it is an epoll over
+ * the client's socket, whose SO_RCVLOWAT is the length of that reply. The reply is read, and the SET
+ * behind it, whose replies are shorter, is undone.
+ */
+static void test_stopped_beside_reply(void)
+{
+    static const char *const held[] = {":9\r\n", OK, EMPTY, OK, "$1\r\nx\r\n", TIME, NIL};
+    static const char *const taken[] = {":-2\r\n", OK, EMPTY, OK, "$0\r\n\r\n", TIME, NIL};
+    struct server server = {
+        .answers = {[ASKED_OTHER] = ANSWERS(held[0], held[1], held[2], held[3], held[4], held[5],
+                                            held[6], taken[0], taken[1], taken[2], taken[3],
+                                            taken[4], taken[5], taken[6], OK, TIME, SILENT)}};
+    const struct rlock_config config = {.keys = &key,
+                                        .n_keys = 1,
+                                        .token = TOKEN,
+                                        .scripts = RLOCK_SCRIPTS_NO,
+                                        .timing = {.ttl_ms = 30000, .renew_ms = 10000}};
+    struct epoll_event event = {.events = EPOLLIN};
+    struct rlock_deadline deadline = {0, epoll_create1(0)};
+    struct rlock_grant grant;
+    struct rlock *lock = NULL;
+    int bytes = (int)strlen(REPLIES(taken[0], taken[1], taken[2], taken[3], taken[4], TIME, NIL));
+    int n;
+
+    if (!is_int(server_open(&server, config, &lock, NULL), RLOCK_OK, "a handle is opened"))
+        return;
+    is_int(rlock_acquire(lock, deadline, &grant, NULL, &fault), RLOCK_BUSY, "another holds it");
+    ok(setsockopt(client_of(&server), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0 &&
+           epoll_ctl(deadline.stop_fd, EPOLL_CTL_ADD, client_of(&server), &event) == 0,
+       "the stop descriptor waits for the reply");
+    deadline.at_ms = rlock_clock_ms() + 1000;
+    ok(rlock_acquire(lock, deadline, &grant, NULL, &fault) != RLOCK_OK, "the acquire is given up");
+    rlock_close(lock);
+    close(deadline.stop_fd);
+    server_stop(&server);
+    for (n = 7; n < atomic_load(&server.n_log) && strncmp(server.log[n].text, "DEL", 3) != 0; n++)
+        continue;
+    ok(n > 15 && strncmp(server.log[14].text, "SET k ", 6) == 0,
+       "the reply beside the stop is read, and what follows is undone");
+}
+
 /* What a lock without scripts can't do, and what no lock can do: the whole text of the error. */
 static void test_refused(void)
 {
@@ -395,6 +456,7 @@ int main(void)
     RUN(test_release());
     RUN(test_break());
     RUN(test_abandoned());
+    RUN(test_stopped_beside_reply());
     RUN(test_refused());
     commands_end(&commands);
     keys_fini(&keys);
