@@ -246,7 +246,7 @@ static int replace(const char *path, int old, const char *bytes, size_t n)
  */
 static int overwrite(int old, const char *bytes, size_t n)
 {
-    return ftruncate(old, 0) == 0 && outfile_write(old, bytes, n) ? 0 : errno;
+    return outfile_write(old, bytes, n) && ftruncate(old, (off_t)n) == 0 ? 0 : errno;
 }
 
 int outfile_replace(const char *path, const char *bytes, size_t n)

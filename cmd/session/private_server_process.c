@@ -90,8 +90,8 @@ int private_server_process_open_users(int dir)
 /* ---- becoming the server ---- */
 
 /*
- * The server serves all rlocks of this user. So the server must not run under the resource limits
- * and the priority of the one process that happened to start it. Only root may raise rlim_max.
+ * The server serves all rlocks of this user. So keeper and server must not run under the limits and
+ * the priority of the one process that happened to start them. Only root may raise rlim_max.
  */
 static void raise_limits(void)
 {
@@ -143,7 +143,6 @@ static void become_server(pid_t keeper, int told)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != keeper) /* the keeper ended before prctl(): no signal will come */
         _exit(1);
-    raise_limits();
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     dup2(told, STDOUT_FILENO);
@@ -234,6 +233,7 @@ static void become_keeper(int dir, int told)
     int users;
 
     leave_starter((int[]){dir, told}, 2);
+    raise_limits();
     users = private_server_process_open_users(dir);
     if (users >= 0 && fchdir(dir) == 0)
         server = fork();

@@ -420,9 +420,7 @@ static void note_server(struct session *session, const struct credentials *crede
     else if (from == FROM_ENVIRONMENT || from == FROM_FILE)
         options_name_origin(session->options, "url", session->url_place, sizeof session->url_place);
     if (credentials->n_urls == 1)
-        url_cli_options(session->private_server.users_fd >= 0 ? session->private_server.url
-                                                              : credentials->url[0],
-                        session->cli_options);
+        url_cli_options(credentials->url[0], session->cli_options);
 }
 
 enum exit_reason session_open_with(struct session *session, const char *program,

@@ -720,7 +720,7 @@ enum rlock_status broadcast_commands(struct members *members, const struct broad
             written_ms = member_sent_ms(member);
         if (member->state != RLOCK_OK)
             break;
-        /* Also if it is stopped: then the next request is abandoned, and its undo sent behind it. */
+        /* Also if stopped: then the next request is abandoned, and its undo sent behind it. */
         st = commands_read(commands, member->reply, member_connection(member), &answer, &refusal,
                            &err);
         if (st >= RLOCK_E_USAGE)

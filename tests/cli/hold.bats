@@ -101,8 +101,14 @@ in_queue() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_line 'usage: no token: set RLOCK_TOKEN, .* or take the lock by rlock hold'
 }
 
+stored_until() { head -qn 1 "$RLOCK_HOLD_DIR/"* | cut -d ' ' -f 2; }
+
 @test "renew lets a hold last for --for from now, or for -t, and never makes it shorter" {
+    local until
     rlock hold -k "$KEY" --for 1h >/dev/null
+    until=$(stored_until)
+    rlock renew -k "$KEY"
+    (($(stored_until) >= until)) || fail "the hold ended at $until, and now at $(stored_until)"
     RLOCK_TTL=5s rlock renew -k "$KEY" -t 3h
     assert_between "$(ttl_ms "$KEY")" 10700000 10800000
     rlock renew -k "$KEY" -t 1m

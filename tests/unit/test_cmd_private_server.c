@@ -49,13 +49,13 @@ static int listen_here(int backlog)
     return bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, backlog) == 0 ? fd : -1;
 }
 
-static long long soft_limit(int which)
+static long long soft_limit(pid_t pid, int which)
 {
     struct rlimit limit;
 
-    return getrlimit((unsigned)which, &limit) != 0 ? -2
-           : limit.rlim_cur == RLIM_INFINITY       ? -1
-                                                   : (long long)limit.rlim_cur;
+    return prlimit(pid, (unsigned)which, NULL, &limit) != 0 ? -2
+           : limit.rlim_cur == RLIM_INFINITY                ? -1
+                                                            : (long long)limit.rlim_cur;
 }
 
 /* Writes what the server was started with to the file "about" in its directory. */
@@ -74,8 +74,9 @@ static void write_about(char *const *argv, char *const *envp)
     (void)!readlink("/proc/self/fd/0", input, sizeof input - 1);
     fprintf(out, "pid=%d parent=%d variables=%d input=%s\n", (int)getpid(), (int)getppid(),
             n_variables, input);
-    fprintf(out, "files=%lld cpu=%lld core=%lld nice=%d policy=%d\n", soft_limit(RLIMIT_NOFILE),
-            soft_limit(RLIMIT_CPU), soft_limit(RLIMIT_CORE), getpriority(PRIO_PROCESS, 0),
+    fprintf(out, "keeper=%lld files=%lld cpu=%lld core=%lld nice=%d policy=%d\n",
+            soft_limit(getppid(), RLIMIT_CPU), soft_limit(0, RLIMIT_NOFILE),
+            soft_limit(0, RLIMIT_CPU), soft_limit(0, RLIMIT_CORE), getpriority(PRIO_PROCESS, 0),
             sched_getscheduler(0));
     fprintf(out, "child_blocked=%d usr1_blocked=%d\nargv=", sigismember(&mask, SIGCHLD),
             sigismember(&mask, SIGUSR1));
@@ -318,6 +319,9 @@ static void test_limits(void)
     snprintf(wanted, sizeof wanted, "cpu=%lld core=0 ",
              cpu.rlim_max == RLIM_INFINITY || is_root ? -1 : (long long)cpu.rlim_max);
     okf(about_has(wanted), "the server has no limit that its starter had: %s", wanted);
+    snprintf(wanted, sizeof wanted, "keeper=%lld ",
+             cpu.rlim_max == RLIM_INFINITY || is_root ? -1 : (long long)cpu.rlim_max);
+    okf(about_has(wanted), "nor has its keeper: %s", wanted);
     ok(!is_root || about_has("nice=0 policy=0"), "the server has the usual priority");
     close(users);
     ok(all_ended(), "no process is left");

@@ -372,9 +372,9 @@ static int client_of(const struct server *server)
 }
 
 /*
- * The stop descriptor is readable exactly when the whole reply to LOOK has come: it is an epoll over
- * the client's socket, whose SO_RCVLOWAT is the length of that reply. The reply is read, and the SET
- * behind it, whose replies are shorter, is undone.
+ * The stop descriptor is readable exactly when the whole reply to LOOK has come: it is an epoll
+ * over the client's socket, whose SO_RCVLOWAT is the length of that reply. The reply is read, and
+ * the SET behind it, whose replies are shorter, is undone.
  */
 static void test_stopped_beside_reply(void)
 {
