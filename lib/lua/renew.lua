@@ -25,7 +25,7 @@
 --@include shared/check.lua
 --@include shared/lock.lua
 
--- For a caller that knows only the token: TTL 0 renews for the TTL that the server has noted. If
+-- TTL 0, from a caller that knows only the token, renews for the TTL that the server has noted. If
 -- TTL is longer than that, the script notes the longer TTL, because other owners read from the note
 -- how long the lease can last.
 local function set_ttl(lock)
@@ -110,7 +110,7 @@ for _, lock in ipairs(locks) do
     if not lock.info then
       put_back(lock)
       code = REPLY_RESTORED
-    elseif lock.has_token_alone then
+    else
       set_ttl(lock)
     end
     left = math.min(extend_lease(lock, lock.token, lock.ttl), left)
