@@ -109,25 +109,6 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     assert_no_locks
 }
 
-# bats test_tags=long
-@test "16 waiters for a quorum's lock are served one at a time" {
-    local each
-    hold a -k "$KEY"
-    for each in {1..16}; do
-        start "w$each" "$RLOCK" -k "$KEY" -- sh -c 'mkdir "$DIR/alone" || echo >>"$DIR/overlaps"
-            sleep 0.01; rmdir "$DIR/alone"; echo "$RLOCK_FENCE" >>"$DIR/fences"'
-    done
-    eventually 10 in_lines 16
-    let_go a
-    for each in {1..16}; do
-        ended 0 "w$each" 20
-    done
-    [[ ! -e $DIR/overlaps ]] || fail 'two commands ran at the same time'
-    sort -nuc "$DIR/fences"
-    assert_eq "$(wc -l <"$DIR/fences")" 16 turns
-    assert_no_locks
-}
-
 # ---- status, list, break and doctor ----
 
 @test "status and list show what the majority has, and break takes the lock on all members" {

@@ -85,38 +85,3 @@ start_old() { # start_old MEMBERS TTL_S
     assert_between $(($(<"$DIR/at") - restarted)) 12000 60000 \
         'ms until the restarted members granted a lock'
 }
-
-# bats test_tags=long
-@test "eight clients, and members that lose their data in turn: no two runs overlap, fences grow" {
-    local turns=63 each n=0 old=3
-    ! is_sanitized || turns=8
-    start_old 5 $((old - 1))
-    cat >"$DIR/turn" <<'END'
-mkdir "$DIR/alone" || echo "$RLOCK_FENCE" >>"$DIR/overlaps"
-echo "$RLOCK_FENCE" >>"$DIR/fences"
-rmdir "$DIR/alone"
-END
-    for each in {1..8}; do
-        start "c$each" bash -c 'for ((i = 0; i < $1; i++)); do
-            "$RLOCK" -k "$KEY" -- sh "$DIR/turn" || echo "$?" >>"$DIR/bad"
-        done' bash "$turns"
-    done
-    while [[ -n $(started_clients) ]]; do
-        on $((n % 5 + 1)) redis_crash
-        on $((n % 5 + 1)) redis_restart
-        eventually 10 on $((n % 5 + 1)) has_run_for "$old" # until this member counts again
-        n=$((n + 1))
-    done
-    echo "# $n restarts in $((turns * 8)) turns" >&3
-    ((n > 0)) || fail 'no member was restarted'
-    [[ ! -e $DIR/bad ]] || fail "exit statuses of failed runs: $(sort "$DIR/bad" | uniq -c)"
-    [[ ! -e $DIR/overlaps ]] || fail "runs that overlapped another: $(wc -l <"$DIR/overlaps")"
-    assert_eq "$(wc -l <"$DIR/fences")" $((turns * 8)) 'number of runs'
-    sort -nuc "$DIR/fences"
-}
-started_clients() {
-    local each
-    for each in {1..8}; do
-        dead "$(<"$DIR/pids/c$each")" || echo "$each"
-    done
-}
