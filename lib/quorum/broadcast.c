@@ -40,12 +40,11 @@ enum rule {
     SUPERSEDES_PENDING = 1, /* is sent even to a member that hasn't answered an earlier request */
     NEEDS_MEMORY = 2,       /* a yes counts only if the member can't have forgotten a lease */
     NO_LINGER = 4,          /* the broadcast ends as soon as it is decided */
-    CALLS_ON_SENT = 8,      /* calls the hook on_sent once the request was sent to a majority */
-    GOES_ON_STOPPED = 16    /* if the stop descriptor ends the call, no request is abandoned */
+    CALLS_ON_SENT = 8       /* calls the hook on_sent once the request was sent to a majority */
 };
 
 static const struct {
-    requests_build *build; /* NULL: the broadcast sends broadcast->request, or CLUSTER NODES */
+    requests_build *build;       /* NULL: the broadcast sends broadcast->request */
     enum commands_task commands; /* replaces `build` if the owner uses no scripts */
     reply_parse *read;           /* NULL: any reply counts as yes, and isn't parsed */
     enum enough enough;
@@ -68,7 +67,7 @@ static const struct {
                          SUPERSEDES_PENDING, requests_leave},
     [BROADCAST_REQUEST] = {NULL, COMMANDS_NONE, NULL, MAJORITY, 0, NULL},
     [BROADCAST_SLOW_REQUEST] = {NULL, COMMANDS_NONE, NULL, ALL, 0, NULL},
-    [BROADCAST_TOPOLOGY] = {NULL, COMMANDS_NONE, NULL, ALL, GOES_ON_STOPPED, NULL},
+    [BROADCAST_TOPOLOGY] = {NULL, COMMANDS_NONE, NULL, ALL, 0, NULL},
 };
 
 /* Whether this broadcast has sent its request to a member. */
@@ -447,6 +446,7 @@ static bool is_split_so_far(const struct broadcast_call *call)
 static enum member_learning learning_of(const struct broadcast *broadcast)
 {
     bool is_waiting = broadcast->purpose == BROADCAST_WAIT ||
+                      broadcast->purpose == BROADCAST_TOPOLOGY ||
                       (broadcast->purpose == BROADCAST_ACQUIRE && broadcast->owner->attempt > 1);
 
     if (has_rule(broadcast, SUPERSEDES_PENDING))
@@ -478,11 +478,7 @@ static void ask(struct broadcast_call *call, size_t i)
      * answers later, and that member would keep its part of the lock until the TTL ends. */
     if (gives_back(broadcast) && broadcast->owner->is_in_quorum)
         request_use_eval(&request);
-    if (broadcast->purpose == BROADCAST_TOPOLOGY)
-        member_ask_topology(member, limits);
-    else
-        member_ask(member, build != NULL ? &request : broadcast->request, read_of(broadcast),
-                   limits);
+    member_ask(member, build != NULL ? &request : broadcast->request, read_of(broadcast), limits);
     if (member->state == RLOCK_PENDING)
         member_step(member);
 }
@@ -498,7 +494,7 @@ static enum asked ask_after_earlier(struct broadcast_call *call, struct member *
     struct request request;
 
     member_step(member);
-    if (member_may_be_asked(member))
+    if (member->state != RLOCK_PENDING)
         return ASKED;
     if (has_rule(call->broadcast, SUPERSEDES_PENDING) && call->broadcast->request == NULL) {
         purposes[call->broadcast->purpose].build(call->broadcast->owner, &request,
@@ -686,7 +682,7 @@ static bool wait_for_replies(struct broadcast_call *call)
         poll(fds, n_fds, deadline_poll_ms(deadline_at(call->deadline, wake_ms)));
         is_stopped = fds[0].revents != 0;
         is_over = is_stopped || deadline_has_passed(call->deadline);
-        step_all(call, is_over && !(is_stopped && has_rule(call->broadcast, GOES_ON_STOPPED)));
+        step_all(call, is_over);
         if (is_over)
             return is_stopped;
     }

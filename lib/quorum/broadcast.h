@@ -24,12 +24,12 @@ enum broadcast_purpose {
     BROADCAST_LEAVE,        /* remove all that the token wrote, and leave the queue */
     BROADCAST_REQUEST,      /* send `request`; ends when a majority of the members has replied */
     BROADCAST_SLOW_REQUEST, /* as BROADCAST_REQUEST, but ends when all members have replied */
-    BROADCAST_TOPOLOGY      /* send CLUSTER NODES; ends when all members have replied */
+    BROADCAST_TOPOLOGY      /* the same, and CLUSTER NODES goes before the request */
 };
 
 struct broadcast {
     enum broadcast_purpose purpose;
-    const struct owner *owner;     /* borrowed; NULL: `request` or CLUSTER NODES is sent */
+    const struct owner *owner;     /* borrowed; NULL: `request` is sent */
     const struct request *request; /* borrowed; what to send instead of the purpose's own request */
     struct request *behind;        /* borrowed; sent behind `request` if that is abandoned */
     unsigned skipped;              /* bit i is set: member i isn't asked */

@@ -317,10 +317,9 @@ static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint
     request->try_deadline_ms =
         has_sentinels(member) ? clock_earlier(try_deadline, deadline) : deadline;
     configure(member, conn);
-    if (request->task == MEMBER_TOPOLOGY ||
-        (preamble == CONN_NO_PREAMBLE && is_time_for_topology(member)))
+    if (preamble == CONN_NO_PREAMBLE && is_time_for_topology(member))
         preamble = CONN_CLUSTER_NODES;
-    if (member->client_name != NULL && (request->task == MEMBER_TOPOLOGY || is_in_long_use(member)))
+    if (member->client_name != NULL && is_in_long_use(member))
         conn_name(conn, member->client_name);
     st = conn_start_request(conn, preamble, request->bytes, request->n_bytes, deadline,
                             &member->err);
@@ -576,23 +575,17 @@ static enum rlock_status act_on_reply(struct member *member)
 static void settle(struct member *member, enum rlock_status st)
 {
     struct conn *conn = &member->route.current->conn;
-    /* An error reply to CLUSTER NODES is no fault: the server is no node of a Cluster, or the user
-     * lacks the right. */
-    bool is_topology = member->request.task == MEMBER_TOPOLOGY && conn_is_ready(conn);
 
     member->request.sent_ms = conn->sent_ms;
     if (st != RLOCK_PENDING)
         member->request.is_after_refusal = false;
     read_preamble_reply(member, conn);
-    if (st == RLOCK_OK && !is_topology)
+    if (st == RLOCK_OK)
         st = act_on_reply(member);
     if (st == RLOCK_OK) {
         member->route.n_failures = 0;
         member->server.has_answered = true;
     }
-    if (st == RLOCK_OK && member->request.task == MEMBER_TOPOLOGY &&
-        conn->preamble != CONN_CLUSTER_NODES) /* the new connection has only sent INFO */
-        st = ask_at(member, member->route.current, CONN_CLUSTER_NODES);
     if (st > RLOCK_PENDING)
         st = handle_fault(member, st);
     member->state = st;
@@ -684,71 +677,30 @@ static const struct server_kind *kind_of(const struct member *member)
 
 /* ---- starting, stepping and abandoning a request ---- */
 
-static void begin(struct member *member, enum member_task task, reply_parse *read,
-                  struct member_limits limits)
+void member_ask(struct member *member, const struct request *request, reply_parse *read,
+                struct member_limits limits)
 {
+    enum rlock_status st;
+
     free_request(&member->request);
-    member->request = (struct member_request){.task = task, .read = read, .limits = limits};
+    member->request = (struct member_request){.script = request->script,
+                                              .connection = request->connection,
+                                              .stays = request->stays,
+                                              .n_replies = (size_t)request->n_commands,
+                                              .read = read,
+                                              .limits = limits,
+                                              .try_deadline_ms = limits.connect_deadline_ms};
     member->reply = NULL;
     member->route.current = member->route.primary;
     if (member->route.first_ms == 0)
         member->route.first_ms = rlock_clock_ms();
-    member->request.n_replies = 1;
     if (read != NULL)
         member->server.grant_connection = 0;
-}
-
-void member_ask_topology(struct member *member, struct member_limits limits)
-{
-    begin(member, MEMBER_TOPOLOGY, NULL, limits);
-    kind_of(member)->start(member);
-}
-
-/* Has the member been sent CLUSTER NODES, and not answered yet? */
-static bool is_asking_topology(const struct member *member)
-{
-    return member->state == RLOCK_PENDING && member->request.phase == MEMBER_EXCHANGING;
-}
-
-/*
- * Sends the first request. `st` is the result of encoding it. If the reply to CLUSTER NODES has not
- * come yet (is_behind_topology), sends the request after CLUSTER NODES on the same connection.
- */
-static void start(struct member *member, enum rlock_status st, bool is_behind_topology)
-{
-    struct member_request *request = &member->request;
-    struct conn *conn = &member->route.current->conn;
-
-    request->try_deadline_ms = request->limits.connect_deadline_ms;
-    if (st == RLOCK_OK && is_behind_topology) {
-        st = conn_append_request(conn, request->bytes, request->n_bytes, &member->err);
-        conn_expect_replies(conn, request->n_replies);
-        settle(member, st);
-    } else if (st == RLOCK_OK) {
-        kind_of(member)->start(member);
-    } else {
-        member->state = st;
-    }
-}
-
-void member_ask(struct member *member, const struct request *request, reply_parse *read,
-                struct member_limits limits)
-{
-    bool is_behind_topology = is_asking_topology(member);
-    enum rlock_status st;
-
-    begin(member, MEMBER_REQUEST, read, limits);
-    member->request.script = request->script;
-    member->request.connection = request->connection;
-    member->request.stays = request->stays;
-    member->request.n_replies = (size_t)request->n_commands;
     st = request_encode(request, &member->request.bytes, &member->request.n_bytes, &member->err);
-    start(member, st, is_behind_topology);
-}
-
-bool member_may_be_asked(const struct member *member)
-{
-    return member->state != RLOCK_PENDING || member->request.task == MEMBER_TOPOLOGY;
+    if (st == RLOCK_OK)
+        kind_of(member)->start(member);
+    else
+        member->state = st;
 }
 
 /*

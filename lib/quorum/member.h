@@ -44,13 +44,6 @@ struct member_limits {
     enum member_learning learning;
 };
 
-/* What the member's last request is. */
-enum member_task {
-    MEMBER_NOTHING,
-    MEMBER_REQUEST, /* the request of member_ask() */
-    MEMBER_TOPOLOGY /* CLUSTER NODES, by member_ask_topology(): the member keeps the reply */
-};
-
 /* What a pending request does at the moment. */
 enum member_phase {
     MEMBER_EXCHANGING, /* the member connects, sends the request, or waits for the reply */
@@ -60,9 +53,8 @@ enum member_phase {
 
 /* The pending request, or the last one that ended. */
 struct member_request {
-    enum member_task task;
     enum member_phase phase;
-    char *bytes; /* the encoded request; NULL for MEMBER_TOPOLOGY */
+    char *bytes; /* the encoded request */
     size_t n_bytes;
     size_t n_replies;    /* how many replies come: one for each command in `bytes` */
     uint64_t connection; /* the only connection that may be used; 0: any */
@@ -178,7 +170,7 @@ void member_visit(struct member *member, struct url *url);
  * member_ask: start a request, without blocking. `request` is borrowed for the call. The member
  * follows redirects, and asks Sentinels or other nodes of the Cluster, all within `limits`. The
  * member sends the request again if no server has executed it, and never if a server may have
- * executed it. The caller first checks member_may_be_asked().
+ * executed it. No other request may be pending.
  *
  *   read  parses the reply into `answer`; NULL: the caller reads `reply` itself
  */
@@ -198,14 +190,6 @@ void member_conclude(struct member *member, const struct reply *answer, int64_t 
 
 /* member_set_client_name: name connections by CLIENT SETNAME; `name` is borrowed. */
 void member_set_client_name(struct member *member, const char *name);
-
-/*
- * member_ask_topology: send CLUSTER NODES, so that the member can ask other nodes if this one dies.
- */
-void member_ask_topology(struct member *member, struct member_limits limits);
-
-/* member_may_be_asked: is no request pending, or only that of member_ask_topology()? */
-bool member_may_be_asked(const struct member *member);
 
 /*
  * member_lacks_topology: may the primary be a node of a Cluster, and has the member not sent it

@@ -581,7 +581,7 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
 {
     struct broadcast broadcast = {
         .purpose = BROADCAST_TOPOLOGY, .reply_ms = quorum->timing.reply_ms, .skipped = ~0U};
-    enum rlock_status st;
+    struct request request;
     size_t i;
 
     for (i = 0; i < quorum->members.n; i++)
@@ -589,10 +589,11 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
             broadcast.skipped &= ~(1U << i);
     if (broadcast.skipped == ~0U)
         return;
-    st = broadcast_run(&quorum->members, &broadcast, deadline_in(deadline, broadcast.reply_ms),
-                       NULL, NULL);
-    if (st != RLOCK_STOPPED) /* a caller that stops this call releases next, by these connections */
-        broadcast_abandon_pending(&quorum->members, &broadcast);
+    request_begin(&request, "TIME"); /* any short command, behind CLUSTER NODES */
+    broadcast.request = &request;
+    (void)!broadcast_run(&quorum->members, &broadcast, deadline_in(deadline, broadcast.reply_ms),
+                         NULL, NULL);
+    broadcast_abandon_pending(&quorum->members, &broadcast);
 }
 
 /* ---- releasing a lock ---- */

@@ -214,9 +214,8 @@ static enum rlock_status encode_request(struct conn *conn, enum conn_preamble pr
         st = encode_preamble(preamble, &conn->request, &conn->request_bytes, err);
     conn->preamble = preamble;
     conn->expects_preamble_reply = preamble != CONN_NO_PREAMBLE;
-    conn->has_request = n > 0;
     conn->n_replies = 1;
-    if (st == RLOCK_OK && n > 0)
+    if (st == RLOCK_OK)
         st = request_append(&conn->request, &conn->request_bytes, bytes, n, err);
     return st;
 }
@@ -244,20 +243,6 @@ enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble pream
     if (st != RLOCK_PENDING)
         conn_reset(conn);
     return st;
-}
-
-enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size_t n,
-                                      struct rlock_error *err)
-{
-    enum rlock_status st = request_append(&conn->request, &conn->request_bytes, bytes, n, err);
-
-    if (st != RLOCK_OK) {
-        conn_reset(conn);
-        return st;
-    }
-    conn->has_request = true;
-    conn->sent_ms = 0; /* no byte of this request was sent yet */
-    return RLOCK_PENDING;
 }
 
 void conn_expect_replies(struct conn *conn, size_t n)
@@ -524,7 +509,7 @@ static enum rlock_status step_request(struct conn *conn, const struct resp_value
         return RLOCK_OK;
     if (st == RLOCK_OK && conn->expects_preamble_reply) {
         read_preamble_reply(conn, *reply);
-        st = conn->has_request ? read_replies(conn, reply, err) : st;
+        st = read_replies(conn, reply, err);
     }
     if (st == RLOCK_OK &&
         (conn->sent_bytes < conn->request_bytes || !resp_reader_is_empty(conn->replies)))

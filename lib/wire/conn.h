@@ -66,7 +66,6 @@ struct conn {
     enum conn_preamble preamble;
     bool expects_preamble_reply; /* the next reply is that of the preamble */
     size_t n_replies;     /* how many replies the request gets: one for each of its commands */
-    bool has_request;     /* false: the preamble was sent alone; conn_step() returns its reply */
     char *preamble_reply; /* text of the reply, until conn_take_preamble_reply(); else NULL */
     char *request;        /* preamble and request, encoded */
     size_t request_bytes;
@@ -101,7 +100,7 @@ bool conn_looks_password_up(const struct conn *conn);
  * conn_start_request: send a request by the connection that is ready, or make a new connection.
  * Call it only when no other request is pending. Doesn't block.
  *
- *   bytes, n             the encoded request, copied; with n = 0 the preamble alone is sent
+ *   bytes, n             the encoded request, copied
  *   connect_deadline_ms  on rlock_clock_ms(): when the caller gives up if nothing is connected
  *
  * Returns  RLOCK_PENDING, or a fault.
@@ -109,13 +108,6 @@ bool conn_looks_password_up(const struct conn *conn);
 enum rlock_status conn_start_request(struct conn *conn, enum conn_preamble preamble,
                                      const char *bytes, size_t n, int64_t connect_deadline_ms,
                                      struct rlock_error *err);
-
-/*
- * conn_append_request: send a request after a preamble that conn_start_request() sent alone, and
- * whose reply has not come yet. Returns RLOCK_PENDING, or RLOCK_E_MEMORY and closes the connection.
- */
-enum rlock_status conn_append_request(struct conn *conn, const char *bytes, size_t n,
-                                      struct rlock_error *err);
 
 /*
  * conn_expect_replies: the request that was just started has `n` commands. conn_step() returns

@@ -88,7 +88,7 @@ assert_ran_once() {
 
 @test "a reset before the reply to a renewal: rlock asks again, and the lock isn't lost" {
     line_start "$REDIS_PORT"
-    line cut-after-request 3 # the first two are the acquire and CLUSTER NODES
+    line cut-after-request 4 # the first three are the acquire, CLUSTER NODES and TIME
     mkfifo "$DIR/go"
     run_through_line -t 12 -- sh -c 'read -r status <"$0"; exit "$status"' "$DIR/go"
     eventually 20 file_has "$DIR/holder.err" ': renewed'

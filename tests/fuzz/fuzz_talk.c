@@ -165,7 +165,7 @@ enum talk_ask {
     ASK_VISIT,    /* from now on only another server is asked */
     ASK_BOUND,    /* the request may go only by the connection of the request before it */
     ASK_BLOCK,    /* BLPOP */
-    ASK_TOPOLOGY, /* CLUSTER NODES */
+    ASK_TOPOLOGY, /* CLUSTER NODES before the request */
     ASK_COMMANDS, /* from here on: operations without scripts, an enum commands_task each */
     ASKS = ASK_COMMANDS + COMMANDS_UNDO
 };
@@ -303,7 +303,8 @@ static void ask_script(struct member *member, enum talk_ask what, struct member_
                                         [ASK_EVAL] = reply_parse_release,
                                         [ASK_VISIT] = reply_parse_acquire,
                                         [ASK_BOUND] = reply_parse_acquire,
-                                        [ASK_BLOCK] = NULL};
+                                        [ASK_BLOCK] = NULL,
+                                        [ASK_TOPOLOGY] = reply_parse_acquire};
     struct request request;
 
     if (what == ASK_BLOCK) {
@@ -339,18 +340,18 @@ static void ask(struct member *member, enum talk_ask what)
     struct member_limits limits = {
         .connect_deadline_ms = rlock_clock_ms() + 5000, .reply_ms = 2000, .learning = LEARN_LATER};
 
-    if (!member_may_be_asked(member))
+    if (member->state == RLOCK_PENDING)
         member_abandon(member, NULL);
-    must(member_may_be_asked(member));
+    must(member->state != RLOCK_PENDING);
     commands_end(&commands);
     unanswered = 0;
-    if (what == ASK_TOPOLOGY && member->state != RLOCK_PENDING) {
-        member_ask_topology(member, limits);
-    } else if (what >= ASK_COMMANDS) {
+    if (what == ASK_TOPOLOGY)
+        limits.learning = LEARN_NOW;
+    if (what >= ASK_COMMANDS) {
         commands_begin(&commands, (enum commands_task)(what - ASK_COMMANDS + COMMANDS_ACQUIRE),
                        &owner);
         ask_next(member, limits);
-    } else if (what != ASK_TOPOLOGY) {
+    } else {
         ask_script(member, what, limits);
     }
 }

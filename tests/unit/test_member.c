@@ -600,47 +600,6 @@ static void test_topology_behind_info(void)
     ask_may_learn(&member, fd, NODES ON, NO_NODES ":1\r\n");
     ok(!member_lacks_topology(&member), "with the next request CLUSTER NODES was sent");
     finish(&member, fd);
-
-    need(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK);
-    member_join(&member, 3, 0);
-    member_ask_topology(
-        &member, (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
-                                        .reply_ms = REPLY_MS});
-    fd = peer_accept();
-    ok(is_sent(&member, fd, INFO), "member_ask_topology() on a new connection sends INFO first");
-    peer_say(fd, NO_INFO);
-    ok(is_sent(&member, fd, "*2\r\n$7\r\nCLUSTER\r\n$5\r\nNODES\r\n"));
-    reply(&member, fd, NO_NODES);
-    ok(member.state == RLOCK_OK && !member_lacks_topology(&member));
-    finish(&member, fd);
-}
-
-/*
- * While CLUSTER NODES has no reply yet, the next request goes out on the same connection. A release
- * must not wait for that reply.
- */
-static void test_request_behind_topology(void)
-{
-    struct member member;
-    int fd = open_and_ask(&member, peer_address, NULL);
-
-    reply(&member, fd, ":1\r\n");
-    ok(peer_hears(fd, "*1\r\n$4\r\nPING\r\n"), "the member sends its first request");
-    member_ask_topology(
-        &member, (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
-                                        .reply_ms = REPLY_MS});
-    ok(is_sent(&member, fd, NODES_ALONE), "member_ask_topology() sends CLUSTER NODES");
-    ok(member_may_be_asked(&member), "while CLUSTER NODES is pending, a request may be started");
-    ask(&member, "NEXT");
-    ok(is_sent(&member, fd, "*1\r\n$4\r\nNEXT\r\n"));
-    ok(member_sent_ms(&member) != 0, "member_sent_ms() is set for that request");
-    peer_say(fd, "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n");
-    step(&member, A_WHILE_MS);
-    is_int(member.state, RLOCK_PENDING, "the reply to CLUSTER NODES doesn't end the request");
-    reply(&member, fd, ":1\r\n");
-    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1);
-    is_int((int64_t)member.route.cluster.n, 1, "the member keeps the node in the first reply");
-    finish(&member, fd);
 }
 
 /* Each server redirects: the member follows until its deadline, and backs off in between. */
@@ -868,9 +827,9 @@ int main(void)
     RUN_ALL(test_answers, test_demoted, test_abandon, test_nobody, test_password,
             test_password_in_part, test_clock, test_moved, test_learn_topology, test_name,
             test_abandoned_late, test_silent_sentinel, test_topology_behind_info,
-            test_request_behind_topology, test_moved_without_end, test_ask, test_try_again,
-            test_given_up_after_try_again, test_absurd_clock, test_watch_lost, test_rejected,
-            test_first_of_several, test_script_place);
+            test_moved_without_end, test_ask, test_try_again, test_given_up_after_try_again,
+            test_absurd_clock, test_watch_lost, test_rejected, test_first_of_several,
+            test_script_place);
     peer_close();
     return done_testing();
 }

@@ -297,29 +297,6 @@ static void test_stop(void)
     close_single(&single);
 }
 
-/*
- * The command ends, and so stops the renewer, while the renewer waits for the reply to CLUSTER
- * NODES. The release must use the same connection.
- */
-static void test_stop_learning(void)
-{
-    struct single single = {
-        .server = {
-            .nodes = AFTER(100, NO_CLUSTER),
-            .answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT), [ASKED_RELEASE] = ANSWERS(RELEASED)}}};
-    int stop[2];
-
-    need(open_single(&single) && pipe(stop) == 0 && write(stop[1], "", 1) == 1);
-    is_int(operate(&single, ACQUIRE, in(60000), NULL), RLOCK_OK, "the lock is granted");
-    quorum_learn_topology(&single.quorum, (struct rlock_deadline){RLOCK_NEVER, stop[0]});
-    is_int(operate(&single, RELEASE, in(60000), NULL), RLOCK_OK, "the lock is released");
-    is_int(atomic_load(&single.server.n_nodes), 1, "the server was asked for CLUSTER NODES");
-    is_int(atomic_load(&single.server.n_connections), 1);
-    close(stop[0]);
-    close(stop[1]);
-    close_single(&single);
-}
-
 /* ---- tests with several members ---- */
 
 #define FENCE "$16\r\n1700000000000000\r\n"
@@ -1039,7 +1016,7 @@ static void test_open(void)
 
 int main(void)
 {
-    RUN_ALL(test_answers, test_undo, test_stop, test_stop_learning, test_votes);
+    RUN_ALL(test_answers, test_undo, test_stop, test_votes);
     RUN(test_split(false));
     RUN(test_split(true));
     RUN_ALL(test_greater_fence, test_late_grant_is_no_confirmation, test_release_retries,
