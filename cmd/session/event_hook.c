@@ -34,14 +34,14 @@ struct hook_news {
 
 /* ---- what the helper does ---- */
 
-/* Without RLOCK_ON_EVENT: an rlock in the command must not start the command again. */
-static bool set_environment(const struct event_hook_plan *plan)
+static bool set_environment(const struct options *options)
 {
-    if (!environment_shed())
+    char *keys = options_keys(options, '\n');
+
+    if (keys == NULL || !environment_shed())
         return false;
-    options_mask_urls(plan->options);
-    return unsetenv("RLOCK_ON_EVENT") == 0 && setenv("RLOCK_KEY", plan->keys, 1) == 0 &&
-           setenv("RLOCK_FENCE", "", 1) == 0;
+    options_mask_urls(options);
+    return setenv("RLOCK_KEY", keys, 1) == 0 && setenv("RLOCK_FENCE", "", 1) == 0;
 }
 
 /* RLOCK_FENCE stays as it is set at `granted`. */
@@ -76,7 +76,7 @@ static bool is_new(uint64_t *told, enum event event)
  * the helper closes stderr. If the command fails, it tells rlock why, only the first time; if rlock
  * has ended, nobody learns why.
  */
-static _Noreturn void serve(int fd, const struct event_hook_plan *plan)
+static _Noreturn void serve(int fd, const struct options *options)
 {
     char why[HELPER_WHY_BYTES];
     char failure[FAILURE_BYTES] = "";
@@ -86,10 +86,10 @@ static _Noreturn void serve(int fd, const struct event_hook_plan *plan)
     if (!report_keeps_stderr())
         dup2(STDIN_FILENO, STDERR_FILENO);
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    if (!set_environment(plan))
+    if (!set_environment(options))
         _exit(1);
     while (recv(fd, &news, sizeof news, 0) == (ssize_t)sizeof news) {
-        struct helper_command command = {.text = plan->options->on_event,
+        struct helper_command command = {.text = options->on_event,
                                          .deadline_ms = rlock_clock_ms() + HOOK_MS,
                                          .limit = HOOK_LIMIT,
                                          .client_fd = -1};
@@ -108,14 +108,14 @@ static _Noreturn void serve(int fd, const struct event_hook_plan *plan)
 
 /* ---- what rlock itself does ---- */
 
-int event_hook_start(struct event_hook *hook, const struct event_hook_plan *plan)
+int event_hook_start(struct event_hook *hook, const struct options *options)
 {
     int fd;
     pid_t pid = helper_fork(&fd, "rlock-hook");
     int failed = pid < 0 ? errno : 0;
 
     if (pid == 0)
-        serve(fd, plan);
+        serve(fd, options);
     hook->fd = fd;
     return failed;
 }

@@ -15,17 +15,11 @@ struct event_hook {
     int fd;
 };
 
-struct event_hook_plan {
-    const struct options *options; /* options->on_event is the command */
-    const char *keys;              /* the value of RLOCK_KEY for the command */
-};
-
 /*
- * event_hook_start: fork the hook process, which runs the command of --on-event. The caller calls
- * this before it starts a thread, and before it opens descriptors that the hook process must not
- * have. Returns 0, or an errno.
+ * event_hook_start: fork the hook process, which runs the command of --on-event, before there is a
+ * thread. Returns 0, or an errno.
  */
-int event_hook_start(struct event_hook *hook, const struct event_hook_plan *plan);
+int event_hook_start(struct event_hook *hook, const struct options *options);
 
 /*
  * event_hook_tell: if the message is about one of the events of --on-event, pass it to the hook

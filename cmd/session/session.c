@@ -144,18 +144,13 @@ static void unreachable(void *context)
 void session_start_hook(struct session *session)
 {
     const struct options *options = session->options;
-    struct event_hook_plan plan = {.options = options};
-    char *keys;
     char why[100];
     int failed;
 
     /* RLOCK_EVENT is set: the command of --on-event runs this rlock, which must not run it again */
     if (options->on_event == NULL || getenv("RLOCK_EVENT") != NULL)
         return;
-    keys = options_keys(options, '\n');
-    plan.keys = keys;
-    failed = keys != NULL ? event_hook_start(&session->event_hook, &plan) : ENOMEM;
-    free(keys);
+    failed = event_hook_start(&session->event_hook, options);
     report_set_listener(&session->report, event_hook_tell, &session->event_hook);
     if (failed == 0)
         return;
