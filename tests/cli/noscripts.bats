@@ -291,7 +291,10 @@ keys_of() { awk 'NR > 1 { print $1 }' | xargs; }
     assert_match "$output" 'good +locks: +0, and each lock expires by itself'
     redis_cli acl setuser noscripts -watch
     run --separate-stderr rlock doctor -k "$KEY"
-    redis_cli acl setuser noscripts +watch
     assert_match "$output" 'denied: WATCH'
+    run -77 --separate-stderr rlock -k "$KEY" -- touch "$DIR/started"
+    redis_cli acl setuser noscripts +watch
+    assert_line "'watch'"
+    [[ ! -e $DIR/started ]]
     gone "$KEY"
 }
