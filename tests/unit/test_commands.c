@@ -61,10 +61,9 @@ static bool open_owner(void)
 static bool sends(const struct request *request, const char *words)
 {
     char all[2000] = ""; /* begins with a semicolon, as every command does */
-    int i;
     int command = 0;
 
-    for (i = 0; i < request->n; i++) {
+    for (int i = 0; i < request->n; i++) {
         bool begins = command < request->n_commands && request->first[command] == i;
 
         command += begins;
@@ -88,8 +87,7 @@ static enum rlock_status talk(const char *const *lines)
             break;
         resp_reader_gather(reader, (size_t)request.n_commands);
         (void)!resp_reader_feed(reader, lines[1], strlen(lines[1]), NULL);
-        if (!ok(resp_reader_next(reader, &value, NULL) == RLOCK_OK && resp_reader_is_empty(reader),
-                "there is one reply for each command"))
+        if (!ok(resp_reader_next(reader, &value, NULL) == RLOCK_OK && resp_reader_is_empty(reader)))
             return RLOCK_E_PROTOCOL;
         st = commands_read(&commands, value, 1, &answer, &refusal, &fault);
     }
@@ -173,10 +171,9 @@ static void test_acquire(void)
 static void test_fences(void)
 {
     static const char *const bad[] = {"0", "01", "1x", "9007194959773697", "10000000000000000000"};
-    size_t i;
 
     open_owner();
-    for (i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         ends(COMMANDS_ACQUIRE, ANSWERS(LOOK, FOUND_FOR(":-2\r\n", "", bulk(bad[i]))),
              RLOCK_E_REFUSED, 0, "a lock with a fence of another program isn't granted");
     ends(COMMANDS_ACQUIRE, ANSWERS(LOOK, FOUND_FOR(":-2\r\n", "", "-WRONGTYPE x\r\n")),
@@ -198,8 +195,7 @@ static void test_parent(void)
                  OK QUEUED "*1\r\n:1\r\n"),
          RLOCK_OK, REPLY_OK, "a lock that a parent holds is granted under its lease");
     ok(answer.n_locks == 1 && answer.lock[0].parent == 1 && answer.lock[0].ttl_ms == 9000 &&
-           answer.fence == 7,
-       "the grant is the parent's, with its TTL and the last fence");
+       answer.fence == 7);
     ends(COMMANDS_ACQUIRE,
          ANSWERS(LOOK, FOUND_FOR(":20000\r\n", held, bulk("7")), "MULTI; PEXPIRE k 9000; EXEC",
                  CHANGED, LOOK, FREE, CLAIM(OURS)),
@@ -285,8 +281,7 @@ static void name_of(const char *value, char name[sizeof commands.name])
     is_int(talk(ANSWERS("PTTL k; GETRANGE k 0 1278; TIME; GET " FENCE "; ZCARD {k}:rlock:queue",
                         REPLIES(":20000\r\n", bulk(value), TIME, bulk("77"), ":3\r\n"))),
            RLOCK_OK, "a lock is read");
-    ok(commands.exists && commands.fence == 77 && commands.waiting == 3 && !commands.has_bad_fence,
-       "the fence and the length of the queue are known");
+    ok(commands.exists && commands.fence == 77 && commands.waiting == 3 && !commands.has_bad_fence);
     strcpy(name, commands.name);
 }
 
@@ -350,8 +345,7 @@ static void test_abandoned(void)
     for (n = 0; n < atomic_load(&server.n_log) && strncmp(server.log[n].text, "DEL", 3) != 0; n++)
         continue;
     ok(n > 8 && strncmp(server.log[n - 2].text, "SET k ", 6) == 0 &&
-           strncmp(server.log[n].text, "DELIFEQ k " TOKEN " v1 try=1 ", 52) == 0,
-       "behind the SET without an answer rlock sends its undo");
+       strncmp(server.log[n].text, "DELIFEQ k " TOKEN " v1 try=1 ", 52) == 0);
 }
 
 /* Returns the socket in this process that is connected to the server; -1: none is. */
@@ -360,10 +354,9 @@ static int client_of(const struct server *server)
     struct sockaddr_in peer;
     struct sockaddr_in at;
     socklen_t bytes = sizeof at;
-    int fd;
 
     (void)getsockname(server->listener, (struct sockaddr *)&at, &bytes);
-    for (fd = 3; fd < 100; fd++) {
+    for (int fd = 3; fd < 100; fd++) {
         bytes = sizeof peer;
         if (getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 && peer.sin_port == at.sin_port)
             return fd;
@@ -400,8 +393,7 @@ static void test_stopped_beside_reply(void)
         return;
     is_int(rlock_acquire(lock, deadline, &grant, NULL, &fault), RLOCK_BUSY, "another holds it");
     ok(setsockopt(client_of(&server), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0 &&
-           epoll_ctl(deadline.stop_fd, EPOLL_CTL_ADD, client_of(&server), &event) == 0,
-       "the stop descriptor waits for the reply");
+       epoll_ctl(deadline.stop_fd, EPOLL_CTL_ADD, client_of(&server), &event) == 0);
     deadline.at_ms = rlock_clock_ms() + 1000;
     ok(rlock_acquire(lock, deadline, &grant, NULL, &fault) != RLOCK_OK, "the acquire is given up");
     rlock_close(lock);
@@ -409,8 +401,7 @@ static void test_stopped_beside_reply(void)
     server_stop(&server);
     for (n = 7; n < atomic_load(&server.n_log) && strncmp(server.log[n].text, "DEL", 3) != 0; n++)
         continue;
-    ok(n > 15 && strncmp(server.log[14].text, "SET k ", 6) == 0,
-       "the reply beside the stop is read, and what follows is undone");
+    ok(n > 15 && strncmp(server.log[14].text, "SET k ", 6) == 0);
 }
 
 /* What a lock without scripts can't do, and what no lock can do: the whole text of the error. */
@@ -433,11 +424,9 @@ static void test_refused(void)
         {{.keys = empty, .n_keys = 1}, "a key has 1 to 65536 bytes"},
     };
     struct owner other;
-    size_t i;
 
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        is_int(owner_open(&other, &rows[i].config, &fault), RLOCK_E_USAGE,
-               "a configuration that no lock can have is refused");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        is_int(owner_open(&other, &rows[i].config, &fault), RLOCK_E_USAGE);
         is_str(fault.text, rows[i].text, "the error says what is wrong, and has no errno");
         owner_close(&other);
     }
@@ -449,15 +438,8 @@ int main(void)
     if (!ok(reader != NULL, "the test makes a reader of replies") ||
         !is_int(keys_init(&keys, key, NULL, NULL), RLOCK_OK, "the lock has keys"))
         return done_testing();
-    RUN(test_acquire());
-    RUN(test_fences());
-    RUN(test_parent());
-    RUN(test_renew());
-    RUN(test_release());
-    RUN(test_break());
-    RUN(test_abandoned());
-    RUN(test_stopped_beside_reply());
-    RUN(test_refused());
+    RUN_ALL(test_acquire, test_fences, test_parent, test_renew, test_release, test_break,
+            test_abandoned, test_stopped_beside_reply, test_refused);
     commands_end(&commands);
     keys_fini(&keys);
     owner_close(&owner);
