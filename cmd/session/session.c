@@ -772,7 +772,8 @@ static const char *hint_for(char room[HINT_BYTES], const struct session *session
 enum exit_reason session_fault(const struct session *session, const struct rlock_error *err)
 {
     enum exit_reason reason = exit_reason_of(err->status);
-    bool is_unable = err->status == RLOCK_E_SERVER || err->status == RLOCK_E_REPLICAS;
+    bool is_unable = err->status == RLOCK_E_SERVER || err->status == RLOCK_E_REPLICAS ||
+                     err->status == RLOCK_E_NO_QUORUM;
     char why[sizeof err->text];
     char hint[HINT_BYTES];
 
