@@ -48,49 +48,6 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
     run -1 grep -nE 'return (-?[0-9]+( |$)|\{-?[0-9]+,)' "$LUA"/*.lua
 }
 
-@test "embed: it drops comments, empty lines and indentation; --@include FILE becomes FILE's text" {
-    mkdir "$DIR/shared"
-    printf '%s\n' '-- what it is' '' 'local a = "?"' >"$DIR/shared/in_it.lua"
-    script x $'-- head\n--@include shared/in_it.lua\n  -- more\n\n  return a -- and why'
-    run -0 embed lua "$DIR/x.lua"
-    assert_eq "$(cat -A <<<"$output")" $'local a="?"$\nreturn a$'
-    run -0 embed lines "$DIR/x.lua"
-    assert_eq "${output//"$DIR/"/}" $'shared/in_it.lua:3\nx.lua:5'
-    run -0 embed c "$DIR/x.lua"
-    assert_match "$output" 'static const char script_x\[\] ='
-    assert_match "$output" 'local a=\\"\\\?\\"'
-    assert_match "$output" "sha1_x\[\] = \"$(embed lua "$DIR/x.lua" | sha1sum | cut -c 1-40)\""
-    assert_match "$output" 'lines_x\[\] = \{[[:space:]]*\{0, 3\}, \{1, 5\},'
-    script in_block $'if a then\n  --@include shared/in_it.lua\nend'
-    assert_eq "$(embed lua "$DIR/in_block.lua")" $'if a then\nlocal a="?"\nend'
-    script flagged $'--!df flags=f\n-- head\nreturn 1\n--! no flag'
-    assert_eq "$(embed lua "$DIR/flagged.lua")" $'--!df flags=f\nreturn 1'
-    script x '--@include shared/not_there.lua'
-    run -1 embed lua "$DIR/x.lua"
-    assert_match "$output" 'x.lua:1: there is no .*not_there.lua'
-    script x $'return 1\n--@with shared/in_it.lua'
-    run -1 embed lua "$DIR/x.lua"
-    assert_match "$output" 'x.lua:2: the only directive is '
-}
-
-@test "embed: it drops spaces, but not those that Lua needs, nor those in strings" {
-    local line wanted
-    while IFS='|' read -r line wanted; do
-        script x "$line"
-        run -0 embed lua "$DIR/x.lua"
-        assert_eq "$output" "$wanted" "$line"
-    done <<'END'
-local a, b = c (d), {1}|local a,b=c(d),{1}
-return  x and 'a  b' or "c '  d"|return x and'a  b'or"c '  d"
-a = 1 .. b .. 2 .. -3|a=1 ..b..2 ..-3
-a = b - -c|a=b- -c
-a = b[ [1] ]|a=b[ [1]]
-f(1, ... ) .. ...|f(1,...).. ...
-a = '\\' .. ' x '|a='\\'..' x '
-a = '\' x' .. ' x '|a='\' x'..' x '
-END
-}
-
 @test "embed: each line of a script that is sent stands in the file and line that the table names" {
     local name text place
     for name in "$LUA"/*.lua; do

@@ -67,16 +67,6 @@ assert_each_got_one_term() {
     assert_eq "$("$TOOLS/crowd" terms "$DIR/ours")" "$total 1" 'TERMs of the crowd of the command'
 }
 
-@test "crowds: the guard is killed: the whole crowd ends within 1 s, status 71" {
-    start_crowd -t 10
-    local killed_ms
-    killed_ms=$(now_ms)
-    kill -KILL "$guard"
-    assert_crowd_ends_within_1_s "$killed_ms"
-    assert_others_untouched
-    ended 71 crowd
-}
-
 @test "crowds: rlock is killed: the whole crowd ends within 1 s" {
     start_crowd -t 10
     local killed_ms
@@ -112,15 +102,6 @@ assert_each_got_one_term() {
     assert_each_got_one_term
     assert_others_untouched
     assert_status 76
-}
-
-@test "crowds: --max-hold is over: each process gets one TERM, then KILL, status 124" {
-    start_crowd -t 6 --max-hold "$((patience / 2))" --kill-after 1
-    finish crowd $((patience + 10))
-    crowd_has_ended
-    assert_each_got_one_term
-    assert_others_untouched
-    assert_status 124
 }
 
 all_run_again() { [[ $("$TOOLS/crowd" states "$DIR/ours") == "$total S" ]]; }
