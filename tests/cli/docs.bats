@@ -236,7 +236,8 @@ manual_keys() {
 }
 
 read_variables() {
-    grep -ohE '(getenv|if_set|(find|environment)_value)\("[A-Z_]+"' "$ROOT"/cmd/*/*.c | cut -d'"' -f2
+    grep -ohE '(getenv|if_set|(find|environment)_value)\("[A-Z_]+"' "$ROOT"/cmd/*/*.c |
+        cut -d'"' -f2
     echo PATH           # execvpe(3) reads it
     # rlock reads these two, but not by getenv("NAME"), so the grep above doesn't find them
     echo RLOCK_KEY
