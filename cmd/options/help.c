@@ -242,7 +242,7 @@ static void dump_options(FILE *out)
     }
 }
 
-/* The names of flock(1), and the option that each of them means; "-": rlock has no such option. */
+/* Print the options of flock(1), and the option that each stands for; "-": rlock has none. */
 static void dump_flock(FILE *out)
 {
     size_t i;

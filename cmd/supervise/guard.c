@@ -435,7 +435,10 @@ static struct ending ending_of(const struct guard *guard)
                            .ended_ms = rlock_clock_ms()};
 }
 
-/* Report the loss of the lock for the program, and what the guard has done to the command. */
+/*
+ * Report the loss of the lock in place of the main process, which is dead or stopped, and what the
+ * guard has done to the command.
+ */
 static void say_lost_alone(const struct guard *guard, const char *cause, const char *why,
                            const char *outcome, const char *hint)
 {

@@ -33,7 +33,7 @@ static FILE *open_below(const char *root, const char *path)
     return fopen(whole, "re");
 }
 
-/* Finds the option hidepid of /proc in /proc/self/mountinfo, proc(5). */
+/* Writes how /proc hides processes, as "hidepid=2" (proc(5)); "": it hides none. */
 static void find_hidepid(char *hidepid, size_t room, FILE *mounts)
 {
     char *line = NULL;

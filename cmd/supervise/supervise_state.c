@@ -53,8 +53,8 @@ static void expect_answer(struct supervision *run, int64_t from_ms)
 }
 
 /*
- * The guard has sent a message. While it can't kill a process, it repeats that with each KILL, so
- * its next message is due. A frozen command's guard sends none until it is asked something.
+ * The guard has sent a message. While it can't kill a process, it repeats REFUSED with each KILL:
+ * if it is silent then, it hangs. A frozen command's guard sends nothing until it is asked.
  */
 static void hear_guard(struct supervision *run, enum supervise_state next, int64_t now_ms)
 {

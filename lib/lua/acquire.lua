@@ -20,9 +20,9 @@
 --       8 UNLESS_DONE: "1": return REPLY_DONE if the lock was released as RLOCK_ENDS_DONE; else:
 --         wait until its key expires
 --       9... tokens of PARENT locks, under which the owner runs
---       If ATTEMPT is 1, 5 to 8 would be "0", "", "x" and "", and there are no parents, the request
---       leaves 5 to 8 out, and HISTORY as well if that would be "": each argument costs the server
---       a third of the time of a command.
+--       A first attempt without parents leaves out 5 to 8 if they are "0", "", "x" and "". If
+--       HISTORY is "" as well, it leaves that out, too: each argument costs the server a third of
+--       the time of a command.
 -- Returns TEXT alone: granted; TEXT is the fence, and the server's time in microseconds
 --         {REPLY_OK, now, fence}: granted; if the grant includes a slot or a lock of a parent, also
 --             slot, "PARENT:FENCE:TTL" of each lock (PARENT: which of the parent tokens holds the

@@ -16,9 +16,9 @@
 -- 3. If owner B acquires the lock there after step 2, the member gives B a greater fence than A's.
 -- 4. If owner B has acquired the lock there before step 2 and B's fence is smaller than A's, the
 --    comparison refuses B's fence, and B chooses a greater one.
--- 5. Owners that share the lock may choose the same fence: a refusal tells B the fence of A, or the
---    clocks of two members are alike. So a server that has stored FENCE already refuses FENCE,
---    unless the server itself returned FENCE to this owner's acquire.
+-- 5. Owners that share the lock may arrive at the same fence: B adds 1 to the fence that a refusal
+--    told it, or the clocks of two members agree. So a server that has stored FENCE already refuses
+--    FENCE, unless the server itself returned FENCE to this owner's acquire.
 --@include shared/clock.lua
 --@include shared/constants.lua
 --@include shared/keys.lua

@@ -29,8 +29,8 @@ local is_whole_token = #ARGV[1] == 33
 -- lock (held=MS).
 --
 -- `held` is the value of the lock, or an error if the key has another type than a string. Of a
--- string, held.err is nil. Byte 41 follows "TOKEN v1 try=": it is "0" if the lock is reserved for a
--- waiter (see TURN), and never in a holder's value.
+-- string, held.err is nil. Byte 41 is the first digit of N in "TOKEN v1 try=N". N is 0, and so the
+-- byte is 48, if the lock is reserved for a waiter (see TURN), and never in a holder's value.
 if #KEYS == 8 and is_whole_token and ARGV[2] ~= '0' and ARGV[2] ~= '' and leaver == '' and
   ending == '' and (not ARGV[3] or string.find(ARGV[3], ' held=', 1, true)) then
   local held = redis.pcall('GET', KEYS[1])

@@ -17,7 +17,7 @@ local function note_end(history, info, at)
       redis.pcall('LTRIM', history, 0, -2)
     end
   elseif most then
-    -- If held=MS is less than 10^8 ms (28 hours), the grant has set the list's expiry recently.
+    -- After a hold of less than 28 hours (8 digits) the list's expiry, set by the grant, will do.
     note(history, most, 'end ' .. begin .. (at and ' at=' .. at or '') ..
       (info and ' ' or ' missing=1 ') ..
       (ended == '' and ARGV[2] == '0' and 'by=1 ' .. ARGV[7] or ended), held and #held < 9)

@@ -8,8 +8,9 @@
 --                    lease in ms
 --       holder_info  of a shared lock or slots: a hash: TOKEN -> "v1 try=N ttl=MS ... since=MS"
 --       history      a list, see shared/history.lua
---       wake:TOKEN   of the owner that asks: the list from which it reads its wake-ups. Scripts
---                    without an owner don't have this key
+--       wake:TOKEN   of the owner that asks: the list from which it reads its wake-ups; after the
+--                    end of its lease by somebody else a string, "released" or "broken ...".
+--                    Scripts without an owner don't have this key
 -- The lists of other owners aren't in KEYS, as the client doesn't know who waits. Scripts use them
 -- by pcall, and do without them where the server refuses that: see block_ms() in acquire.lua.
 

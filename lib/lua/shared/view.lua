@@ -1,4 +1,5 @@
--- view: the state of a lock, for scripts that change nothing. Included after shared/check.lua.
+-- view: the state of a lock, for the scripts that show it, and for break, which compares it with
+-- what somebody has seen. Included after shared/check.lua.
 
 -- The scripts return at most this many bytes of a value: more than a token and a holder info
 -- together have (HOLDER_INFO_BYTES of lib/lock/holder_info.h).
