@@ -166,7 +166,7 @@ static void give(struct rlock_error *err, enum rlock_status st, const struct rlo
         *err = *fault;
 }
 
-/* Tells the caller of rlock_acquire() once that the lock is taken by commands. */
+/* Tells the caller of rlock_acquire() once that the lock is taken with plain commands. */
 static void warn_of_commands(const struct rlock *lock, const struct rlock_error *fault)
 {
     char text[sizeof fault->text + 400];
@@ -174,8 +174,8 @@ static void warn_of_commands(const struct rlock *lock, const struct rlock_error 
     if (lock->observer.on_warning == NULL)
         return;
     snprintf(text, sizeof text,
-             "%s refuses rlock's scripts (%s), so the lock was taken by commands, and waiters get "
-             "it in no order",
+             "%s refuses rlock's scripts (%s), so the lock was taken with plain commands (SET): "
+             "exclusive as ever, but waiters get it in no particular order",
              lock->quorum.members.member[0].url.shown,
              fault->said > 0 ? fault->text + fault->said : fault->text);
     lock->observer.on_warning(lock->observer.context, text);

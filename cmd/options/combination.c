@@ -59,15 +59,14 @@ static const struct {
     const char *why;
     const char *needs; /* the option that `feature` lacks; NULL: a feature that stands alone */
 } rows[] = {
-    {SLOTS, SEVERAL_KEYS | SEVERAL_SERVERS,
-     "the places belong to one key, and one server counts who has them", NULL},
+    {SLOTS, SEVERAL_KEYS | SEVERAL_SERVERS, "slots are counted for one key, on one server", NULL},
     {ONCE, SEVERAL_KEYS | SHARED | SLOTS, "one exclusive lock is marked as done", NULL},
     {TIMESTAMP, SEVERAL_KEYS | SEVERAL_SERVERS | SHARED | SLOTS | ONCE | NEWEST,
      "the key's value is only a time", NULL},
     {TIMESTAMP, NESTED | ACQUIRE | HOLD, "such a lock has no token", NULL},
     {BIND_PID, PAUSE, "only a command that rlock starts has a control group to be frozen in", NULL},
     {HOLD_WITHOUT_RENEWALS, TTL_GIVEN | LOG_GIVEN | LOCAL,
-     "without it the lease lasts as long as --for says, and no process stays", "--renew"},
+     "without it the lock lasts as long as --for says, and no process renews it", "--renew"},
     {LOCAL, SEVERAL_SERVERS, "it serves this machine alone", NULL},
     {NO_SCRIPTS,
      SEVERAL_KEYS | SEVERAL_SERVERS | SHARED | SLOTS | ONCE | TIMESTAMP | QUEUE | HISTORY |

@@ -763,8 +763,8 @@ static const char *hint_for(char room[HINT_BYTES], const struct session *session
                "or give the parent rlock --pass-credentials";
     if (session->options->scripts == RLOCK_SCRIPTS_YES && err->reason >= RLOCK_REASON_NO_SCRIPTS &&
         err->reason <= RLOCK_REASON_SCRIPTS_REJECTED)
-        return "use --scripts auto, with which rlock takes locks by commands there: exclusive ones "
-               "of one key";
+        return "use --scripts auto, with which rlock takes locks with plain commands there: "
+               "exclusive ones of one key";
     put_help(room, session, rlock_reason_help(err->reason));
     return *room != '\0' ? room : NULL;
 }

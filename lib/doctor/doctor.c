@@ -484,11 +484,11 @@ static enum rlock_status report_no_scripts(struct probe *probe, const struct own
                         "allow the user EVAL and EVALSHA (+eval +evalsha)"
                       : "a queue, -s, --slots, --once, --history and several keys need a "
                         "server that runs scripts",
-            "refused, so rlock takes locks by commands: exclusive ones of one key, without a "
-            "queue%s",
+            "refused, so rlock takes locks with plain commands (SET): exclusive ones of one key, "
+            "without a queue%s",
             scripts.said);
     }
-    report_rights(probe, &rights, "a lock by commands needs");
+    report_rights(probe, &rights, "a lock with plain commands needs");
     return RLOCK_OK;
 }
 
@@ -508,7 +508,7 @@ static enum rlock_status check_rights(struct probe *probe)
     if (probe->one.without_scripts) {
         st = try_plain_rights(probe, &owner, &rights);
         if (st == RLOCK_OK)
-            report_rights(probe, &rights, "a lock by commands needs");
+            report_rights(probe, &rights, "a lock with plain commands needs");
         goto out;
     }
     script_request(&request, SCRIPT_RIGHTS, KEYS_PER_LOCK + 1);

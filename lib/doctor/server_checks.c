@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_THERE "look at what the service says of itself"
+#define LOOK_THERE "the service's documentation tells it"
 #define OLDEST_MAJOR 6 /* the first version of Redis that rlock works with */
 
 static void check_connection(struct probe *probe)
@@ -194,9 +194,10 @@ static enum rlock_status check_persistence(struct probe *probe, const char *info
         probe_report(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
                      "appendfsync always: no restart loses a lock");
     else if (has_aof > 0 && *fsync == '\0')
-        probe_report(probe, "persistence", RLOCK_GRADE_UNKNOWN, LOOK_THERE,
-                     "appendonly yes: no restart loses a lock, but what a crash of the machine "
-                     "loses isn't known, as the server doesn't tell appendfsync (CONFIG GET)");
+        probe_report(
+            probe, "persistence", RLOCK_GRADE_UNKNOWN, LOOK_THERE,
+            "appendonly yes: no restart loses a lock; what a crash of the machine loses is "
+            "unknown, as CONFIG GET appendfsync is refused");
     else if (has_aof > 0 && strcmp(fsync, "no") != 0)
         probe_report(probe, "persistence", RLOCK_GRADE_GOOD, NULL,
                      "appendonly yes: no restart loses a lock, a crash of the machine loses the "

@@ -249,5 +249,6 @@ void holder_info_parse_lock(const char *lock, struct rlock_party *holder)
         return;
     err_escape(text, sizeof text, holder_info_without_token(lock));
     snprintf(holder->text, sizeof holder->text, "another program (\"%s\", %s)", text,
-             is_time(text) ? "a time, as --protocol timestamp writes" : "not written by rlock");
+             is_time(text) ? "a time, as --protocol timestamp writes"
+                           : "the key's value, not written by rlock");
 }

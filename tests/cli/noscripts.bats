@@ -118,7 +118,7 @@ END
     redis_rule noscripts noscripts
     unset RLOCK_SCRIPTS
     run -3 --separate-stderr rlock -k "$KEY" -- sh -c 'exit 3'
-    assert_line "warning: .* refuses rlock's scripts .* so the lock was taken by commands"
+    assert_line "warning: .* refuses rlock's scripts .* so the lock was taken with plain commands"
     run -0 --separate-stderr rlock -q -k "$KEY" -- true
     assert_eq "$stderr" ''
     RLOCK_TOKEN=$(rlock -q acquire -k "$KEY" -t 60)
@@ -139,7 +139,7 @@ END
     ended 76 one 20
     assert_match "$stderr" 'the lock was broken by '
     run --separate-stderr rlock doctor -k "$KEY"
-    assert_match "$output" 'weak +scripts: refused, so rlock takes locks by commands'
+    assert_match "$output" 'weak +scripts: refused, so rlock takes locks with plain commands'
 }
 
 @test "auto: what needs scripts says so with 78 where they are refused; yes insists" {
@@ -162,7 +162,7 @@ END
     run -78 rlock --explain -s -k "$KEY" -- true
     assert_match "$output" 'unsafe scripts: refused, and a shared lock needs[[:space:]]+them'
     run rlock --explain -k "$KEY" -- true
-    assert_match "$output" 'weak scripts: refused, so rlock takes locks by commands: '
+    assert_match "$output" 'weak scripts: refused, so rlock takes locks with plain commands'
     run rlock --explain --scripts no -k "$KEY" -- true
     assert_match "$output" "doesn't join the queue"
     run -77 --separate-stderr rlock --scripts yes -k "$KEY" -- true
@@ -284,7 +284,7 @@ keys_of() { awk 'NR > 1 { print $1 }' | xargs; }
     RLOCK_SCRIPTS=yes run -78 --separate-stderr rlock doctor -k "$KEY"
     assert_match "$output" 'use --scripts auto'
     run --separate-stderr rlock doctor -k "$KEY"
-    assert_match "$output" 'good +rights: all that a lock by commands needs for '
+    assert_match "$output" 'good +rights: all that a lock with plain commands needs for '
     assert_match "$output" 'unknown +locks: +the server denies this user the commands that list'
     redis_rule noscripts noscripts
     run --separate-stderr rlock doctor -k "$KEY"

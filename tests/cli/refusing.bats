@@ -29,18 +29,18 @@ reset=3        same     same     same     same     same     any      any      an
 '
 
 declare -gA messages=(
-    [commands]="warning: .* refuses rlock's scripts .*, so the lock was taken by commands"
+    [commands]="warning: .* refuses rlock's scripts .*, so the lock was taken with plain commands"
     [past]='a history needs scripts: .*(has no scripts|deny this user scripts|refuses rl)'
     [user]="refused: .*the server's rules \\(ACL\\) deny"
     [weakly]='user: default
-weak +scripts: refused, so rlock takes locks by commands: .* .the server says: [^:]*
-good +rights: all that a lock by commands needs for '
+weak +scripts: refused, so rlock takes locks with plain commands .* .the server says: [^:]*
+good +rights: all that a lock with plain commands needs for '
     [no]='user: default
 unsafe +rights: denied: EVAL SET INCR PEXPIRE MULTI DEL .the server says: NOPERM [^:]*
 good +clock: .*rights$'
     [asks]='weak +rights: denied: BLPOP, so waiters ask .*the server says'
     [untold]='unknown +info: refused, so version, role, eviction, persistence and replicas'
-    [unsynced]='unknown +persistence: appendonly yes: no restart loses a lock, but '
+    [unsynced]='unknown +persistence: appendonly yes: no restart loses a lock; '
 )
 
 setup_file() { redis_start redis --appendonly yes; }

@@ -29,7 +29,7 @@ lasts() { assert_between "$(ttl_ms "$KEY")" $(($1 - 5000)) "$1" 'time left'; }
     RLOCK_TOKEN=$token rlock release -k "$KEY"
     unchanged_by "$token" 'the server no longer has the lock'
     redis_cli set "$KEY" other PX 60000
-    unchanged_by "$token" 'the lock is held by another program \("other", not written by rlock\)'
+    unchanged_by "$token" 'the lock is held by another program \("other", the key.s value, not w'
     lasts 60000
     redis_cli flushall
     unchanged_by "$token" 'the server no longer has the lock'

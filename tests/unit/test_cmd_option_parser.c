@@ -215,7 +215,7 @@ static const struct {
     {"-k K -u LOCAL: x", NULL},
     {"-k K -u VALKEY://h?db=1 x", NULL},
     {"-k K -k A x", NULL},
-    {"-k A -k K --slots 2 x", "several keys: not possible with --slots, as the places"},
+    {"-k A -k K --slots 2 x", "several keys: not possible with --slots, as slots are"},
     {"-k A -k K --once 5 x", "several keys: not possible with --once, as one exclusive lock"},
     {"-k K --once 5 -s x", "--shared: not possible with --once"},
     {"-k K --once 5 -s -x x", NULL},

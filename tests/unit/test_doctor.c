@@ -160,7 +160,7 @@ static const struct row rows[] = {
      {NOW, AOF_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), NO_LOCKS},
      RLOCK_OK,
      "persistence 1 ",
-     "appendonly yes: no restart loses a lock, but what a crash"},
+     "appendonly yes: no restart loses a lock; what a crash"},
     {"has three replicas, of which two are online",
      {NOW, REPLICAS_INFO, SETTINGS, ALL_RIGHTS, TIMES(NOW), NO_LOCKS},
      RLOCK_OK,
@@ -219,7 +219,7 @@ static const struct {
       {NOW, GOOD_INFO, SETTINGS, DONE_11, DONE, DONE, UNSET, UNSET, TIMES(NOW), NOPERM},
       RLOCK_OK,
       "user 0 rights 0 clock",
-      "all that a lock by commands needs for job"},
+      "all that a lock with plain commands needs for job"},
      "job",
      true,
      "SET job rlock doctor NX PX 1 "}, /* a lock that is held stays as it is */

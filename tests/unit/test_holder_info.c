@@ -99,9 +99,10 @@ static const struct {
      "ann on build1 (incident 42)"},
     {TOKEN " v1 try=1 hold=7200000", "? on ?"},
     {TOKEN " v1 try=1 hosts=a xhost=b host=c", "a program of ?@c, pid ?"},
-    {"", "another program (\"\", not written by rlock)"},
-    {"redsync", "another program (\"redsync\", not written by rlock)"},
-    {"\n\r\x1b]0;x\x07", "another program (\"\\x0a\\x0d\\x1b]0;x\\x07\", not written by rlock)"},
+    {"", "another program (\"\", the key's value, not written by rlock)"},
+    {"redsync", "another program (\"redsync\", the key's value, not written by rlock)"},
+    {"\n\r\x1b]0;x\x07",
+     "another program (\"\\x0a\\x0d\\x1b]0;x\\x07\", the key's value, not written by rlock)"},
     {"1700000000", "another program (\"1700000000\", a time, as --protocol timestamp writes)"},
 };
 

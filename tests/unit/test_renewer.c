@@ -102,7 +102,7 @@ static const struct {
     {"-WRONGPASS no\r\n", RLOCK_KEPT_TROUBLE, "the server says: WRONGPASS"},
     {GONE, RLOCK_KEPT_LOST, "the server no longer has the lock"},
     {LOST_TO, RLOCK_KEPT_LOST,
-     "the lock is held by another program (\"foreign\", not written by rlock)"},
+     "the lock is held by another program (\"foreign\", the key's value, not written by rlock)"},
     {"-WRONGTYPE Operation\r\n", RLOCK_KEPT_TROUBLE, "the server says: WRONGTYPE"},
 };
 
