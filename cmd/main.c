@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <rlock.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -95,6 +96,9 @@ static void warn_of_variables(const struct options *options)
 
 static int act(const struct options *options)
 {
+    /* what is printed by stdio: a file that may not grow is an error, and not the end of rlock */
+    if (options->asked != ASKED_RUN || options->explain || verb_table[options->verb].is_offline)
+        signal(SIGXFSZ, SIG_IGN);
     switch (options->asked) {
     case ASKED_HELP:
         return cmd_help(options);
