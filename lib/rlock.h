@@ -95,7 +95,7 @@ enum rlock_reason {
     RLOCK_REASON_MANY_CLIENTS,      /* the server has as many clients as its maxclients */
     RLOCK_REASON_CLUSTER_DOWN,      /* no node of the Cluster serves the key */
     RLOCK_REASON_OTHER_SLOTS,       /* the keys aren't in the same hash slot of the Cluster */
-    RLOCK_REASON_NO_SCRIPTS,        /* the server has no scripts */
+    RLOCK_REASON_NO_SCRIPTS,        /* the server refuses scripts */
     RLOCK_REASON_SCRIPTS_DENIED,    /* the user may run no scripts */
     RLOCK_REASON_SCRIPTS_REJECTED   /* the server runs scripts, but refuses rlock's */
 };

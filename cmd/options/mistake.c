@@ -27,8 +27,7 @@ static void show(char shown[WORD_BYTES], const char *word)
     free(masked);
 }
 
-/* True if the user can type the text in a shell without quotes. */
-static bool needs_no_quotes(const char *text)
+bool mistake_needs_no_quotes(const char *text)
 {
     return *text != '\0' && text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                               "0123456789_./:@%+,-")] == '\0';
@@ -80,7 +79,7 @@ static void suggest_key(struct mistake *mistake, char *const *words, const char 
     char program[WORD_BYTES];
 
     show(key, words[0]);
-    if (!needs_no_quotes(key) || mistake_is_program(words[0], path))
+    if (!mistake_needs_no_quotes(key) || mistake_is_program(words[0], path))
         return;
     if (words[1] != NULL && strcmp(words[1], "-c") == 0)
         snprintf(mistake->hint, sizeof mistake->hint, "did you mean: rlock -k %s -c ...?", key);

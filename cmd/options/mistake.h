@@ -11,6 +11,9 @@ struct mistake {
     char hint[240]; /* what the user may have meant; "": no suggestion */
 };
 
+/* mistake_needs_no_quotes: can the user type the text, which isn't "", in a shell as it is? */
+bool mistake_needs_no_quotes(const char *text);
+
 /*
  * mistake_is_program: could the word be executed as a command, found in `path`, the value of PATH,
  * as execvp(3) finds it? `path` NULL: PATH is unset.

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "options/config.h"
+#include "options/mistake.h"
 #include "options/units.h"
 #include "output/taken.h"
 #include "output/wall_time.h"
@@ -733,16 +734,49 @@ void session_give_back(const struct session *session)
 
 /* ---- faults, exit statuses, and the end of the session ---- */
 
-/* Write the advice, if there is any; where it names redis-cli, with options for the server. */
+/* Replace the first `words` of the hint, if it has them. */
+static void replace(char hint[HINT_BYTES], const char *words, const char *by)
+{
+    char *at = strstr(hint, words);
+    char rest[HINT_BYTES];
+
+    if (at == NULL)
+        return;
+    snprintf(rest, sizeof rest, "%s", at + strlen(words));
+    snprintf(at, (size_t)(hint + HINT_BYTES - at), "%s%s", by, rest);
+}
+
+/*
+ * Write the advice, if there is any, so that a shell can run what it names: with the key, and
+ * redis-cli with options for the server.
+ */
 static void put_help(char hint[HINT_BYTES], const struct session *session, const char *help)
 {
-    const char *cli = help != NULL ? strstr(help, CLI) : NULL;
+    const char *key = session->options->n_keys == 1 ? session->options->keys[0] : "";
+    const char *quote = mistake_needs_no_quotes(key) ? "" : "'";
+    char by[HINT_BYTES];
 
-    if (cli != NULL && session->cli_options[0] != '\0')
-        snprintf(hint, HINT_BYTES, "%.*s%s %s", (int)(cli + strlen(CLI) - help), help,
-                 session->cli_options, cli + strlen(CLI));
-    else
-        snprintf(hint, HINT_BYTES, "%s", help != NULL ? help : "");
+    snprintf(hint, HINT_BYTES, "%s", help != NULL ? help : "");
+    snprintf(by, sizeof by, "%s%s%s", quote, key, quote);
+    if (*key != '\0' && strlen(key) < HINT_BYTES / 2 && strchr(key, '\'') == NULL)
+        replace(hint, "KEY", by);
+    snprintf(by, sizeof by, CLI "%s ", session->cli_options);
+    if (session->cli_options[0] != '\0')
+        replace(hint, CLI, by);
+}
+
+/* What a lock can leave out so that it needs no scripts; "": nothing, or not one thing alone. */
+static const char *way_without_scripts(const struct options *options)
+{
+    if (options->verb == VERB_HISTORY)
+        return "";
+    if (options->n_keys > 1)
+        return ", or lock one key";
+    if (options->mode != RLOCK_EXCLUSIVE)
+        return options->mode == RLOCK_SHARED ? ", or lock without -s" : ", or lock without --slots";
+    if (options->once_ms > 0)
+        return ", or lock without --once";
+    return options->history > 0 ? ", or lock without --history" : "";
 }
 
 static const char *hint_for(char room[HINT_BYTES], const struct session *session,
@@ -750,7 +784,13 @@ static const char *hint_for(char room[HINT_BYTES], const struct session *session
 {
     bool is_mute = exit_reason_of(err->status) == REASON_UNREACHABLE &&
                    err->status != RLOCK_E_REPLICAS && err->said == 0;
+    bool is_about_scripts =
+        err->reason >= RLOCK_REASON_NO_SCRIPTS && err->reason <= RLOCK_REASON_SCRIPTS_REJECTED;
+    bool has_place = session->url_place[0] != '\0' && err->reason != RLOCK_REASON_SCRIPTS_DENIED;
+    size_t used;
 
+    if (is_mute && err->sys == ECONNRESET)
+        return "the connection was lost: try again, or look at a proxy in between";
     if (is_mute && session->url_place[0] != '\0') {
         snprintf(room, HINT_BYTES, "%s names %s", session->url_place,
                  session->options->n_urls > 1 ? "these servers" : "this server");
@@ -761,11 +801,15 @@ static const char *hint_for(char room[HINT_BYTES], const struct session *session
     if (err->status == RLOCK_E_REFUSED && credentials_were_stripped())
         return "a parent rlock removed passwords from the environment: use a configuration file, "
                "or give the parent rlock --pass-credentials";
-    if (session->options->scripts == RLOCK_SCRIPTS_YES && err->reason >= RLOCK_REASON_NO_SCRIPTS &&
-        err->reason <= RLOCK_REASON_SCRIPTS_REJECTED)
+    if (session->options->scripts == RLOCK_SCRIPTS_YES && is_about_scripts)
         return "use --scripts auto, with which rlock takes locks with plain commands there: "
                "exclusive ones of one key";
     put_help(room, session, rlock_reason_help(err->reason));
+    used = strlen(room);
+    if (is_about_scripts)
+        snprintf(room + used, HINT_BYTES - used, "%s%s%s%s", has_place ? " (" : "",
+                 has_place ? session->url_place : "", has_place ? " names this one)" : "",
+                 way_without_scripts(session->options));
     return *room != '\0' ? room : NULL;
 }
 

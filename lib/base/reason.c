@@ -34,10 +34,9 @@ static const struct {
          "set a password on the server (requirepass), or run rlock on that machine", false},
     [RLOCK_REASON_NO_RIGHT] =
         {"the server's rules (ACL) deny this user a command or a key that rlock needs",
-         "rlock doctor -k KEY lists what is missing", false},
-    [RLOCK_REASON_KEY_TYPE] = {"the key holds no lock, but a value of another type",
-                               "choose another key, or look at this one: redis-cli TYPE KEY",
-                               false},
+         "rlock doctor -k KEY lists what to allow", false},
+    [RLOCK_REASON_KEY_TYPE] = {"the key holds a value of another type, and no lock",
+                               "choose another key, or look: redis-cli TYPE KEY", false},
     [RLOCK_REASON_NOT_PRIMARY] =
         {"the server is a replica, which grants no locks",
          "name the primary with -u, or the Sentinels: -u redis+sentinel://HOST/SERVICE", false},
@@ -60,21 +59,11 @@ static const struct {
     [RLOCK_REASON_OTHER_SLOTS] =
         {"these keys are in different hash slots of the Cluster",
          "give all keys the same text between braces, as in {job}:a and {job}:b", false},
-    [RLOCK_REASON_NO_SCRIPTS] =
-        {"the server has no scripts (EVAL)",
-         "name a server that has them: without scripts locks are exclusive, of one key, without "
-         "history",
-         false},
-    [RLOCK_REASON_SCRIPTS_DENIED] =
-        {"the server's rules (ACL) deny this user scripts (EVAL)",
-         "allow the user +eval +evalsha: without scripts locks are exclusive, of one key, without "
-         "history",
-         false},
-    [RLOCK_REASON_SCRIPTS_REJECTED] =
-        {"the server runs scripts, but refuses rlock's",
-         "name a server that runs them: without scripts locks are exclusive, of one key, without "
-         "history",
-         false},
+    [RLOCK_REASON_NO_SCRIPTS] = {"the server refuses scripts (EVAL)", "name another server", false},
+    [RLOCK_REASON_SCRIPTS_DENIED] = {"the server's rules (ACL) deny this user scripts (EVAL)",
+                                     "rlock doctor -k KEY lists what to allow", false},
+    [RLOCK_REASON_SCRIPTS_REJECTED] = {"the server runs scripts, but refuses rlock's",
+                                       "name another server", false},
 };
 
 const char *reason_sentence(enum rlock_reason reason)

@@ -28,7 +28,7 @@ try() {
 # ---- error replies ----
 
 @test "an error reply: rlock says what it means, then what to do, then the server's own words" {
-    local reply wanted sentence advice steps i
+    local reply wanted sentence advice steps i KEY="$KEY 1"
     local in_script=' script: 0123456789abcdef0123456789abcdef01234567, on @user_script:12.'
     local words=([69]='server not ready' [77]=refused [78]=misconfigured)
     while IFS='|' read -r reply wanted && read -r sentence && read -r advice; do
@@ -41,25 +41,25 @@ try() {
         assert_status "$wanted"
         assert_eq "$stderr" "rlock: $KEY: ${words[wanted]}: 127.0.0.1:$FAKE_PORT: $sentence; \
 ${advice/PORT/$FAKE_PORT}; the server says: $reply"
-    done <<'END'
+    done <<END
 NOAUTH Authentication required.|77
 the server wants a password, and none was given
 name the file that has it with --password-file FILE, or set RLOCK_PASSWORD
 NOPERM User app has no permissions to run the 'eval' command|77
 the server's rules (ACL) deny this user scripts (EVAL)
-allow the user +eval +evalsha: without scripts locks are exclusive, of one key, without history
+rlock doctor -k '$KEY' lists what to allow
 unsupported command 'EVAL'|78
-the server has no scripts (EVAL)
-name a server that has them: without scripts locks are exclusive, of one key, without history
+the server refuses scripts (EVAL)
+name another server
 ERR script tried accessing undeclared key, key: x|78
 the server runs scripts, but refuses rlock's
-name a server that runs them: without scripts locks are exclusive, of one key, without history
+name another server
 NOPERM User app has no permissions to run the 'set' command|77
 the server's rules (ACL) deny this user a command or a key that rlock needs
-rlock doctor -k KEY lists what is missing
+rlock doctor -k '$KEY' lists what to allow
 WRONGTYPE Operation against a key|77
-the key holds no lock, but a value of another type
-choose another key, or look at this one: redis-cli -h 127.0.0.1 -p PORT TYPE KEY
+the key holds a value of another type, and no lock
+choose another key, or look: redis-cli -h 127.0.0.1 -p PORT TYPE '$KEY'
 READONLY You can't write against a read only replica.|69
 the server is a replica, which grants no locks
 name the primary with -u, or the Sentinels: -u redis+sentinel://HOST/SERVICE

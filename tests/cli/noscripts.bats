@@ -143,20 +143,20 @@ END
 }
 
 @test "auto: what needs scripts says so with 78 where they are refused; yes insists" {
-    local what options
+    local what options way
     unset RLOCK_SCRIPTS
-    while IFS='|' read -r what options; do
+    while IFS='|' read -r what options way; do
         # shellcheck disable=SC2086
         run -78 --separate-stderr rlock $options
-        assert_line "$what needs scripts: 127.0.0.1:$REDIS_PORT: .*deny this user scripts"
+        assert_line "$what needs scripts: 127.0.0.1:$REDIS_PORT: .*deny this user scripts .*$way; "
     done <<END
-a shared lock|-s -k $KEY -- true
-a lock with slots|--slots 2 -k $KEY -- true
-a done mark .--once.|--once 1h -k $KEY -- true
-a lock of several keys|-k $KEY -k job:other -- true
+a shared lock|-s -k $KEY -- true|, or lock without -s
+a lock with slots|--slots 2 -k $KEY -- true|, or lock without --slots
+a done mark .--once.|--once 1h -k $KEY -- true|, or lock without --once
+a lock of several keys|-k $KEY -k job:other -- true|, or lock one key
 a timestamp lock|--protocol timestamp -k $KEY -- true
 a queue|--queue fifo -k $KEY -- true
-a history|--history 9 -k $KEY -- true
+a history|--history 9 -k $KEY -- true|, or lock without --history
 a history|history -k $KEY
 END
     run -78 rlock --explain -s -k "$KEY" -- true
@@ -221,7 +221,7 @@ make_locks() {
     run -75 rlock status -k "$KEY:shared"
     assert_match "$output" ': held, shared'
     run -77 --separate-stderr rlock status -k "$KEY:list"
-    assert_line 'the key holds no lock'
+    assert_line 'the key holds a value of another type'
     let_go one
     let_go two
     ended 0 waiter
@@ -260,7 +260,7 @@ keys_of() { awk 'NR > 1 { print $1 }' | xargs; }
         exists "$KEY:$kind"
     done
     run -77 --separate-stderr rlock break -k "$KEY:list" --yes
-    assert_line 'the key holds no lock'
+    assert_line 'the key holds a value of another type'
     redis_cli set "$KEY" other >/dev/null
     redis_cli set "$FENCE" other >/dev/null
     run -77 --separate-stderr rlock break -k "$KEY" --yes
