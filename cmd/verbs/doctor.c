@@ -136,6 +136,7 @@ static enum exit_reason examine(struct checkup *checkup)
     enum exit_reason reason = session_open(&checkup->session, "rlock");
     enum rlock_status st;
     char why[260];
+    bool is_denied;
 
     if (reason != REASON_GRANTED)
         return reason;
@@ -151,7 +152,10 @@ static enum exit_reason examine(struct checkup *checkup)
         return session_fault(&checkup->session, &err);
     if (checkup->unsafe[0] == '\0')
         return REASON_GRANTED;
-    snprintf(why, sizeof why, "locks are not safe on this server: %s", checkup->unsafe);
+    /* these two tell what can't be had, the other checks what can be lost */
+    is_denied = strcmp(checkup->unsafe, "rights") == 0 || strcmp(checkup->unsafe, "scripts") == 0;
+    snprintf(why, sizeof why, "%s on this server: %s",
+             is_denied ? "this user can take no such lock" : "locks are not safe", checkup->unsafe);
     return report_fault(&checkup->session.report, REASON_MISCONFIGURED, why, 0);
 }
 

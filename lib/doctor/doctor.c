@@ -15,12 +15,18 @@
 #include "lock/scripts.h"
 #include "ops/list.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GIVE_RIGHTS "give the user the rights that rlock-locks(7) lists under Rights"
+/* all that rlock-locks(7) lists: without scripts doctor can't tell what else is missing */
+#define GIVE_RIGHTS                                                                                \
+    "allow the user +eval +evalsha +get +set +pexpire +pttl +time +incr +del +exists +zadd +zrem " \
+    "+zrange +zrangebyscore +zrank +zcard +zscore +hset +hget +hvals +hdel +rpush +blpop +asking " \
+    "+cluster|nodes +client|setname"
+#define RULES_BYTES 1000 /* more than put_rules() makes of struct refusals.which */
 #define SAMPLES 20
 #define SAMPLE_PAUSE_MS 25
 #define BLOCK_MS 1000     /* longest wait for the reply to a BLPOP with a timeout of 10 ms */
@@ -160,6 +166,7 @@ static enum rlock_status check_clocks(struct probe *probe)
 struct refusals {
     char which[400]; /* their names */
     char said[280];  /* the server's words about the first of them: " (the server says: ...)" */
+    bool is_unknown; /* the server doesn't know the command, whatever the user may do */
 };
 
 /* Appends names to the list. `between` goes before them, unless they are the first ones. */
@@ -172,12 +179,6 @@ static void add_refusal(struct refusals *refusals, const char *between, const ch
              used > 0 ? between : "", which);
     if (refusals->said[0] == '\0')
         snprintf(refusals->said, sizeof refusals->said, " (%.240s)", words);
-}
-
-/* What the server said to the last request, without what rlock makes of it. */
-static const char *last_words(const struct probe *probe)
-{
-    return probe->err.text + probe->err.said;
 }
 
 /*
@@ -195,7 +196,8 @@ static enum rlock_status try_command(struct probe *probe, const struct request *
         return RLOCK_OK;
     if (!probe_is_denied(probe, st))
         return st;
-    add_refusal(refusals, " ", which, last_words(probe));
+    add_refusal(refusals, " ", which, probe_last_words(probe));
+    refusals->is_unknown = st == RLOCK_E_UNSUPPORTED;
     return RLOCK_OK;
 }
 
@@ -385,12 +387,34 @@ static void parse_rights(struct rights *rights, const struct resp_value *reply)
              resp_string(resp_array_at(reply, RIGHTS_HISTORY_KEY), &n));
 }
 
+/* Writes the ACL rules that allow the denied commands, the words in capitals: "+set +del". */
+static void put_rules(char rules[RULES_BYTES], const struct refusals *denied)
+{
+    const char *at = denied->which;
+    size_t used = (size_t)sprintf(rules, "allow the user");
+    size_t n;
+
+    for (; *at != '\0'; at += n + strspn(at + n, " ;")) {
+        n = strcspn(at, " ;");
+        if (n == 1 || strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != n)
+            continue;
+        used += (size_t)snprintf(rules + used, RULES_BYTES - used, " +%.*s%s", (int)n, at,
+                                 n == 5 && memcmp(at, "MULTI", n) == 0 ? " +exec" : "");
+    }
+    for (; *rules != '\0'; rules++)
+        *rules = (char)tolower((unsigned char)*rules);
+}
+
 /* `what`: what needs these rights. */
 static void report_rights(struct probe *probe, const struct rights *rights, const char *what)
 {
+    char rules[RULES_BYTES];
+
+    put_rules(rules, &rights->needed);
     if (*rights->needed.which != '\0')
-        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE, GIVE_RIGHTS, "denied: %s%s",
-                     rights->needed.which, rights->needed.said);
+        probe_report(probe, "rights", RLOCK_GRADE_UNSAFE,
+                     strncmp(rights->needed.which, "EVAL", 4) == 0 ? GIVE_RIGHTS : rules,
+                     "denied: %s%s", rights->needed.which, rights->needed.said);
     else if (*rights->no_write != '\0')
         probe_report(
             probe, "rights", RLOCK_GRADE_UNSAFE,
@@ -401,9 +425,11 @@ static void report_rights(struct probe *probe, const struct rights *rights, cons
         report_key_rule(probe, &rights->keys);
     else if (*rights->waiting.which != '\0')
         probe_report(probe, "rights", RLOCK_GRADE_WEAK,
-                     "allow the user BLPOP (+blpop), if the server has it",
-                     "denied: %s, so waiters ask several times a second%s", rights->waiting.which,
-                     rights->waiting.said);
+                     rights->waiting.is_unknown ? "there is nothing to allow"
+                                                : "allow the user +blpop",
+                     "%s: %s, so waiters ask several times a second%s",
+                     rights->waiting.is_unknown ? "unknown to the server" : "denied",
+                     rights->waiting.which, rights->waiting.said);
     else if (*rights->admin.which != '\0')
         probe_report(probe, "rights", RLOCK_GRADE_WEAK,
                      "give the user the rights for status, list, history and break: see Rights in "
@@ -459,7 +485,7 @@ static enum rlock_status report_no_scripts(struct probe *probe, const struct own
 
     if (in_need == NULL && probe->one.members.member->is_one_of_several)
         in_need = "a lock on several servers";
-    add_refusal(&scripts, "", "EVAL", last_words(probe));
+    add_refusal(&scripts, "", "EVAL", probe_last_words(probe));
     probe_set_scripts(probe, PROBE_SCRIPTS_REFUSED);
     quorum_use_commands(&probe->one); /* also by check_locks() */
     if (in_need != NULL || !may_use_commands) {
@@ -467,21 +493,20 @@ static enum rlock_status report_no_scripts(struct probe *probe, const struct own
                      in_need == NULL ? "use --scripts auto (RLOCK_SCRIPTS=auto), or " GIVE_RIGHTS
                      : is_denied     ? GIVE_RIGHTS
                                      : "name a server that runs scripts",
-                     "refused, and %s needs them%s",
+                     "refused, so %s have %s here%s", is_denied ? "this user can't" : "nobody can",
                      in_need != NULL ? in_need : "a lock with --scripts yes", scripts.said);
         return RLOCK_OK;
     }
     st = try_plain_rights(probe, owner, &rights);
     if (st != RLOCK_OK)
         return st;
-    if (*rights.needed.which != '\0') { /* no lock can be had, with or without scripts */
+    if (*rights.needed.which != '\0' && is_denied) { /* no lock can be had in either way */
         add_refusal(&scripts, " ", rights.needed.which, "");
         rights.needed = scripts;
-    } else {
+    } else if (*rights.needed.which == '\0') {
         probe_report(
             probe, "scripts", RLOCK_GRADE_WEAK,
-            is_denied ? "for a queue, -s, --slots, --once, --history and several keys, "
-                        "allow the user EVAL and EVALSHA (+eval +evalsha)"
+            is_denied ? "for a queue, -s, --slots, --once, --history and several keys, " GIVE_RIGHTS
                       : "a queue, -s, --slots, --once, --history and several keys need a "
                         "server that runs scripts",
             "refused, so rlock takes locks with plain commands (SET): exclusive ones of one key, "
@@ -527,7 +552,7 @@ static enum rlock_status check_rights(struct probe *probe)
         st = report_no_scripts(probe, &owner);
         goto out;
     } else if (probe_is_denied(probe, st)) {
-        add_refusal(&rights.keys, "", key, last_words(probe));
+        add_refusal(&rights.keys, "", key, probe_last_words(probe));
         st = RLOCK_OK;
     } else if (st == RLOCK_E_SERVER) {
         snprintf(rights.no_write, sizeof rights.no_write, "%s", probe->err.text);
@@ -619,9 +644,10 @@ static enum rlock_status check_locks(struct probe *probe)
     bool is_cut = st != RLOCK_OK && st != RLOCK_STOPPED && deadline_has_passed(deadline);
 
     if (probe_is_denied(probe, st)) {
-        probe_report(
-            probe, "locks", RLOCK_GRADE_UNKNOWN, "allow the user the commands that list needs",
-            "the server denies this user the commands that list locks (%.240s)", last_words(probe));
+        probe_report(probe, "locks", RLOCK_GRADE_UNKNOWN,
+                     "allow the user the commands that list needs",
+                     "the server denies this user the commands that list locks (%.240s)",
+                     probe_last_words(probe));
         return RLOCK_OK;
     }
     if (st != RLOCK_OK && !is_cut)
@@ -664,7 +690,7 @@ static enum rlock_status examine_member(struct probe *probe)
     st = probe_ask(probe, &request, &reply);
     if (probe_is_denied(probe, st)) { /* then no lock can be had, so that no other check matters */
         probe_report(probe, "rights", RLOCK_GRADE_UNSAFE, GIVE_RIGHTS, "denied: TIME (%.240s)",
-                     last_words(probe));
+                     probe_last_words(probe));
         return RLOCK_OK;
     }
     if (st == RLOCK_OK)

@@ -78,6 +78,11 @@ bool probe_is_denied(const struct probe *probe, enum rlock_status st)
             !reason_is_login(probe->err.reason));
 }
 
+const char *probe_last_words(const struct probe *probe)
+{
+    return probe->err.text + probe->err.said;
+}
+
 enum rlock_status probe_ask(struct probe *probe, const struct request *request,
                             const struct resp_value **reply)
 {

@@ -67,6 +67,9 @@ enum rlock_status probe_ask(struct probe *probe, const struct request *request,
  */
 bool probe_is_denied(const struct probe *probe, enum rlock_status st);
 
+/* probe_last_words: what the server said to the last request, without what rlock makes of it. */
+const char *probe_last_words(const struct probe *probe);
+
 /*
  * probe_fetch_text: sends `request`, whose reply is one string. After RLOCK_OK `*text` is a copy of
  * the string, which the caller frees, or NULL if the server denies this user the command. After a

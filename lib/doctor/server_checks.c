@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_THERE "the service's documentation tells it"
+#define ASK_SERVICE "see the service's documentation"
 #define OLDEST_MAJOR 6 /* the first version of Redis that rlock works with */
 
 static void check_connection(struct probe *probe)
@@ -94,7 +94,7 @@ static enum rlock_status find_slot_owner(struct probe *probe, char **info)
 
 static void report_unknown(struct probe *probe, const char *check)
 {
-    probe_report(probe, check, RLOCK_GRADE_UNKNOWN, LOOK_THERE, "not known, as INFO doesn't tell");
+    probe_report(probe, check, RLOCK_GRADE_UNKNOWN, ASK_SERVICE, "not known, as INFO doesn't tell");
 }
 
 static enum rlock_status check_server(struct probe *probe, const char *info)
@@ -195,7 +195,7 @@ static enum rlock_status check_persistence(struct probe *probe, const char *info
                      "appendfsync always: no restart loses a lock");
     else if (has_aof > 0 && *fsync == '\0')
         probe_report(
-            probe, "persistence", RLOCK_GRADE_UNKNOWN, LOOK_THERE,
+            probe, "persistence", RLOCK_GRADE_UNKNOWN, ASK_SERVICE,
             "appendonly yes: no restart loses a lock; what a crash of the machine loses is "
             "unknown, as CONFIG GET appendfsync is refused");
     else if (has_aof > 0 && strcmp(fsync, "no") != 0)
@@ -277,7 +277,10 @@ enum rlock_status server_checks_run(struct probe *probe)
 {
     char *info = NULL;
     enum rlock_status st = fetch_info(probe, &info);
+    bool is_unknown = probe->err.status == RLOCK_E_UNSUPPORTED;
+    char said[280];
 
+    snprintf(said, sizeof said, "%.240s", probe_last_words(probe));
     if (st == RLOCK_OK)
         st = find_slot_owner(probe, &info);
     check_connection(probe);
@@ -291,9 +294,10 @@ enum rlock_status server_checks_run(struct probe *probe)
         st = topology_check_cluster(probe);
     if (st == RLOCK_OK && info == NULL)
         probe_report(probe, "info", RLOCK_GRADE_UNKNOWN,
-                     "allow the user INFO (+info), or " LOOK_THERE,
-                     "refused, so version, role, eviction, persistence and replicas were not "
-                     "checked");
+                     is_unknown ? ASK_SERVICE : "allow the user +info",
+                     "no answer (%s), so version, role, eviction, persistence and replicas were "
+                     "not checked",
+                     said);
     if (st != RLOCK_OK || info == NULL)
         goto out;
     check_role(probe, info);

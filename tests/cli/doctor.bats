@@ -112,7 +112,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     redis_user whole
     RLOCK_URL=redis://whole:SECRET@127.0.0.1:$REDIS_PORT doctor -k job:a
     found 0 weak rights 'enough to hold locks, but not to inspect or break them: .*TYPE.*SCAN'
-    found 0 unknown info 'refused, so version, role'
+    found 0 unknown info 'no answer .the server says: NOPERM .*so version, role.*; allow the user'
     for command in get set pexpire pttl incr del exists zadd zrem zrange zrangebyscore zrank zcard \
         zscore hset hget hvals hdel rpush; do
         redis_user "$command"
@@ -123,7 +123,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
     for command in "$DIR"/pids/*; do
         command=${command##*/}
         finish "$command" 60
-        found 78 unsafe rights "denied: ([A-Z ]* )?${command^^} .*; give the user .* rlock-locks.7."
+        found 78 unsafe rights "denied: ([A-Z ]* )?${command^^} .*; allow .*\+$command( |$)"
         n=$((n + 1))
     done
     assert_eq "$n" 19
@@ -158,9 +158,14 @@ finish_again() { output=$(<"$DIR/$1.out") status=78; }
     redis_cli acl setuser some -time >/dev/null
     RLOCK_URL=redis://some:$at doctor
     found 78 unsafe rights 'denied: TIME .the server says: NOPERM'
+    assert_line 'this user can take no such lock on this server: rights$'
+    # shellcheck disable=SC2046
+    redis_cli acl setuser some -@all $(grep -oE '\+[a-z|]+' <<<"$output") +info +config >/dev/null
+    RLOCK_URL=redis://some:$at doctor -k job:a
+    found 0 weak rights 'enough to hold locks'
     redis_cli acl setuser some +time -eval -evalsha >/dev/null
     RLOCK_URL=redis://some:$at RLOCK_SCRIPTS=yes doctor
-    found 78 unsafe scripts 'refused, .* --scripts yes needs them .*; use --scripts auto'
+    found 78 unsafe scripts 'refused, so this .* --scripts yes here .*; use --scripts auto'
     assert_eq "$(redis_cli --scan)" ''
 }
 

@@ -160,7 +160,7 @@ a history|--history 9 -k $KEY -- true|, or lock without --history
 a history|history -k $KEY
 END
     run -78 rlock --explain -s -k "$KEY" -- true
-    assert_match "$output" 'unsafe scripts: refused, and a shared lock needs[[:space:]]+them'
+    assert_match "$output" 'unsafe scripts: refused, so this .* have a[[:space:]]+shared lock'
     run rlock --explain -k "$KEY" -- true
     assert_match "$output" 'weak scripts: refused, so rlock takes locks with plain commands'
     run rlock --explain --scripts no -k "$KEY" -- true

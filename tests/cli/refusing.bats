@@ -38,8 +38,8 @@ good +rights: all that a lock with plain commands needs for '
     [no]='user: default
 unsafe +rights: denied: EVAL SET INCR PEXPIRE MULTI DEL .the server says: NOPERM [^:]*
 good +clock: .*rights$'
-    [asks]='weak +rights: denied: BLPOP, so waiters ask .*the server says'
-    [untold]='unknown +info: refused, so version, role, eviction, persistence and replicas'
+    [asks]='weak +rights: unknown to the server: BLPOP, so waiters ask .* says.*nothing to allow'
+    [untold]='unknown +info: no answer .*the server says: .*, so version, .*documentation'
     [unsynced]='unknown +persistence: appendonly yes: no restart loses a lock; '
 )
 

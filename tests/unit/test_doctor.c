@@ -78,16 +78,17 @@ static const struct row rows[] = {
      {NOW, NOPERM, NOPERM, RIGHTS, NOPERM, NOPERM, TIMES(NOW), NO_LOCKS},
      RLOCK_OK,
      "connection 0 info 1 user 0 rights 0 scripts 0 clock",
-     "refused, so version, role, eviction, persistence and replicas were not checked\nallow "},
+     " permissions), so version, role, eviction, persistence and replicas were not checked\nallow "
+     "the user +info\n"},
     {"denies TIME", {NOPERM}, RLOCK_OK, "rights 3 ", "denied: TIME (the server says: NOPERM "},
     {"denies scripts",
      {NOW, GOOD_INFO, SETTINGS, "-NOPERM this user can't run the 'eval' command\r\n", TIMES(NOW),
       NO_LOCKS},
      RLOCK_OK,
      "user 0 scripts 3 clock", /* the rights can't be checked */
-     "refused, and a lock with --scripts yes needs them (the server says: NOPERM this user can't "
-     "run "
-     "the 'eval' command)\nuse --scripts auto (RLOCK_SCRIPTS=auto), or give the user the rights"},
+     "refused, so this user can't have a lock with --scripts yes here (the server says: NOPERM "
+     "this user can't run the 'eval' command)\nuse --scripts auto (RLOCK_SCRIPTS=auto), or allow "
+     "the user +eval +evalsha"},
     {"wants a password", {"-NOAUTH Authentication required.\r\n"}, RLOCK_E_REFUSED, "", ""},
     {"is loading", {"-LOADING\r\n"}, RLOCK_E_SERVER, "", ""},
     {"replies to INFO with a number", {NOW, ":1\r\n"}, RLOCK_E_PROTOCOL, "connection 0 ", ""},
@@ -181,7 +182,8 @@ static const struct row rows[] = {
       TIMES(NOW), NO_LOCKS},
      RLOCK_OK,
      "cluster 1 role 0 ",
-     "denied: ASKING for slots that migrate ("},
+     "denied: ASKING for slots that migrate (the server says: NOPERM this user has no "
+     "permissions)\nallow the user +asking\n"},
 };
 
 /* What the doctor finds and does for a user who names a lock, or holds locks without scripts. */
