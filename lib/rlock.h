@@ -227,9 +227,9 @@ struct rlock_observer {
  * other.
  */
 enum rlock_scripts {
-    RLOCK_SCRIPTS_AUTO, /* yes; if the server refuses them: by commands, after an on_warning() */
+    RLOCK_SCRIPTS_AUTO, /* yes; if the server refuses them: by plain commands, and on_warning() */
     RLOCK_SCRIPTS_YES,
-    RLOCK_SCRIPTS_NO /* by commands */
+    RLOCK_SCRIPTS_NO /* by plain commands: SET, GET, ... */
 };
 
 struct rlock_password_source; /* see rlock_admin.h: looks a password up for each connection */
