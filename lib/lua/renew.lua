@@ -33,6 +33,7 @@ local function set_ttl(lock)
   if lock.ttl == 0 then
     lock.ttl = math.max(1, was)
   elseif lock.ttl > was then
+    extend_key(lock, lock.ttl)
     local info = string.gsub(lock.info, ' ttl=%d+', ' ttl=' .. digits(lock.ttl))
     if lock.n_holders then
       redis.call('HSET', lock.holder_info, lock.token, info)

@@ -701,6 +701,7 @@ enum rlock_status broadcast_commands(struct members *members, const struct broad
     enum rlock_status st = RLOCK_PENDING;
     const char *refusal = NULL;
     int64_t written_ms = 0;
+    bool is_stopped;
     struct rlock_error err;
     struct request request;
     struct request undo;
@@ -716,9 +717,15 @@ enum rlock_status broadcast_commands(struct members *members, const struct broad
             written_ms = member_sent_ms(member);
         if (member->state != RLOCK_OK)
             break;
-        /* Also if stopped: then the next request is abandoned, and its undo sent behind it. */
+        is_stopped = st == RLOCK_STOPPED;
         st = commands_read(commands, member->reply, member_connection(member), &answer, &refusal,
                            &err);
+        if (is_stopped && st == RLOCK_PENDING && written_ms == 0) { /* nothing is written yet */
+            st = RLOCK_STOPPED;
+            err_set(&err, RLOCK_E_UNREACHABLE, 0, "%s: stopped between two requests",
+                    member->url.shown);
+            member_set_outcome(member, err.status, &err);
+        }
         if (st >= RLOCK_E_USAGE)
             member_reject(member, refusal, &err);
     }

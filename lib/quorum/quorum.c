@@ -368,10 +368,8 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
     warn_of_other_quorum(quorum, votes.other_quorum);
     quorum->n_splits = broadcast_is_split(&quorum->members, &votes) ? quorum->n_splits + 1 : 0;
     quorum->in_doubt |= broadcast_unanswered(&quorum->members);
-    if (st == RLOCK_E_CONFIG)
+    if (st == RLOCK_E_CONFIG || st == RLOCK_STOPPED)
         quorum->in_doubt |= answered(&quorum->members);
-    else if (st == RLOCK_STOPPED)
-        quorum->in_doubt |= votes.granted_by;
     if (st != RLOCK_OK)
         return st;
     if (is_granted(&votes, quorum)) {
@@ -582,6 +580,7 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
     struct broadcast broadcast = {
         .purpose = BROADCAST_TOPOLOGY, .reply_ms = quorum->timing.reply_ms, .skipped = ~0U};
     struct request request;
+    enum rlock_status st;
     size_t i;
 
     for (i = 0; i < quorum->members.n; i++)
@@ -591,9 +590,10 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
         return;
     request_begin(&request, "TIME"); /* any short command, behind CLUSTER NODES */
     broadcast.request = &request;
-    (void)!broadcast_run(&quorum->members, &broadcast, deadline_in(deadline, broadcast.reply_ms),
-                         NULL, NULL);
-    broadcast_abandon_pending(&quorum->members, &broadcast);
+    st = broadcast_run(&quorum->members, &broadcast, deadline_in(deadline, broadcast.reply_ms),
+                       NULL, NULL);
+    if (st != RLOCK_STOPPED) /* the release that follows is sent behind an earlier request */
+        broadcast_abandon_pending(&quorum->members, &broadcast);
 }
 
 /* ---- releasing a lock ---- */

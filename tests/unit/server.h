@@ -313,6 +313,22 @@ static inline void server_stop(struct server *server)
     close(server->listener);
 }
 
+/* Returns the socket of this process that is connected to the server; -1: none is. */
+static inline int server_client(const struct server *server)
+{
+    struct sockaddr_in peer;
+    struct sockaddr_in at;
+    socklen_t bytes = sizeof at;
+
+    (void)getsockname(server->listener, (struct sockaddr *)&at, &bytes);
+    for (int fd = 3; fd < 100; fd++) {
+        bytes = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 && peer.sin_port == at.sin_port)
+            return fd;
+    }
+    return -1;
+}
+
 /* Returns how many requests of a kind the server has read so far. */
 static inline int server_count(struct server *server, enum asked_for what)
 {

@@ -348,60 +348,76 @@ static void test_abandoned(void)
        strncmp(server.log[n].text, "DELIFEQ k " TOKEN " v1 try=1 ", 52) == 0);
 }
 
-/* Returns the socket in this process that is connected to the server; -1: none is. */
-static int client_of(const struct server *server)
-{
-    struct sockaddr_in peer;
-    struct sockaddr_in at;
-    socklen_t bytes = sizeof at;
+/* A server that answers a client which is stopped meanwhile. */
+struct stopped {
+    struct server server;
+    int client;  /* the client's socket */
+    int stop_fd; /* an epoll */
+};
 
-    (void)getsockname(server->listener, (struct sockaddr *)&at, &bytes);
-    for (int fd = 3; fd < 100; fd++) {
-        bytes = sizeof peer;
-        if (getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 && peer.sin_port == at.sin_port)
-            return fd;
-    }
-    return -1;
+/* Waits until the server has read a SET, and then lets `stop_fd` wait for the client's socket. */
+static void *stop_behind_set(void *arg)
+{
+    struct stopped *stopped = arg;
+    int n = 0;
+
+    while (strncmp(stopped->server.log[n].text, "SET", 3) != 0)
+        if (n + 1 < atomic_load(&stopped->server.n_log))
+            n++;
+        else
+            poll(NULL, 0, 1);
+    epoll_ctl(stopped->stop_fd, EPOLL_CTL_ADD, stopped->client,
+              &(struct epoll_event){.events = EPOLLIN});
+    return NULL;
 }
 
 /*
- * The stop descriptor is readable exactly when the whole reply to LOOK has come: it is an epoll
- * over the client's socket, whose SO_RCVLOWAT is the length of that reply. The reply is read, and
- * the SET behind it, whose replies are shorter, is undone.
+ * The stop descriptor is readable exactly when a whole reply has come: it is an epoll over the
+ * client's socket, whose SO_RCVLOWAT is the length of that reply. If it is the reply to LOOK, no
+ * SET is sent. If it is the one to the SET, which comes after 400 ms, an undo follows.
  */
-static void test_stopped_beside_reply(void)
+static void test_stopped_beside_reply(bool behind_set)
 {
-    static const char *const held[] = {":9\r\n", OK, EMPTY, OK, "$1\r\nx\r\n", TIME, NIL};
-    static const char *const taken[] = {":-2\r\n", OK, EMPTY, OK, "$0\r\n\r\n", TIME, NIL};
-    struct server server = {
-        .answers = {[ASKED_OTHER] = ANSWERS(held[0], held[1], held[2], held[3], held[4], held[5],
-                                            held[6], taken[0], taken[1], taken[2], taken[3],
-                                            taken[4], taken[5], taken[6], OK, TIME, SILENT)}};
+    static struct stopped stopped;
     const struct rlock_config config = {.keys = &key,
                                         .n_keys = 1,
                                         .token = TOKEN,
                                         .scripts = RLOCK_SCRIPTS_NO,
                                         .timing = {.ttl_ms = 30000, .renew_ms = 10000}};
-    struct epoll_event event = {.events = EPOLLIN};
-    struct rlock_deadline deadline = {0, epoll_create1(0)};
+    int bytes = (int)strlen(behind_set ? OK TIME : ":-2\r\n" OK EMPTY OK "$0\r\n\r\n" TIME NIL);
     struct rlock_grant grant;
     struct rlock *lock = NULL;
-    int bytes = (int)strlen(REPLIES(taken[0], taken[1], taken[2], taken[3], taken[4], TIME, NIL));
-    int n;
+    pthread_t thread;
+    bool has_set = false;
+    bool has_undo = false;
 
-    if (!is_int(server_open(&server, config, &lock, NULL), RLOCK_OK, "a handle is opened"))
-        return;
-    is_int(rlock_acquire(lock, deadline, &grant, NULL, &fault), RLOCK_BUSY, "another holds it");
-    ok(setsockopt(client_of(&server), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0 &&
-       epoll_ctl(deadline.stop_fd, EPOLL_CTL_ADD, client_of(&server), &event) == 0);
-    deadline.at_ms = rlock_clock_ms() + 1000;
-    ok(rlock_acquire(lock, deadline, &grant, NULL, &fault) != RLOCK_OK, "the acquire is given up");
+    stopped = (struct stopped){
+        .server = {.answers = {[ASKED_OTHER] = ANSWERS(":9\r\n", OK, EMPTY, OK, "$1\r\nx\r\n", TIME,
+                                                       NIL, ":-2\r\n", OK, EMPTY, OK, "$0\r\n\r\n",
+                                                       TIME, NIL, AFTER(400, OK), TIME, SILENT)}},
+        .stop_fd = epoll_create1(0)};
+    need(server_open(&stopped.server, config, &lock, NULL) == RLOCK_OK, "a handle is opened");
+    is_int(rlock_acquire(lock, (struct rlock_deadline){0, -1}, &grant, NULL, &fault), RLOCK_BUSY);
+    stopped.client = server_client(&stopped.server);
+    ok(setsockopt(stopped.client, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0);
+    if (behind_set)
+        need(pthread_create(&thread, NULL, stop_behind_set, &stopped) == 0, "a thread is started");
+    else
+        ok(epoll_ctl(stopped.stop_fd, EPOLL_CTL_ADD, stopped.client,
+                     &(struct epoll_event){.events = EPOLLIN}) == 0);
+    ok(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + 5000, stopped.stop_fd},
+                     &grant, NULL, &fault) != RLOCK_OK);
+    if (behind_set)
+        pthread_join(thread, NULL);
     rlock_close(lock);
-    close(deadline.stop_fd);
-    server_stop(&server);
-    for (n = 7; n < atomic_load(&server.n_log) && strncmp(server.log[n].text, "DEL", 3) != 0; n++)
-        continue;
-    ok(n > 15 && strncmp(server.log[14].text, "SET k ", 6) == 0);
+    close(stopped.stop_fd);
+    server_stop(&stopped.server);
+    for (int n = 0; n < atomic_load(&stopped.server.n_log); n++) {
+        has_set = has_set || strncmp(stopped.server.log[n].text, "SET k ", 6) == 0;
+        has_undo = has_undo || strncmp(stopped.server.log[n].text, "DEL", 3) == 0;
+    }
+    ok(has_set == behind_set, "after a stop no lock is claimed");
+    ok(!has_set || has_undo, "a claimed lock is given back");
 }
 
 /* What a lock without scripts can't do, and what no lock can do: the whole text of the error. */
@@ -439,7 +455,9 @@ int main(void)
         !is_int(keys_init(&keys, key, NULL, NULL), RLOCK_OK, "the lock has keys"))
         return done_testing();
     RUN_ALL(test_acquire, test_fences, test_parent, test_renew, test_release, test_break,
-            test_abandoned, test_stopped_beside_reply, test_refused);
+            test_abandoned, test_refused);
+    RUN(test_stopped_beside_reply(false));
+    RUN(test_stopped_beside_reply(true));
     commands_end(&commands);
     keys_fini(&keys);
     owner_close(&owner);

@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/time.h>
 #include <time.h>
 
@@ -310,6 +311,27 @@ static void test_stop(void)
 #define RESTARTED "$35\r\nrun_id:young\r\nuptime_in_seconds:1\r\n\r\n"
 #define NO_INFO "-NOPERM this user has no permissions to run the 'info' command\r\n"
 #define SAME_RUN_ID "$39\r\nrun_id:twin\r\nuptime_in_seconds:100000\r\n\r\n"
+
+/*
+ * A waiter is stopped in the moment in which it reads that the lock is held: the stop descriptor is
+ * an epoll over its own socket. The server may have put it in the queue.
+ */
+static void test_stop_beside_reply(void)
+{
+    struct single single = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD)}}};
+    struct rlock_deadline deadline = {RLOCK_NEVER, epoll_create1(0)};
+
+    need(open_single(&single), "a quorum of one server is opened");
+    single.quorum.timing.renew_ms = single.quorum.timing.reply_ms = 60000;
+    for (int i = 0; i < 2; i++) /* with the second one it asks for CLUSTER NODES */
+        is_int(operate(&single, ACQUIRE, in(60000), NULL), RLOCK_BUSY);
+    ok(epoll_ctl(deadline.stop_fd, EPOLL_CTL_ADD, server_client(&single.server),
+                 &(struct epoll_event){.events = EPOLLIN}) == 0);
+    is_int(operate(&single, ACQUIRE, deadline, NULL), RLOCK_STOPPED);
+    ok(single.quorum.in_doubt == 1, "the place in the queue is in doubt, so the caller leaves it");
+    close(deadline.stop_fd);
+    close_single(&single);
+}
 
 struct several {
     struct server server[MEMBERS];
@@ -795,6 +817,46 @@ static const struct {
      RLOCK_LOST},
 };
 
+/*
+ * A member is still to answer the acquire when the renewer, which learns the members' nodes, is
+ * stopped. The release must go behind the acquire, on the same connection: on another one it could
+ * come first.
+ */
+static void test_release_behind_acquire(void)
+{
+    static const char *const grant[] = {GRANT, NULL};
+    static const char *const late[] = {AFTER(400, GRANT), NULL};
+    static const char *const confirmed[] = {CONFIRMED, NULL};
+    static const char *const released[] = {RELEASED, NULL};
+    static const char *const time[] = {"*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n", NULL};
+    static struct several several;
+    struct rlock_obstacle obstacle = {.left_ms = 0};
+    struct rlock_grant taken = {.fence = 0};
+    struct rlock_error err = {.text = ""};
+    int64_t block_ms = 0;
+    unsigned members = 0;
+    int stop[2];
+
+    several = (struct several){.owner = {.n_locks = 0}};
+    for (int i = 0; i < MEMBERS; i++)
+        several.server[i] = (struct server){.answers = {[ASKED_ACQUIRE] = i == 2 ? late : grant,
+                                                        [ASKED_CONFIRM] = confirmed,
+                                                        [ASKED_RELEASE] = released,
+                                                        [ASKED_OTHER] = time}};
+    need(open_several(&several) && pipe(stop) == 0 && write(stop[1], "", 1) == 1,
+         "a quorum of three servers, one of them slow, is opened");
+    is_int(quorum_acquire(&several.quorum, &several.owner, in(60000), &taken, &obstacle, &block_ms,
+                          &err),
+           RLOCK_OK);
+    quorum_learn_topology(&several.quorum, (struct rlock_deadline){RLOCK_NEVER, stop[0]});
+    is_int(quorum_release(&several.quorum, &several.owner, in(60000), &members, &err), RLOCK_OK);
+    close(stop[0]);
+    close(stop[1]);
+    close_several(&several);
+    ok(server_count(&several.server[2], ASKED_RELEASE) > 0,
+       "the release follows the acquire on the connection");
+}
+
 static void test_release_retries(void)
 {
     static struct several several;
@@ -1017,11 +1079,11 @@ static void test_open(void)
 
 int main(void)
 {
-    RUN_ALL(test_answers, test_undo, test_stop, test_votes);
+    RUN_ALL(test_answers, test_undo, test_stop, test_stop_beside_reply, test_votes);
     RUN(test_split(false));
     RUN(test_split(true));
-    RUN_ALL(test_greater_fence, test_late_grant_is_no_confirmation, test_release_retries,
-            test_loss_before_acquire, test_members_hash, test_open);
+    RUN_ALL(test_greater_fence, test_late_grant_is_no_confirmation, test_release_behind_acquire,
+            test_release_retries, test_loss_before_acquire, test_members_hash, test_open);
 
     slow_clock(true);
     RUN_ALL(test_other_quorum, test_releases, test_renewals, test_second_renewals,
