@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# late: the reply to a grant or a renewal is late by 1.5 s. Every process of rlock must count the
+# late: the reply to a grant or a renewal is late by 1 s. Every process of rlock must count the
 # end of the lease from the moment before the request was sent, not from the reply.
 #
 # A fake server reads a request, prints the time, replies LATE ms after that, and replies to nothing
@@ -20,7 +20,7 @@ setup() {
     export DIR KEY RLOCK TOOLS
 }
 
-LATE=1500 # less than rlock waits for a reply
+LATE=1000 # half of what rlock waits for a reply
 NOW=1700000000000
 GRANT="SEND *3\\r\\n:1\\r\\n:$NOW\\r\\n\$16\\r\\n1700000000000000\\r\\n"
 RENEWED="SEND *2\\r\\n:1\\r\\n:$NOW\\r\\n"

@@ -167,7 +167,7 @@ enum talk_ask {
     ASK_BLOCK,    /* BLPOP */
     ASK_TOPOLOGY, /* CLUSTER NODES before the request */
     ASK_COMMANDS, /* from here on: operations without scripts, an enum commands_task each */
-    ASKS = ASK_COMMANDS + COMMANDS_UNDO
+    ASKS = ASK_COMMANDS + COMMANDS_BREAK - COMMANDS_ACQUIRE + 1
 };
 
 static struct owner owner;
@@ -348,8 +348,12 @@ static void ask(struct member *member, enum talk_ask what)
     if (what == ASK_TOPOLOGY)
         limits.learning = LEARN_NOW;
     if (what >= ASK_COMMANDS) {
-        commands_begin(&commands, (enum commands_task)(what - ASK_COMMANDS + COMMANDS_ACQUIRE),
-                       &owner);
+        enum commands_task task = (enum commands_task)(what - ASK_COMMANDS + COMMANDS_ACQUIRE);
+
+        if (task == COMMANDS_BREAK)
+            commands_begin_break(&commands, &owner.lock[0].keys, "0123456789abcdef", "user=u");
+        else
+            commands_begin(&commands, task, &owner);
         ask_next(member, limits);
     } else {
         ask_script(member, what, limits);

@@ -17,8 +17,8 @@
     LOOP            start the script again
 
 If the peer closes while the script waits for a command, the script goes on at the next ACCEPT or
-LOOP. CLIENT, CLUSTER and HELLO are answered as by a server without Cluster, and are no commands of
-the script. A command that doesn't match EXPECT ends the server with status 1.
+LOOP. CLIENT, CLUSTER, HELLO and TIME are answered as by a server without Cluster, and are no
+commands of the script. A command that doesn't match EXPECT ends the server with status 1.
 
     fake.py --line PORT passes connections on to PORT of this host; prints `READY PORT CONTROL`. A
                         connection to CONTROL sends a line, and gets OK:
@@ -42,7 +42,8 @@ import threading
 import time
 
 OWN_REPLIES = {b"CLIENT": b"+OK\r\n", b"HELLO": b"*2\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n",
-               b"CLUSTER": b"-ERR This instance has cluster support disabled\r\n"}
+               b"CLUSTER": b"-ERR This instance has cluster support disabled\r\n",
+               b"TIME": b"*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n"}
 
 
 def listen():

@@ -488,6 +488,9 @@ static void test_refused_scripts(void)
         struct rlock *lock = NULL;
         struct rlock_grant grant;
 
+        config.timing =
+            (struct rlock_timing){.ttl_ms = 60000, .renew_ms = 20000, .reply_ms = 20000};
+        config.connect_ms = 20000;
         config.scripts = rows[i].scripts;
         config.mode = rows[i].mode;
         need(server_start(&server) && rlock_open(&lock, &config, NULL) == RLOCK_OK,
