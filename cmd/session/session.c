@@ -207,7 +207,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .tls_key = options->tls_key,
         .keys = session->keys,
         .n_keys = verb_table[options->verb].has_no_lease ? 0 : session->n_keys,
-        /* a lease that exists keeps its protocol and mode, whatever the options say */
+        /* with a token the server knows protocol and mode: these are not used, but must be valid */
         .protocol = has_token ? RLOCK_PROTOCOL_TOKEN : options->protocol,
         .mode = has_token ? RLOCK_EXCLUSIVE : options->mode,
         .n_slots = options->slots,
@@ -765,17 +765,16 @@ static void put_help(char hint[HINT_BYTES], const struct session *session, const
         replace(hint, CLI, by);
 }
 
-/* What a lock can leave out so that it needs no scripts; "": nothing, or not one thing alone. */
+/*
+ * What a lock can leave out so that it needs no scripts; "": nothing, or only what its user would
+ * miss at once: a second key, or the mark that the work is done.
+ */
 static const char *way_without_scripts(const struct options *options)
 {
-    if (options->verb == VERB_HISTORY)
+    if (options->verb == VERB_HISTORY || options->n_keys > 1 || options->once_ms > 0)
         return "";
-    if (options->n_keys > 1)
-        return ", or lock one key";
     if (options->mode != RLOCK_EXCLUSIVE)
         return options->mode == RLOCK_SHARED ? ", or lock without -s" : ", or lock without --slots";
-    if (options->once_ms > 0)
-        return ", or lock without --once";
     return options->history > 0 ? ", or lock without --history" : "";
 }
 
@@ -786,7 +785,7 @@ static const char *hint_for(char room[HINT_BYTES], const struct session *session
                    err->status != RLOCK_E_REPLICAS && err->said == 0;
     bool is_about_scripts =
         err->reason >= RLOCK_REASON_NO_SCRIPTS && err->reason <= RLOCK_REASON_SCRIPTS_REJECTED;
-    bool has_place = session->url_place[0] != '\0' && err->reason != RLOCK_REASON_SCRIPTS_DENIED;
+    bool has_place = session->url_place[0] != '\0';
     size_t used;
 
     if (is_mute && err->sys == ECONNRESET)
@@ -806,7 +805,7 @@ static const char *hint_for(char room[HINT_BYTES], const struct session *session
                "exclusive ones of one key";
     put_help(room, session, rlock_reason_help(err->reason));
     used = strlen(room);
-    if (is_about_scripts)
+    if (is_about_scripts && err->reason != RLOCK_REASON_SCRIPTS_DENIED)
         snprintf(room + used, HINT_BYTES - used, "%s%s%s%s", has_place ? " (" : "",
                  has_place ? session->url_place : "", has_place ? " names this one)" : "",
                  way_without_scripts(session->options));

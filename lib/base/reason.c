@@ -59,11 +59,12 @@ static const struct {
     [RLOCK_REASON_OTHER_SLOTS] =
         {"these keys are in different hash slots of the Cluster",
          "give all keys the same text between braces, as in {job}:a and {job}:b", false},
-    [RLOCK_REASON_NO_SCRIPTS] = {"the server refuses scripts (EVAL)", "name another server", false},
+    [RLOCK_REASON_NO_SCRIPTS] = {"the server refuses scripts (EVAL)",
+                                 "use another server, for all who lock this key", false},
     [RLOCK_REASON_SCRIPTS_DENIED] = {"the server's rules (ACL) deny this user scripts (EVAL)",
                                      "rlock doctor -k KEY lists what to allow", false},
     [RLOCK_REASON_SCRIPTS_REJECTED] = {"the server runs scripts, but refuses rlock's",
-                                       "name another server", false},
+                                       "use another server, for all who lock this key", false},
 };
 
 const char *reason_sentence(enum rlock_reason reason)

@@ -36,8 +36,8 @@
 /* If a request is abandoned less than reply_ms / LATE_PART before its deadline, or after it, the
  * server was too slow: the next request goes to another server, if one is known. */
 #define LATE_PART 4
-/* If a request had less time than this to be answered, a missing reply doesn't mean that the server
- * was too slow: it was one of the last requests of a quorum's acquire whose time is nearly over. */
+/* A request that had less time than this says nothing about its server if no reply comes: a
+ * quorum's acquire sends such requests when its own time is nearly over. */
 #define FAULT_MIN_MS 100
 
 /* How requests find a server, by the kind of server that the URL names. */

@@ -368,6 +368,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
     warn_of_other_quorum(quorum, votes.other_quorum);
     quorum->n_splits = broadcast_is_split(&quorum->members, &votes) ? quorum->n_splits + 1 : 0;
     quorum->in_doubt |= broadcast_unanswered(&quorum->members);
+    /* stopped: the reply that came with the stop may be a grant, or a place in the queue */
     if (st == RLOCK_E_CONFIG || st == RLOCK_STOPPED)
         quorum->in_doubt |= answered(&quorum->members);
     if (st != RLOCK_OK)

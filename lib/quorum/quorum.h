@@ -83,7 +83,7 @@ void quorum_doubt(struct quorum *quorum);
 /* quorum_may_be_held: are so many members in doubt that nobody else may get a majority? */
 bool quorum_may_be_held(const struct quorum *quorum);
 
-/* quorum_has_heard_doubtful: has a member in doubt ever sent a reply, as a Redis server does? */
+/* quorum_has_heard_doubtful: has a member in doubt ever sent a valid reply? */
 bool quorum_has_heard_doubtful(const struct quorum *quorum);
 
 /*

@@ -50,10 +50,10 @@ the server's rules (ACL) deny this user scripts (EVAL)
 rlock doctor -k '$KEY' lists what to allow
 unsupported command 'EVAL'|78
 the server refuses scripts (EVAL)
-name another server
+use another server, for all who lock this key
 ERR script tried accessing undeclared key, key: x|78
 the server runs scripts, but refuses rlock's
-name another server
+use another server, for all who lock this key
 NOPERM User app has no permissions to run the 'set' command|77
 the server's rules (ACL) deny this user a command or a key that rlock needs
 rlock doctor -k '$KEY' lists what to allow

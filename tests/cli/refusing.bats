@@ -30,7 +30,7 @@ reset=3        same     same     same     same     same     any      any      an
 
 declare -gA messages=(
     [commands]="warning: .* refuses rlock's scripts .*, so the lock was taken with plain commands"
-    [past]='a history needs scripts: .*(refuses scripts .*name another|deny this user|refuses rl)'
+    [past]='a history needs scripts: .*(refuses scripts .*use another|deny this user|refuses rl)'
     [user]="refused: .*the server's rules \\(ACL\\) deny"
     [weakly]='user: default
 weak +scripts: refused, so rlock takes locks with plain commands .* .the server says: [^:]*
@@ -142,7 +142,15 @@ each() {
 @test "no-keyless: scripts without keys are refused" { each no-keyless; }
 @test "literal-keys: scripts whose keys aren't written as KEYS[n]" { each literal-keys; }
 @test "declared-keys: scripts that touch other keys than KEYS" { each declared-keys; }
-@test "no-eval: all scripts are refused" { each no-eval; }
+@test "no-eval: all scripts are refused" {
+    local option
+    each no-eval
+    for option in -s '--slots 2' '--history 9'; do
+        # shellcheck disable=SC2086
+        run -78 --separate-stderr rlock $option -k "$KEY" -- true
+        assert_line "\\(RLOCK_URL names this one\\), or lock without ${option% *}; "
+    done
+}
 @test "no-blocking: BLPOP is refused; waiters ask instead" { each no-blocking; }
 @test "no-info: INFO is refused" { each no-info; }
 @test "no-script-load: SCRIPT is refused" { each no-script-load; }

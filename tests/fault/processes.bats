@@ -91,6 +91,16 @@ assert_tree_ends_when_killed() {
     ended 137 tree
 }
 
+@test "rlock and its guard are killed at once: the kernel ends the command" {
+    local command
+    start tree "$RLOCK" -k "$KEY" -t 60 -- sh -c 'echo $$; exec sleep 60'
+    eventually 20 file_has "$DIR/tree.out" '^[0-9]'
+    command=$(<"$DIR/tree.out")
+    kill -KILL "$pid" "$(guard_of "$pid")"
+    eventually 20 dead "$command"
+    ended 137 tree
+}
+
 @test "the command is killed: its descendants end before the lock is released, status 137" {
     export IGNORING=1
     start_tree -t 60 --kill-after 300ms
