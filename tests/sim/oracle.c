@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define CLAIMS_MAX 8192
-#define WAITERS_MAX 8192
+#define WAITERS_MAX 32768
 #define GIVEN_UP_MAX 64
 #define CHANGES_MAX 512
 #define FORGET_US (25 * SECOND) /* the oracle ignores a waiter for this long after a fault hit it */

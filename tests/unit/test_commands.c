@@ -351,7 +351,7 @@ static void test_abandoned(void)
 /* A server that answers a client which is stopped meanwhile. */
 struct stopped {
     struct server server;
-    int client;  /* the client's socket */
+    int client;  /* a duplicate of the client's socket, which the client may close meanwhile */
     int stop_fd; /* an epoll */
 };
 
@@ -361,11 +361,10 @@ static void *stop_behind_set(void *arg)
     struct stopped *stopped = arg;
     int n = 0;
 
-    while (strncmp(stopped->server.log[n].text, "SET", 3) != 0)
-        if (n + 1 < atomic_load(&stopped->server.n_log))
-            n++;
-        else
+    do
+        while (n >= atomic_load(&stopped->server.n_log))
             poll(NULL, 0, 1);
+    while (strncmp(stopped->server.log[n++].text, "SET", 3) != 0);
     epoll_ctl(stopped->stop_fd, EPOLL_CTL_ADD, stopped->client,
               &(struct epoll_event){.events = EPOLLIN});
     return NULL;
@@ -398,19 +397,20 @@ static void test_stopped_beside_reply(bool behind_set)
         .stop_fd = epoll_create1(0)};
     need(server_open(&stopped.server, config, &lock, NULL) == RLOCK_OK, "a handle is opened");
     is_int(rlock_acquire(lock, (struct rlock_deadline){0, -1}, &grant, NULL, &fault), RLOCK_BUSY);
-    stopped.client = server_client(&stopped.server);
+    stopped.client = dup(server_client(&stopped.server));
     ok(setsockopt(stopped.client, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0);
     if (behind_set)
         need(pthread_create(&thread, NULL, stop_behind_set, &stopped) == 0, "a thread is started");
     else
         ok(epoll_ctl(stopped.stop_fd, EPOLL_CTL_ADD, stopped.client,
                      &(struct epoll_event){.events = EPOLLIN}) == 0);
-    ok(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + 5000, stopped.stop_fd},
+    ok(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + 2000, stopped.stop_fd},
                      &grant, NULL, &fault) != RLOCK_OK);
     if (behind_set)
         pthread_join(thread, NULL);
     rlock_close(lock);
     close(stopped.stop_fd);
+    close(stopped.client);
     server_stop(&stopped.server);
     for (int n = 0; n < atomic_load(&stopped.server.n_log); n++) {
         has_set = has_set || strncmp(stopped.server.log[n].text, "SET k ", 6) == 0;
