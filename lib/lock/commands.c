@@ -47,6 +47,7 @@ enum part {
 /*
  * What each step sends. In the arguments a capital letter stands for
  *     K, F, Q, W  the names of the lock's key, of its fence, of its queue, of the key for a note
+ *     E           the last byte of the value that is read
  *     V, T        the value to write, and its TTL
  *     N, L        the number to write as the last fence, and for how long the fence is kept
  *     M, R        the note, and how long the lease would have lasted
@@ -74,7 +75,7 @@ static const struct {
     {STEP_LOOK, CHANGES, "MULTI", ""},
     {STEP_LOOK, CHANGES, "EXEC", ""},
     {STEP_LOOK, CHANGES, "WATCH", "K"},
-    {STEP_LOOK, 0, "GETRANGE", "K 0 1278"},
+    {STEP_LOOK, 0, "GETRANGE", "K 0 E"},
     {STEP_LOOK, 0, "TIME", ""},
     {STEP_LOOK, 0, "GET", "F"},
     {STEP_LOOK, HAS_NOTE, "GET", "W"},
@@ -86,7 +87,7 @@ static const struct {
     {STEP_FENCE, 0, "SET", "F N NX PX L"},
     {STEP_FENCE, 0, "INCR", "F"},
     {STEP_FENCE, 0, "PEXPIRE", "F L"},
-    {STEP_FENCE, 0, "GETRANGE", "K 0 1278"},
+    {STEP_FENCE, 0, "GETRANGE", "K 0 E"},
 
     {STEP_COMMIT, 0, "MULTI", ""},
     {STEP_COMMIT, RAISES_FENCE, "SET", "F N PX L"},
@@ -117,6 +118,7 @@ static void add_argument(const struct commands *commands, struct request *reques
         {'W', commands->holder.wake != NULL ? commands->holder.wake : keys->wake, 0},
         {'V', commands->value, 0},
         {'M', commands->note, 0},
+        {'E', NULL, COMMANDS_VALUE_BYTES - 2},
         {'T', NULL, commands->ttl_ms},
         {'N', NULL, commands->number},
         {'L', NULL, keys_fence_life_ms(commands->ttl_ms)},
@@ -260,6 +262,12 @@ static void set_name(struct commands *commands)
     for (at = commands->seen; *at != '\0'; at++)
         hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
     snprintf(commands->name, sizeof commands->name, "%016" PRIx64, hash);
+}
+
+/* Where the reply about the value stands among those to STEP_LOOK; TIME and the fence follow it. */
+static size_t value_at(const struct commands *commands)
+{
+    return (commands->parts & CHANGES) != 0 ? 4 : 1;
 }
 
 /* ---- going on, and ending ---- */
@@ -468,7 +476,7 @@ static enum rlock_status read_look(struct commands *commands, const struct resp_
         [COMMANDS_UNDO] = decide_release, [COMMANDS_BREAK] = decide_break,
     };
     const struct resp_value *left = resp_array_at(replies, 0);
-    size_t at = (commands->parts & CHANGES) != 0 ? 4 : 1;
+    size_t at = value_at(commands);
 
     commands->parts &= CHANGES | READS | HAS_NOTE;
     commands->now_us = reply_time_us(resp_array_at(replies, at + 1));
@@ -589,7 +597,7 @@ void commands_end(struct commands *commands)
 static const char *find_refusal(const struct commands *commands, const struct resp_value *replies)
 {
     size_t n = resp_array_count(replies);
-    size_t at = (commands->parts & CHANGES) != 0 ? 6 : 3; /* the reply about the fence */
+    size_t at = value_at(commands) + 2; /* the reply about the fence */
     const char *error = NULL;
 
     if (resp_error(replies) != NULL)
