@@ -7,13 +7,14 @@
  * the login: the system removes that directory when the user logs out.
  *
  * A file's name is a hash of the server's name and the key. The first line in the file is "TOKEN
- * UNTIL_MS HAS_RENEWER", the second line tells people which lock the file belongs to. If
- * two locks had the same hash, the server would refuse the token of one for the other.
+ * UNTIL_MS HAS_RENEWER", the second line tells people which lock the file belongs to. If two locks
+ * had the same hash, the server would refuse the token of the first lock for the second one.
  */
 #include "session/holds.h"
 
 #include "base/err.h"
 #include "output/outfile.h"
+#include "session/environment.h"
 #include "session/private_dir.h"
 
 #include <errno.h>
@@ -33,10 +34,10 @@ static const struct private_dir_words words = {
 
 static enum rlock_status open_dir(bool creates, int *fd, struct rlock_error *err)
 {
-    const char *path = getenv("RLOCK_HOLD_DIR");
+    const char *path = environment_value("RLOCK_HOLD_DIR");
     enum rlock_status st;
 
-    if (path != NULL && *path != '\0')
+    if (*path != '\0')
         return private_dir_open(path, creates, &words, fd, err);
     st = private_dir_open_home("holds", creates, &words, fd, err);
     if (st == RLOCK_PENDING && creates)

@@ -39,6 +39,7 @@
 
 #include "base/err.h"
 #include "output/wall_time.h"
+#include "session/environment.h"
 #include "session/private_dir.h"
 #include "session/private_server_process.h"
 
@@ -113,12 +114,12 @@ static enum rlock_status open_dir(int *fd, struct rlock_error *err)
 {
     static const struct private_dir_words words = {"local",
                                                    "set RLOCK_LOCAL_DIR to use another directory"};
-    const char *chosen = getenv("RLOCK_LOCAL_DIR");
+    const char *chosen = environment_value("RLOCK_LOCAL_DIR");
     char id[BOOT_ID_BYTES + 1];
     char path[64];
     enum rlock_status st;
 
-    if (chosen != NULL && chosen[0] != '\0')
+    if (*chosen != '\0')
         return private_dir_open(chosen, true, &words, fd, err);
     if (geteuid() == 0)
         return private_dir_open("/run/rlock", true, &words, fd, err);

@@ -123,7 +123,7 @@ static enum exit_reason explain_command(struct explanation *e)
 static void explain_choice(struct explanation *e, const struct credentials *credentials)
 {
     const struct options *options = e->options;
-    bool is_variable = options->n_urls == 0 && credentials->url_variable != NULL;
+    const char *variable = credentials->url_variable; /* NULL: rlock was given a URL */
     char from[ORIGIN_BYTES];
     size_t i;
 
@@ -134,8 +134,7 @@ static void explain_choice(struct explanation *e, const struct credentials *cred
             say(e, "server", "%s", url);
         free(url);
     }
-    say(e, "server", "Given by %s.",
-        is_variable ? credentials->url_variable : origin(e, "url", from));
+    say(e, "server", "Given by %s.", variable != NULL ? variable : origin(e, "url", from));
     if (credentials->n_urls > 1)
         say(e, "server", "%zu of these %zu servers must grant the lock.",
             credentials->n_urls / 2 + 1, credentials->n_urls);
