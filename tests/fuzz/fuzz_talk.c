@@ -165,7 +165,7 @@ enum talk_ask {
     ASK_VISIT,    /* from now on only another server is asked */
     ASK_BOUND,    /* the request may go only by the connection of the request before it */
     ASK_BLOCK,    /* BLPOP */
-    ASK_TOPOLOGY, /* CLUSTER NODES before the request */
+    ASK_TOPOLOGY, /* the member sends CLUSTER NODES before the request */
     ASK_COMMANDS, /* from here on: operations without scripts, an enum commands_task each */
     ASKS = ASK_COMMANDS + COMMANDS_BREAK - COMMANDS_ACQUIRE + 1
 };

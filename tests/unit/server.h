@@ -313,6 +313,17 @@ static inline void server_stop(struct server *server)
     close(server->listener);
 }
 
+/* Returns the text as a bulk string of a reply. It may be used until 100 calls later. */
+static inline const char *server_bulk(const char *text)
+{
+    static char made[100][2000];
+    static size_t n;
+    char *bytes = made[n++ % 100];
+
+    snprintf(bytes, sizeof made[0], "$%zu\r\n%s\r\n", strlen(text), text);
+    return bytes;
+}
+
 /* Returns the socket of this process that is connected to the server; -1: none is. */
 static inline int server_client(const struct server *server)
 {

@@ -105,17 +105,6 @@ static void ends(enum commands_task task, const char *const *lines, enum rlock_s
         is_int(answer.code, code, what);
 }
 
-/* Returns the text as a bulk string of a reply. It may be used until 20 calls later. */
-static const char *bulk(const char *text)
-{
-    static char made[20][2000];
-    static size_t n;
-    char *bytes = made[n++ % 20];
-
-    snprintf(bytes, sizeof made[0], "$%zu\r\n%s\r\n", strlen(text), text);
-    return bytes;
-}
-
 /* Returns these replies one after the other. The text may be used until 20 calls later. */
 static const char *replies(const char *const *reply)
 {
@@ -130,12 +119,12 @@ static const char *replies(const char *const *reply)
 
 #define REPLIES(...) replies(ANSWERS(__VA_ARGS__))
 /* The replies to LOOK: about a lock with this value; about a free lock. */
-#define FOUND_FOR(left, value, fence) REPLIES(left, OK EMPTY OK, bulk(value), TIME, fence)
+#define FOUND_FOR(left, value, fence) REPLIES(left, OK EMPTY OK, server_bulk(value), TIME, fence)
 #define EMPTY "*0\r\n"
 #define FOUND(value) FOUND_FOR(":20000\r\n", value, NIL)
 #define FREE FOUND_FOR(":-2\r\n", "", NIL)
 #define NOTED(found, note) REPLIES(found, note) /* those to LOOK_RENEW */
-#define DRAWN(fence, value) REPLIES(NIL, fence, ":1\r\n", bulk(value))
+#define DRAWN(fence, value) REPLIES(NIL, fence, ":1\r\n", server_bulk(value))
 
 static void test_acquire(void)
 {
@@ -174,14 +163,14 @@ static void test_fences(void)
 
     open_owner();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        ends(COMMANDS_ACQUIRE, ANSWERS(LOOK, FOUND_FOR(":-2\r\n", "", bulk(bad[i]))),
+        ends(COMMANDS_ACQUIRE, ANSWERS(LOOK, FOUND_FOR(":-2\r\n", "", server_bulk(bad[i]))),
              RLOCK_E_REFUSED, 0, "a lock with a fence of another program isn't granted");
     ends(COMMANDS_ACQUIRE, ANSWERS(LOOK, FOUND_FOR(":-2\r\n", "", "-WRONGTYPE x\r\n")),
          RLOCK_E_REFUSED, 0, "a lock with a fence of another type isn't granted");
     ok(refusal == NULL && strstr(fault.text, FENCE) != NULL, "the error names the fence's key");
     ends(COMMANDS_ACQUIRE,
-         ANSWERS(LOOK, FOUND_FOR(":-2\r\n", "", bulk("9007194959773696")), CLAIM(OURS), OK TIME,
-                 DRAW, DRAWN(":9007194959773697\r\n", OURS)),
+         ANSWERS(LOOK, FOUND_FOR(":-2\r\n", "", server_bulk("9007194959773696")), CLAIM(OURS),
+                 OK TIME, DRAW, DRAWN(":9007194959773697\r\n", OURS)),
          RLOCK_E_REFUSED, 0, "a fence above 2^53 - 2^32 isn't granted");
 }
 
@@ -191,14 +180,14 @@ static void test_parent(void)
 
     open_owner();
     ends(COMMANDS_ACQUIRE,
-         ANSWERS(LOOK, FOUND_FOR(":20000\r\n", held, bulk("7")), "MULTI; PEXPIRE k 9000; EXEC",
-                 OK QUEUED "*1\r\n:1\r\n"),
+         ANSWERS(LOOK, FOUND_FOR(":20000\r\n", held, server_bulk("7")),
+                 "MULTI; PEXPIRE k 9000; EXEC", OK QUEUED "*1\r\n:1\r\n"),
          RLOCK_OK, REPLY_OK, "a lock that a parent holds is granted under its lease");
     ok(answer.n_locks == 1 && answer.lock[0].parent == 1 && answer.lock[0].ttl_ms == 9000 &&
        answer.fence == 7);
     ends(COMMANDS_ACQUIRE,
-         ANSWERS(LOOK, FOUND_FOR(":20000\r\n", held, bulk("7")), "MULTI; PEXPIRE k 9000; EXEC",
-                 CHANGED, LOOK, FREE, CLAIM(OURS)),
+         ANSWERS(LOOK, FOUND_FOR(":20000\r\n", held, server_bulk("7")),
+                 "MULTI; PEXPIRE k 9000; EXEC", CHANGED, LOOK, FREE, CLAIM(OURS)),
          RLOCK_PENDING, 0, "if the parent's lock ends meanwhile, ours is taken with our TTL");
 }
 
@@ -215,10 +204,11 @@ static void test_renew(void)
                  "MULTI; PEXPIRE k 30000; EXEC", OK QUEUED "*1\r\n:0\r\n", LOOK_RENEW,
                  NOTED(FREE, NIL)),
          RLOCK_OK, REPLY_GONE, "a lock that has expired before PEXPIRE is gone");
-    ends(COMMANDS_RENEW, ANSWERS(LOOK_RENEW, NOTED(FREE, bulk("released"))), RLOCK_OK,
+    ends(COMMANDS_RENEW, ANSWERS(LOOK_RENEW, NOTED(FREE, server_bulk("released"))), RLOCK_OK,
          REPLY_RELEASED, "a note tells that the lock was released");
-    ends(COMMANDS_RENEW, ANSWERS(LOOK_RENEW, NOTED(FOUND("other"), bulk("broken v1 host=x"))),
-         RLOCK_OK, REPLY_BROKEN, "a note tells that the lock was broken");
+    ends(COMMANDS_RENEW,
+         ANSWERS(LOOK_RENEW, NOTED(FOUND("other"), server_bulk("broken v1 host=x"))), RLOCK_OK,
+         REPLY_BROKEN, "a note tells that the lock was broken");
     ends(COMMANDS_RENEW, ANSWERS(LOOK_RENEW, NOTED(FOUND("other"), NIL)), RLOCK_OK, REPLY_HELD,
          "another owner has the lock");
     ends(COMMANDS_RENEW, ANSWERS(LOOK_RENEW, NOTED(FOUND(TOKEN " v1 try=0 host=h"), NIL)), RLOCK_OK,
@@ -258,7 +248,7 @@ static void test_release(void)
          "a shared lock can't be released without scripts");
     ends(COMMANDS_RELEASE,
          ANSWERS(LOOK, REPLIES(":20000\r\n", "-NOPERM no 'multi'\r\n", "-ERR no MULTI\r\n", OK,
-                               bulk(OURS), TIME, NIL)),
+                               server_bulk(OURS), TIME, NIL)),
          RLOCK_E_REFUSED, 0, "without MULTI the server would delete the key at once");
     ok(refusal != NULL && strstr(refusal, "'multi'") != NULL, "the server's error names MULTI");
     ends(COMMANDS_RELEASE,
@@ -278,9 +268,10 @@ static void test_release(void)
 static void name_of(const char *value, char name[sizeof commands.name])
 {
     commands_begin_read(&commands, &keys, false);
-    is_int(talk(ANSWERS("PTTL k; GETRANGE k 0 1278; TIME; GET " FENCE "; ZCARD {k}:rlock:queue",
-                        REPLIES(":20000\r\n", bulk(value), TIME, bulk("77"), ":3\r\n"))),
-           RLOCK_OK, "a lock is read");
+    is_int(
+        talk(ANSWERS("PTTL k; GETRANGE k 0 1278; TIME; GET " FENCE "; ZCARD {k}:rlock:queue",
+                     REPLIES(":20000\r\n", server_bulk(value), TIME, server_bulk("77"), ":3\r\n"))),
+        RLOCK_OK, "a lock is read");
     ok(commands.exists && commands.fence == 77 && commands.waiting == 3 && !commands.has_bad_fence);
     strcpy(name, commands.name);
 }
@@ -309,15 +300,21 @@ static void test_break(void)
            "MULTI; SET " FENCE " 1700000000000007 PX 604800000; SET " WAKE
            " broken host=me PX 20000; DEL k; EXEC",
            RLOCK_PENDING, 0, "a break raises the fence, leaves a note and deletes the key");
-    breaks(FOUND_FOR(":-1\r\n", "other", bulk("1800000000000000")), other,
+    breaks(FOUND_FOR(":-1\r\n", "other", server_bulk("1800000000000000")), other,
            "MULTI; SET " FENCE " 1800000000000001 PX 604800000; DEL k; EXEC", RLOCK_PENDING, 0,
            "another program's lock is broken without a note");
     breaks(FOUND("other"), ours, NULL, RLOCK_OK, REPLY_HELD, "another value isn't broken");
     breaks(FREE, ours, NULL, RLOCK_OK, REPLY_GONE, "a free lock isn't broken");
     breaks(FOUND(SHARED), shared, NULL, RLOCK_E_USAGE, 0, "a shared lock isn't broken");
-    breaks(FOUND_FOR(":9\r\n", OURS, bulk("x")), ours, NULL, RLOCK_E_REFUSED, 0,
+    breaks(FOUND_FOR(":9\r\n", OURS, server_bulk("x")), ours, NULL, RLOCK_E_REFUSED, 0,
            "a lock whose fence is another program's isn't broken");
 }
+
+static const struct rlock_config by_commands = {.keys = &key,
+                                                .n_keys = 1,
+                                                .token = TOKEN,
+                                                .scripts = RLOCK_SCRIPTS_NO,
+                                                .timing = {.ttl_ms = 30000, .renew_ms = 10000}};
 
 /*
  * The server doesn't answer the SET of an acquire. Behind it, on the same connection, rlock sends
@@ -327,17 +324,12 @@ static void test_abandoned(void)
 {
     struct server server = {.answers = {[ASKED_OTHER] = ANSWERS(":-2\r\n", OK, EMPTY, OK,
                                                                 "$0\r\n\r\n", TIME, NIL, SILENT)}};
-    const struct rlock_config config = {.keys = &key,
-                                        .n_keys = 1,
-                                        .token = TOKEN,
-                                        .scripts = RLOCK_SCRIPTS_NO,
-                                        .timing = {.ttl_ms = 30000, .renew_ms = 10000}};
     struct rlock_deadline deadline = {rlock_clock_ms() + 500, -1};
     struct rlock_grant grant;
     struct rlock *lock = NULL;
     int n;
 
-    if (!is_int(server_open(&server, config, &lock, NULL), RLOCK_OK, "a handle is opened"))
+    if (!is_int(server_open(&server, by_commands, &lock, NULL), RLOCK_OK, "a handle is opened"))
         return;
     ok(rlock_acquire(lock, deadline, &grant, NULL, &fault) >= RLOCK_E_USAGE, "the acquire fails");
     rlock_close(lock);
@@ -378,11 +370,6 @@ static void *stop_behind_set(void *arg)
 static void test_stopped_beside_reply(bool behind_set)
 {
     static struct stopped stopped;
-    const struct rlock_config config = {.keys = &key,
-                                        .n_keys = 1,
-                                        .token = TOKEN,
-                                        .scripts = RLOCK_SCRIPTS_NO,
-                                        .timing = {.ttl_ms = 30000, .renew_ms = 10000}};
     int bytes = (int)strlen(behind_set ? OK TIME : ":-2\r\n" OK EMPTY OK "$0\r\n\r\n" TIME NIL);
     struct rlock_grant grant;
     struct rlock *lock = NULL;
@@ -395,7 +382,7 @@ static void test_stopped_beside_reply(bool behind_set)
                                                        NIL, ":-2\r\n", OK, EMPTY, OK, "$0\r\n\r\n",
                                                        TIME, NIL, AFTER(400, OK), TIME, SILENT)}},
         .stop_fd = epoll_create1(0)};
-    need(server_open(&stopped.server, config, &lock, NULL) == RLOCK_OK, "a handle is opened");
+    need(server_open(&stopped.server, by_commands, &lock, NULL) == RLOCK_OK, "a handle is opened");
     is_int(rlock_acquire(lock, (struct rlock_deadline){0, -1}, &grant, NULL, &fault), RLOCK_BUSY);
     stopped.client = dup(server_client(&stopped.server));
     ok(setsockopt(stopped.client, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0);

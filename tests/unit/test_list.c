@@ -21,18 +21,7 @@
 #define WATCHED(value) ":29000\r\n", "+OK\r\n", EMPTY, "+OK\r\n", value, TIME, "$2\r\n77\r\n"
 #define QUEUED "+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "+QUEUED\r\n"
 
-#define SHARED bulk("00000000000000000000000000000000 v1 mode=shared since=1700000000000")
-
-/* Returns the text as a bulk string of a reply. The text may be used until 100 calls later. */
-static const char *bulk(const char *text)
-{
-    static char made[100][128];
-    static size_t n;
-    char *bytes = made[n++ % 100];
-
-    snprintf(bytes, sizeof made[0], "$%zu\r\n%s\r\n", strlen(text), text);
-    return bytes;
-}
+#define SHARED server_bulk("00000000000000000000000000000000 v1 mode=shared since=1700000000000")
 
 /* Returns an array of these bulk strings. The text may be used until 10 calls later. */
 static const char *array(const char *const *item)
@@ -195,22 +184,25 @@ static void test_list(void)
 /* A lock that another program holds is found by its fence, or by its queue if it has no fence. */
 static void test_list_foreign(void)
 {
-    const char *value = bulk("foreign");
-    const char *fence = bulk("{f}:rlock:fence");
-    const char *queue = bulk("{f}:rlock:queue");
-    const char *both = ARRAY(bulk("0"), ARRAY(fence, queue));
+    const char *value = server_bulk("foreign");
+    const char *fence = server_bulk("{f}:rlock:fence");
+    const char *queue = server_bulk("{f}:rlock:queue");
+    const char *both = ARRAY(server_bulk("0"), ARRAY(fence, queue));
     struct seen seen;
 
-    is_int(run(LIST, ANSWERS(both, FOREIGN(value, bulk("77")), FOREIGN(value, bulk("77"))), NULL,
-               &seen),
+    is_int(run(LIST,
+               ANSWERS(both, FOREIGN(value, server_bulk("77")), FOREIGN(value, server_bulk("77"))),
+               NULL, &seen),
            RLOCK_OK, "a lock with a fence and a queue is found twice");
     is_str(seen.text, "f  ", "it is listed once");
-    is_int(run(LIST, ANSWERS(ARRAY(bulk("0"), ARRAY(queue)), FOREIGN(value, NIL)), NULL, &seen),
-           RLOCK_OK, "a lock without a fence is found by its queue");
-    is_str(seen.text, "f  ", "it is listed");
     is_int(
-        run(LIST, ANSWERS(ARRAY(bulk("0"), ARRAY(fence)), FREE, bulk("x"), ":0\r\n"), NULL, &seen),
-        RLOCK_OK, "a free lock with the fence of another program is found");
+        run(LIST, ANSWERS(ARRAY(server_bulk("0"), ARRAY(queue)), FOREIGN(value, NIL)), NULL, &seen),
+        RLOCK_OK, "a lock without a fence is found by its queue");
+    is_str(seen.text, "f  ", "it is listed");
+    is_int(run(LIST,
+               ANSWERS(ARRAY(server_bulk("0"), ARRAY(fence)), FREE, server_bulk("x"), ":0\r\n"),
+               NULL, &seen),
+           RLOCK_OK, "a free lock with the fence of another program is found");
     is_str(seen.text, "f ", "it is listed, as nobody can acquire it");
     is_int(run(LIST, ANSWERS(both), "g", &seen), RLOCK_OK, "the locks of a pattern are listed");
     is_int(seen.n_requests, 1, "no lock of another key is read");
@@ -265,7 +257,7 @@ static enum rlock_status list_ends(const char *const *answers, const char *patte
     return st;
 }
 
-#define HISTORY ARRAY(bulk("0"), ARRAY(bulk("{k}:rlock:history")))
+#define HISTORY ARRAY(server_bulk("0"), ARRAY(server_bulk("{k}:rlock:history")))
 /* What inspect.lua returns of a free lock. */
 #define FREE_LOCK                                                                               \
     "*4\r\n:1700000005000\r\n*8\r\n$-1\r\n:-2\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n*0\r\n$0\r\n\r\n" \
@@ -280,20 +272,21 @@ static void test_last_ends(void)
 
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         for (size_t j = 0; j < 4; j++)
-            entry[j] = ends[i].entry[j] != NULL ? bulk(ends[i].entry[j]) : NULL;
+            entry[j] = ends[i].entry[j] != NULL ? server_bulk(ends[i].entry[j]) : NULL;
         is_int(
             list_ends(ANSWERS(HISTORY, FREE_LOCK, TIME, array(entry), TIME, EMPTY), "[a-k]", &seen),
             RLOCK_OK, "a free lock with a history is found");
         is_str(seen.text, ends[i].wanted, ends[i].entry[0]);
     }
-    is_int(list_ends(ANSWERS(ARRAY(bulk("0"), ARRAY(bulk("k"), bulk("{k}:rlock:history"))),
+    is_int(list_ends(ANSWERS(ARRAY(server_bulk("0"),
+                                   ARRAY(server_bulk("k"), server_bulk("{k}:rlock:history"))),
                              FREE_LOCK, TIME, UNREAD),
                      "[a-j]", &seen),
            RLOCK_OK, "a list with a pattern is read");
     is_int(seen.n_requests, 1, "no history of another key is read");
     is_int(list_ends(ANSWERS(HISTORY, FREE_LOCK, TIME, UNREAD), NULL, &seen), RLOCK_OK);
     for (size_t i = 0; i < 10; i++)
-        entries[i] = bulk("grant v1 token=1");
+        entries[i] = server_bulk("grant v1 token=1");
     entries[10] = NULL;
     answers[0] = HISTORY;
     answers[1] = FREE_LOCK;
