@@ -738,8 +738,9 @@ static bool check(struct parser *parser)
 }
 
 /*
- * Of several options of which only one has an effect, that of the highest rank has it: the one from
- * the source that outranks the others (see enum source), and of one source the last. -1: not given.
+ * If only one of several options can have an effect, rlock obeys the option with the highest rank:
+ * the option whose source outranks the others (see enum source), and, of two options from the same
+ * source, the later one. -1: the option was not given.
  */
 static int64_t rank_of(const struct options *options, const char *name, bool is_given)
 {

@@ -2,9 +2,10 @@
 /*
  * metrics: locks as metrics in the text format of Prometheus, for alerts and graphs.
  *
- * node_exporter ignores a whole file that isn't UTF-8, has samples of a metric apart, or two with
- * the same label. So keys are written by err_escape(), also their backslashes, and two never look
- * alike. Source: "Exposition formats" in the manual of Prometheus.
+ * node_exporter ignores the whole file if the file isn't UTF-8, if the samples of a metric don't
+ * stand together, or if two samples of a metric have the same label. So err_escape() writes the
+ * keys, and escapes backslashes, too: two keys never look alike. Source: "Exposition formats" in
+ * the manual of Prometheus.
  */
 #include "output/metrics.h"
 

@@ -30,7 +30,7 @@ struct lock_end {
 
 /* A struct of zeros is empty: no lock was added to the metrics yet. */
 struct metrics {
-    struct sorted_lines samples; /* the value of each metric of each lock */
+    struct sorted_lines samples; /* each has the value of a metric of a lock */
     char *key;                   /* heap: the key of the lock being added; NULL: none */
     int64_t n_waiters;           /* number of waiters of the lock `key` so far */
     int64_t longest_wait_ms;     /* the longest wait of these waiters; 0: none */

@@ -39,9 +39,9 @@ enum rlock_status holds_open(struct holds *holds, char *server, const char *cons
                              size_t n_keys, bool creates, struct rlock_error *err);
 
 /*
- * holds_write: store the same hold for each of the keys, in place of older files. A
- * reader finds either an older file or a whole new one. Returns 0, or an errno: then some of the
- * new files may be missing.
+ * holds_write: store the same hold for each of the keys, in place of older files. A reader finds
+ * either an older file or a whole new one. Returns 0, or an errno: then some of the new files may
+ * be missing.
  */
 int holds_write(struct holds *holds, const struct hold *hold);
 

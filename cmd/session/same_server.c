@@ -45,7 +45,7 @@ char *same_server_names(char *const *urls, size_t n)
     char *names = strdup("");
     size_t i;
 
-    if (n > RLOCK_MEMBERS_MAX) /* rlock_open() refuses these */
+    if (n > RLOCK_MEMBERS_MAX) /* rlock_open() refuses so many servers */
         n = RLOCK_MEMBERS_MAX;
     for (i = 0; i < n; i++)
         name_server(name[i], urls[i]);

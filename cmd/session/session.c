@@ -766,8 +766,8 @@ static void put_help(char hint[HINT_BYTES], const struct session *session, const
 }
 
 /*
- * What a lock can leave out so that it needs no scripts; "": nothing, or only what its user would
- * miss at once: a second key, or the mark that the work is done.
+ * The words that name an option which the user may leave out, so that the lock needs no scripts.
+ * "": there is none, or the option protects the work: a second key, or the mark that it is done.
  */
 static const char *way_without_scripts(const struct options *options)
 {

@@ -112,7 +112,7 @@ void proctree_forget(struct proctree *tree);
 /*
  * proctree_kill: send KILL to each process of the tree, again and again, until none is left or
  * 20 ms are over. If the root is this process, reaps its children, and calls `reaped` for each
- * (NULL: no call). True: one is left; `refused` is set if the kernel refuses our KILL to it.
+ * (NULL: no call). True: a process is left; `refused` is set if the kernel refuses our KILL.
  * proctree_kill_again_ms: when to call it again: at once in the first 2 s, later after a pause.
  */
 typedef void proctree_reaped(pid_t pid, int status, void *context);

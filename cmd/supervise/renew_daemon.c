@@ -25,8 +25,9 @@
 #define SYSLOG_SOCKET "/dev/log" /* where syslog(3) sends its messages */
 
 /*
- * What `rlock acquire` sends to the daemon. The daemon sends an int when it is ready, and the guard
- * or the daemon one when it has begun: 0, or the errno for which it has failed.
+ * What `rlock acquire` sends to the daemon. The daemon answers by an int when it is ready. After
+ * RENEW_DAEMON_BEGIN the guard or the daemon sends another int. An int is 0, or the errno of what
+ * has failed.
  */
 enum renew_daemon_order { RENEW_DAEMON_BEGIN, RENEW_DAEMON_CANCEL };
 

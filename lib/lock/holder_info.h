@@ -12,8 +12,8 @@
 /*
  * holder_info_write: write words such as "host=web1 pid=42 user=backup command=tar label=nightly",
  * each value cut to fewer than 160 bytes, with %XX for blanks, '%' and bytes other than printable
- * ASCII. If `history`, the number of entries to keep, isn't 0, history=N comes first, by which the
- * scripts know that they are to write it. They add further words: since=, ttl=, mode=, ...
+ * ASCII. If `history`, the number of entries to keep, isn't 0, history=N comes first, and tells the
+ * scripts to write the history. The scripts add further words: since=, ttl=, mode=, ...
  */
 void holder_info_write(char info[HOLDER_INFO_BYTES], const struct rlock_holder *holder,
                        int64_t history);

@@ -292,7 +292,7 @@ static enum rlock_status list_found(const void *context, const struct list_names
     return st;
 }
 
-/* Copies the names in a reply to SCAN. Leaves out names with a NUL: no lock has one. */
+/* Copies the names in a reply to SCAN. Leaves out names with a NUL: the key of a lock has none. */
 static enum rlock_status copy_names(struct list_names *names, const struct resp_value *keys,
                                     struct rlock_error *err)
 {
