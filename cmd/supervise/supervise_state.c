@@ -24,6 +24,8 @@
 #define RENEWER_AFTER_MS 100
 #define LOOK_MS 20 /* how often to look at the tree of a bound process when TERM is near or sent */
 
+typedef enum supervise_state transition(struct supervision *run);
+
 /* ---- computing deadlines ---- */
 
 /* How long the command has from TERM, or from the begin of freezing, to KILL. */
@@ -56,10 +58,10 @@ static void expect_answer(struct supervision *run, int64_t from_ms)
  * The guard has sent a message. While it can't kill a process, it repeats REFUSED with each KILL:
  * if it is silent then, it hangs. A frozen command's guard sends nothing until it is asked.
  */
-static void hear_guard(struct supervision *run, enum supervise_state next, int64_t now_ms)
+static void hear_guard(struct supervision *run, enum supervise_state next)
 {
     run->answer_by_ms =
-        next == SUPERVISE_STATE_UNKILLABLE ? now_ms + run->timing.renew_ms : RLOCK_NEVER;
+        next == SUPERVISE_STATE_UNKILLABLE ? run->in.now_ms + run->timing.renew_ms : RLOCK_NEVER;
 }
 
 /*
@@ -164,13 +166,13 @@ static enum supervise_loss loss_by_time(const struct supervision *run)
                : SUPERVISE_LOSS_NOT_RENEWED;
 }
 
-static enum supervise_state end_command(struct supervision *run, int64_t kill_at_ms, int64_t now_ms)
+static enum supervise_state end_command(struct supervision *run, int64_t kill_at_ms)
 {
     run->kill_at_ms = kill_at_ms;
     run->actions |= SUPERVISE_ACTION_END_COMMAND;
     if (run->kind == SUPERVISE_BOUND)
         run->actions |= SUPERVISE_ACTION_LOOK;
-    expect_answer(run, now_ms);
+    expect_answer(run, run->in.now_ms);
     return run->state == SUPERVISE_STATE_UNKILLABLE ? SUPERVISE_STATE_UNKILLABLE
                                                     : SUPERVISE_STATE_ENDING;
 }
@@ -187,61 +189,56 @@ static enum supervise_state leave(const struct supervision *run, enum supervise_
                : next;
 }
 
-static enum supervise_state lose(struct supervision *run, enum supervise_loss loss, int64_t now_ms)
+static enum supervise_state lose(struct supervision *run, enum supervise_loss loss)
 {
     if (!note_loss(run, loss) || run->on_lost == ON_LOST_IGNORE)
         return run->state;
-    return end_command(run, clock_earlier(now_ms + run->timing.grace_ms, run->agreed.kill_ms),
-                       now_ms);
+    return end_command(run,
+                       clock_earlier(run->in.now_ms + run->timing.grace_ms, run->agreed.kill_ms));
 }
 
 /* The command runs again after a pause, or has ended: add up how long the pause was. */
-static void end_pause(struct supervision *run, int64_t now_ms)
+static void end_pause(struct supervision *run)
 {
     if (run->frozen_since_ms == 0)
         return;
-    run->last_pause_ms = now_ms - run->frozen_since_ms;
+    run->last_pause_ms = run->in.now_ms - run->frozen_since_ms;
     run->paused_ms += run->last_pause_ms;
     run->frozen_since_ms = 0;
 }
 
-static void note_refused(struct supervision *run, pid_t pid)
+static void note_refused(struct supervision *run)
 {
-    if (run->refused_pid == pid)
+    if (run->refused_pid == run->in.pid)
         return;
-    run->refused_pid = pid;
+    run->refused_pid = run->in.pid;
     run->actions |= SUPERVISE_ACTION_SAY_REFUSED;
 }
 
 /* ---- cells of the table: before the command is started ---- */
 
-static enum supervise_state interrupt(struct supervision *run, const struct supervise_input *input)
+static enum supervise_state interrupt(struct supervision *run)
 {
-    (void)input;
     run->reason = REASON_INTERRUPTED;
     return SUPERVISE_STATE_RELEASING;
 }
 
-static enum supervise_state start(struct supervision *run, const struct supervise_input *input)
+static enum supervise_state start(struct supervision *run)
 {
     (void)run;
-    (void)input;
     return SUPERVISE_STATE_RUNNING;
 }
 
-static enum supervise_state fail_without_guard(struct supervision *run,
-                                               const struct supervise_input *input)
+static enum supervise_state fail_without_guard(struct supervision *run)
 {
-    (void)input;
     run->reason = REASON_SYSTEM;
     return SUPERVISE_STATE_RELEASING;
 }
 
-/* The reason `input->reason` outweighs even a lost lock: the command has not run at all. */
-static enum supervise_state not_started(struct supervision *run,
-                                        const struct supervise_input *input)
+/* The reason `run->in.reason` outweighs even a lost lock: the command has not run at all. */
+static enum supervise_state not_started(struct supervision *run)
 {
-    run->reason = input->reason;
+    run->reason = run->in.reason;
     run->actions |= SUPERVISE_ACTION_DISMISS_GUARD | SUPERVISE_ACTION_SAY_NOT_STARTED;
     return SUPERVISE_STATE_RELEASING;
 }
@@ -254,133 +251,120 @@ static enum supervise_state not_started(struct supervision *run,
  * after the lease's end, which this thread may not have seen yet. That is no loss to a hold:
  * nothing ran, and the renewer puts the key back only if nobody else had the lock meanwhile.
  */
-static enum supervise_state renew(struct supervision *run, const struct supervise_input *input)
+static enum supervise_state renew(struct supervision *run)
 {
     if (run->on_lost == ON_LOST_IGNORE && run->kind != SUPERVISE_HOLD &&
-        input->sent_ms >= run->expires_ms)
+        run->in.sent_ms >= run->expires_ms)
         note_loss(run, loss_by_time(run));
-    run->expires_ms = input->expires_ms;
+    run->expires_ms = run->in.expires_ms;
     run->actions |= SUPERVISE_ACTION_EXTEND_GUARD;
-    expect_answer(run, clock_later(supervise_state_deadlines(run).kill_ms, input->now_ms));
+    expect_answer(run, clock_later(supervise_state_deadlines(run).kill_ms, run->in.now_ms));
     return run->state;
 }
 
 /* The server has said that the lock isn't ours. */
-static enum supervise_state lose_as_told(struct supervision *run,
-                                         const struct supervise_input *input)
+static enum supervise_state lose_as_told(struct supervision *run)
 {
-    return leave(run, lose(run, SUPERVISE_LOSS_TOLD, input->now_ms));
+    return leave(run, lose(run, SUPERVISE_LOSS_TOLD));
 }
 
 /* The private server keeps its locks in memory only, so the locks have ended with the server. */
-static enum supervise_state lose_with_server(struct supervision *run,
-                                             const struct supervise_input *input)
+static enum supervise_state lose_with_server(struct supervision *run)
 {
-    enum supervise_state next = lose(run, SUPERVISE_LOSS_SERVER_GONE, input->now_ms);
+    enum supervise_state next = lose(run, SUPERVISE_LOSS_SERVER_GONE);
 
     run->lease = SUPERVISE_LEASE_GONE;
     return leave(run, next);
 }
 
-static enum supervise_state give_back(struct supervision *run, const struct supervise_input *input)
+static enum supervise_state give_back(struct supervision *run)
 {
-    (void)input;
     run->lease = SUPERVISE_LEASE_GONE;
     return SUPERVISE_STATE_RELEASING;
 }
 
-static enum supervise_state lose_by_time(struct supervision *run,
-                                         const struct supervise_input *input)
+static enum supervise_state lose_by_time(struct supervision *run)
 {
-    return lose(run, loss_by_time(run), input->now_ms);
+    return lose(run, loss_by_time(run));
 }
 
-static enum supervise_state look(struct supervision *run, const struct supervise_input *input)
+static enum supervise_state look(struct supervision *run)
 {
-    run->look_again_ms = input->now_ms + LOOK_MS;
+    run->look_again_ms = run->in.now_ms + LOOK_MS;
     run->actions |= SUPERVISE_ACTION_LOOK;
     return run->state;
 }
 
-static enum supervise_state end_by_max_hold(struct supervision *run,
-                                            const struct supervise_input *input)
+static enum supervise_state end_by_max_hold(struct supervision *run)
 {
     run->max_hold_at_ms = RLOCK_NEVER;
     run->actions |= SUPERVISE_ACTION_SAY_MAX_HOLD;
     if (run->kind == SUPERVISE_HOLD)
         return SUPERVISE_STATE_RELEASING;
     end_with(run, REASON_MAX_HOLD);
-    return end_command(run, input->now_ms + run->timing.grace_ms, input->now_ms);
+    return end_command(run, run->in.now_ms + run->timing.grace_ms);
 }
 
 /* ---- cells of the table: the renewer starts ---- */
 
-static enum supervise_state start_renewer(struct supervision *run,
-                                          const struct supervise_input *input)
+static enum supervise_state start_renewer(struct supervision *run)
 {
-    (void)input;
     run->actions |= SUPERVISE_ACTION_START_RENEWER;
     return run->state;
 }
 
-static enum supervise_state note_renewer(struct supervision *run,
-                                         const struct supervise_input *input)
+static enum supervise_state note_renewer(struct supervision *run)
 {
-    (void)input;
     run->renewer_at_ms = RLOCK_NEVER;
     return run->state;
 }
 
-static enum supervise_state retry_renewer(struct supervision *run,
-                                          const struct supervise_input *input)
+static enum supervise_state retry_renewer(struct supervision *run)
 {
-    if (input->now_ms < run->renewer_needed_ms) {
+    if (run->in.now_ms < run->renewer_needed_ms) {
         run->renewer_at_ms = run->renewer_needed_ms;
         return run->state;
     }
-    run->renewer_at_ms = input->now_ms + run->timing.reply_ms;
+    run->renewer_at_ms = run->in.now_ms + run->timing.reply_ms;
     run->actions |= SUPERVISE_ACTION_SAY_NO_RENEWER;
     return run->state;
 }
 
 /* ---- cells of the table: messages of the guard, and the command's end ---- */
 
-static enum supervise_state pass_signal(struct supervision *run,
-                                        const struct supervise_input *input)
+static enum supervise_state pass_signal(struct supervision *run)
 {
-    (void)input;
     if (run->kind == SUPERVISE_HOLD)
         return SUPERVISE_STATE_RELEASING;
     run->actions |= SUPERVISE_ACTION_PASS_SIGNAL;
     return run->state;
 }
 
-static enum supervise_state agree(struct supervision *run, const struct supervise_input *input)
+static enum supervise_state agree(struct supervision *run)
 {
-    run->agreed = input->news->lease;
+    run->agreed = run->in.news->lease;
     if (run->frozen_since_ms != 0)
         run->actions |= SUPERVISE_ACTION_SAY_RESUMED;
-    if (run->kind == SUPERVISE_BOUND && input->now_ms < look_from_ms(run))
+    if (run->kind == SUPERVISE_BOUND && run->in.now_ms < look_from_ms(run))
         run->actions |= SUPERVISE_ACTION_FORGET;
-    end_pause(run, input->now_ms);
-    hear_guard(run, run->state, input->now_ms);
+    end_pause(run);
+    hear_guard(run, run->state);
     return run->state == SUPERVISE_STATE_PAUSED ? SUPERVISE_STATE_RUNNING : run->state;
 }
 
-static void note_frozen(struct supervision *run, const struct supervise_input *input)
+static void note_frozen(struct supervision *run)
 {
     if (run->frozen_since_ms != 0)
         return;
-    run->frozen_since_ms = input->news->frozen_since_ms;
+    run->frozen_since_ms = run->in.news->frozen_since_ms;
     run->actions |= SUPERVISE_ACTION_SAY_PAUSED;
 }
 
 /* The guard has frozen the command, or answers that a renewal came too late to thaw it. */
-static enum supervise_state pause_command(struct supervision *run,
-                                          const struct supervise_input *input)
+static enum supervise_state pause_command(struct supervision *run)
 {
-    hear_guard(run, run->state, input->now_ms);
-    note_frozen(run, input);
+    hear_guard(run, run->state);
+    note_frozen(run);
     return run->state == SUPERVISE_STATE_RUNNING ? SUPERVISE_STATE_PAUSED : run->state;
 }
 
@@ -388,18 +372,16 @@ static enum supervise_state pause_command(struct supervision *run,
  * The guard has frozen the command, perhaps before it read that it shall end the command. So this
  * message is no answer to that, and we still expect one.
  */
-static enum supervise_state pause_while_ending(struct supervision *run,
-                                               const struct supervise_input *input)
+static enum supervise_state pause_while_ending(struct supervision *run)
 {
-    note_frozen(run, input);
-    expect_answer(run, input->now_ms);
+    note_frozen(run);
+    expect_answer(run, run->in.now_ms);
     return run->state;
 }
 
-static enum supervise_state tell_refused(struct supervision *run,
-                                         const struct supervise_input *input)
+static enum supervise_state tell_refused(struct supervision *run)
 {
-    note_refused(run, input->pid);
+    note_refused(run);
     return run->state;
 }
 
@@ -408,16 +390,15 @@ static enum supervise_state tell_refused(struct supervision *run,
  * So the command runs until it ends by itself. Until then the renewer renews the lock, if we still
  * hold it, so that no other process gets the lock.
  */
-static enum supervise_state wait_for_end(struct supervision *run,
-                                         const struct supervise_input *input)
+static enum supervise_state wait_for_end(struct supervision *run)
 {
     enum supervise_state next = run->state == SUPERVISE_STATE_REPLACING
                                     ? SUPERVISE_STATE_REPLACING
                                     : SUPERVISE_STATE_UNKILLABLE;
 
     end_with(run, REASON_LOST);
-    note_refused(run, input->pid);
-    hear_guard(run, next, input->now_ms);
+    note_refused(run);
+    hear_guard(run, next);
     return next;
 }
 
@@ -425,14 +406,14 @@ static enum supervise_state wait_for_end(struct supervision *run,
  * The command has ended. If the lease ended first, the command may have run beside another holder
  * of the lock, so rlock reports the loss instead of the command's exit status.
  */
-static enum supervise_state finish(struct supervision *run, const struct supervise_input *input)
+static enum supervise_state finish(struct supervision *run)
 {
     run->has_run = true;
     run->actions |= SUPERVISE_ACTION_DISMISS_GUARD;
-    end_pause(run, input->now_ms);
-    if (input->news->lease_ended_first || input->news->frozen_since_ms >= run->expires_ms)
+    end_pause(run);
+    if (run->in.news->lease_ended_first || run->in.news->frozen_since_ms >= run->expires_ms)
         note_loss(run, loss_by_time(run));
-    if (input->news->program_was_gone)
+    if (run->in.news->program_was_gone)
         note_loss(run, SUPERVISE_LOSS_GUARD_ALONE);
     return SUPERVISE_STATE_RELEASING;
 }
@@ -443,24 +424,22 @@ static enum supervise_state finish(struct supervision *run, const struct supervi
  * guard tells when the whole tree has ended. A guard that sets an earlier time of TERM, for a large
  * tree, tells that before it sends TERM.
  */
-static enum supervise_state leave_bound(struct supervision *run,
-                                        const struct supervise_input *input)
+static enum supervise_state leave_bound(struct supervision *run)
 {
-    if (input->now_ms >= run->agreed.term_ms)
+    if (run->in.now_ms >= run->agreed.term_ms)
         return run->state;
     run->has_run = true;
-    if (input->now_ms >= run->expires_ms)
+    if (run->in.now_ms >= run->expires_ms)
         note_loss(run, loss_by_time(run));
     return SUPERVISE_STATE_RELEASING;
 }
 
-static enum supervise_state replace_dead_guard(struct supervision *run,
-                                               const struct supervise_input *input)
+static enum supervise_state replace_dead_guard(struct supervision *run)
 {
     run->has_run = true;
     run->actions |= SUPERVISE_ACTION_SAY_GUARD_LOST;
     end_with(run, REASON_SYSTEM);
-    end_pause(run, input->now_ms);
+    end_pause(run);
     return SUPERVISE_STATE_REPLACING;
 }
 
@@ -468,18 +447,16 @@ static enum supervise_state replace_dead_guard(struct supervision *run,
  * The guard is silent after a deadline. A command that isn't frozen may have run until now, longer
  * than the lease allows, so the lock counts as lost.
  */
-static enum supervise_state replace_silent_guard(struct supervision *run,
-                                                 const struct supervise_input *input)
+static enum supervise_state replace_silent_guard(struct supervision *run)
 {
     if (run->frozen_since_ms == 0)
         note_loss(run, loss_by_time(run));
-    return replace_dead_guard(run, input);
+    return replace_dead_guard(run);
 }
 
-static enum supervise_state tree_ended(struct supervision *run, const struct supervise_input *input)
+static enum supervise_state tree_ended(struct supervision *run)
 {
     (void)run;
-    (void)input;
     return SUPERVISE_STATE_RELEASING;
 }
 
@@ -490,18 +467,17 @@ static enum supervise_state tree_ended(struct supervision *run, const struct sup
  * command has run: else nothing ran without the lock, and the reason for that is reported. A lock
  * that has a token of its own may have been released by that token.
  */
-static enum supervise_state miss_lock(struct supervision *run, const struct supervise_input *input)
+static enum supervise_state miss_lock(struct supervision *run)
 {
     if (run->kind == SUPERVISE_COMMAND && run->has_run && run->lease == SUPERVISE_LEASE_HELD &&
-        input->now_ms < run->expires_ms)
+        run->in.now_ms < run->expires_ms)
         note_loss(run, SUPERVISE_LOSS_MISSING);
     return SUPERVISE_STATE_DONE;
 }
 
-static enum supervise_state released(struct supervision *run, const struct supervise_input *input)
+static enum supervise_state released(struct supervision *run)
 {
     (void)run;
-    (void)input;
     return SUPERVISE_STATE_DONE;
 }
 
@@ -520,8 +496,7 @@ static enum supervise_state released(struct supervision *run, const struct super
     [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold
 
 /* An event whose cell is NULL can't happen in that state. */
-static enum supervise_state (*const transitions[SUPERVISE_STATES][SUPERVISE_EVENTS])(
-    struct supervision *, const struct supervise_input *) = {
+static transition *const transitions[SUPERVISE_STATES][SUPERVISE_EVENTS] = {
     [SUPERVISE_STATE_WAITING] =
         {
             [SUPERVISE_EVENT_SIGNAL] = interrupt,
@@ -588,8 +563,9 @@ unsigned supervise_state_handle(struct supervision *run, enum supervise_event ev
     run->actions = 0;
     if (!supervise_state_can_happen(run->state, event))
         return 0;
-    input.now_ms = now_ms;
-    run->state = transitions[run->state][event](run, &input);
+    run->in = input;
+    run->in.now_ms = now_ms;
+    run->state = transitions[run->state][event](run);
     if (run->state == SUPERVISE_STATE_RELEASING && run->lease == SUPERVISE_LEASE_GONE)
         run->state = SUPERVISE_STATE_DONE;
     return run->actions;

@@ -161,13 +161,24 @@ enum supervise_loss {
     SUPERVISE_LOSS_MISSING       /* the server didn't have the lock any more when we released it */
 };
 
+/* The data of an event. enum supervise_event names the fields that each event uses. */
+struct supervise_input {
+    int64_t now_ms; /* set by supervise_state_handle() */
+    int64_t sent_ms;
+    int64_t expires_ms;
+    const struct guard_news *news;
+    pid_t pid;
+    enum exit_reason reason;
+};
+
 /* One run. Only supervise_state.c writes the fields. Times are on rlock_clock_ms(). */
 struct supervision {
     enum supervise_state state;
     enum supervise_lease lease;
     enum supervise_loss loss;
     enum exit_reason reason; /* how rlock exits by what is known now; REASON_GRANTED: all is well */
-    unsigned actions;        /* enum supervise_action: what the event being handled needs */
+    struct supervise_input in; /* the data of the event that is being handled */
+    unsigned actions;          /* enum supervise_action: what that event needs */
 
     enum supervise_kind kind;
     enum on_lost on_lost;
@@ -187,16 +198,6 @@ struct supervision {
     int64_t paused_ms;       /* how long all pauses were together */
     pid_t refused_pid;       /* the last process that the kernel won't let us end; 0: none */
     bool has_run;            /* the command was started, or may have been */
-};
-
-/* The data of an event. enum supervise_event names the fields that each event uses. */
-struct supervise_input {
-    int64_t now_ms; /* set by supervise_state_handle() */
-    int64_t sent_ms;
-    int64_t expires_ms;
-    const struct guard_news *news;
-    pid_t pid;
-    enum exit_reason reason;
 };
 
 /*
