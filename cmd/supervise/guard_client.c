@@ -52,11 +52,6 @@ static int note_inherited_children(struct guard_client *guard)
     return 0;
 }
 
-int guard_client_bind(struct guard_client *guard, pid_t pid)
-{
-    return proctree_bind(&guard->tree, pid);
-}
-
 int guard_client_prepare(struct guard_client *guard, const struct guard_plan *plan)
 {
     int fd;
@@ -204,27 +199,12 @@ void guard_client_extend(const struct guard_client *guard, struct deadlines leas
     send_request(guard, (struct guard_request){.kind = GUARD_REQUEST_EXTEND, .lease = lease});
 }
 
-pid_t guard_client_signal_bound(struct guard_client *guard, int number)
-{
-    return proctree_signal_root(&guard->tree, number) ? 0 : guard->tree.root;
-}
-
 void guard_client_signal(const struct guard_client *guard, int number, bool from_terminal)
 {
     send_request(guard,
                  (struct guard_request){.kind = GUARD_REQUEST_SIGNAL,
                                         .signal = number,
                                         .terminal_read_ms = from_terminal ? rlock_clock_ms() : 0});
-}
-
-void guard_client_look(struct guard_client *guard)
-{
-    proctree_look(&guard->tree);
-}
-
-void guard_client_forget(struct guard_client *guard)
-{
-    proctree_forget(&guard->tree);
 }
 
 void guard_client_end(const struct guard_client *guard, int64_t kill_ms)

@@ -5,20 +5,16 @@
 
 #include "supervise/guard.h"
 
-/* Only guard_client.c writes the fields. */
+/*
+ * For a process that runs already (see guard_plan.bound), the caller binds `tree` to it by
+ * proctree_bind(), once, before it forks the guard. Only guard_client.c writes the other fields.
+ */
 struct guard_client {
     pid_t pid;            /* 0: no guard was forked, or it was reaped */
     int fd;               /* socket to the guard, readable when it has sent a message */
     bool is_gone;         /* the guard has closed its end of the socket */
-    struct proctree tree; /* all descendants of this process, which kills them if the guard fails */
+    struct proctree tree; /* what this process kills if the guard fails: all its descendants */
 };
-
-/*
- * guard_client_bind: the command will be a process that runs already, and not a child of the guard
- * (see guard_plan.bound). Call it once, before guard_client_prepare(). Returns 0, or an errno as
- * proctree_bind() does. Keeps a descriptor and memory until the program exits.
- */
-int guard_client_bind(struct guard_client *guard, pid_t pid);
 
 /*
  * guard_client_prepare: fork the guard, unless it is forked already. The guard then waits for the
@@ -68,24 +64,10 @@ void guard_client_stand_by(struct guard_client *guard);
 void guard_client_extend(const struct guard_client *guard, struct deadlines lease);
 
 /*
- * guard_client_signal_bound: send a signal to the bound process, and not to its descendants.
- * Returns its pid if the kernel refuses that, and 0 otherwise.
- */
-pid_t guard_client_signal_bound(struct guard_client *guard, int number);
-
-/*
  * guard_client_signal: ask the guard to send a signal to the command. If the terminal sent the
  * signal to the whole job, the guard sends it only if the command was not part of the job yet.
  */
 void guard_client_signal(const struct guard_client *guard, int number, bool from_terminal);
-
-/*
- * guard_client_look: remember the descendants that the bound process has now, so that
- * guard_client_replace() kills them also if their parents have ended. guard_client_forget: remember
- * none.
- */
-void guard_client_look(struct guard_client *guard);
-void guard_client_forget(struct guard_client *guard);
 
 /* guard_client_end: ask the guard to send TERM to the command's tree now, and KILL at `kill_ms`. */
 void guard_client_end(const struct guard_client *guard, int64_t kill_ms);

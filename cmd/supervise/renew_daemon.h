@@ -29,7 +29,7 @@ enum exit_reason renew_daemon_open_log(struct renew_daemon_log *log, const struc
  * rlock was started with. Blocks until it is ready. Returns 0, or an errno if there is no daemon.
  *
  *   plan   what to supervise; the fields `kind`, `guard_plan` and `timer` are not used
- *   bound  process to bind to, after guard_client_bind(); 0: renew for `plan->max_hold_ms`
+ *   bound  process to bind to, after proctree_bind(); 0: renew for `plan->max_hold_ms`
  */
 int renew_daemon_start(struct renew_daemon *daemon, const struct supervise_plan *plan, pid_t bound,
                        const struct renew_daemon_log *log);

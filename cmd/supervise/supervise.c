@@ -328,15 +328,11 @@ static void start_renewer(struct supervisor *s)
 
 static void pass_signal(struct supervisor *s)
 {
-    pid_t refused;
-
-    if (runs_command(s)) {
+    if (runs_command(s))
         guard_client_signal(s->guard, s->signal.number, s->signal.from_terminal);
-        return;
-    }
-    refused = guard_client_signal_bound(s->guard, s->signal.number);
-    if (refused != 0)
-        handle(s, SUPERVISE_EVENT_TERM_REFUSED, (struct supervise_input){.pid = refused});
+    else if (!proctree_signal_root(&s->guard->tree, s->signal.number))
+        handle(s, SUPERVISE_EVENT_TERM_REFUSED,
+               (struct supervise_input){.pid = s->guard->tree.root});
 }
 
 /*
@@ -352,9 +348,9 @@ static void act(struct supervisor *s, unsigned actions)
     if ((actions & SUPERVISE_ACTION_PASS_SIGNAL) != 0)
         pass_signal(s);
     if ((actions & SUPERVISE_ACTION_LOOK) != 0)
-        guard_client_look(s->guard);
+        proctree_look(&s->guard->tree);
     if ((actions & SUPERVISE_ACTION_FORGET) != 0)
-        guard_client_forget(s->guard);
+        proctree_forget(&s->guard->tree);
     if ((actions & SUPERVISE_ACTION_END_COMMAND) != 0)
         guard_client_end(s->guard, s->run.kill_at_ms);
     if ((actions & SUPERVISE_ACTION_START_RENEWER) != 0)

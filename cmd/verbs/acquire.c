@@ -123,7 +123,7 @@ static enum exit_reason bind_pid(struct acquire *a)
     if (refusal != NULL)
         return fault(a, REASON_USAGE, why, 0);
     a->bound = pid;
-    failed = guard_client_bind(&a->guard, pid);
+    failed = proctree_bind(&a->guard.tree, pid);
     if (failed == ESRCH || failed == EPERM || failed == EINVAL || failed == EACCES)
         return fault(a, REASON_USAGE, why, failed);
     return failed ? fault(a, REASON_SYSTEM, why, failed)

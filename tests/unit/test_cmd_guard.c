@@ -544,7 +544,7 @@ static pid_t start_bound(bool ignores_term, struct deadlines lease)
     plan.bound = pid;
     plan.environment = NULL;
     guard = (struct guard_client){.fd = -1};
-    is_int(guard_client_bind(&guard, pid), 0, "a process is bound");
+    is_int(proctree_bind(&guard.tree, pid), 0, "a process is bound");
     is_int(guard_client_start(&guard, &plan, &request), 0, "its guard is started");
     is_int(guard_client_await(&guard, rlock_clock_ms() + PATIENCE_MS), 0, "and acts by the lease");
     return pid;
@@ -571,7 +571,7 @@ static void test_bound(void)
     pid_t pid = start_bound(true, in_ms(LONG_MS, LONG_MS));
     struct guard_news news;
 
-    guard_client_signal_bound(&guard, SIGTERM);
+    proctree_signal_root(&guard.tree, SIGTERM);
     guard_client_extend(&guard, in_ms(SOON_MS, SOON_MS + GRACE_MS));
     is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease that ends soon");
     news = hear_done("the guard ends the bound process before the lease ends");
@@ -580,7 +580,7 @@ static void test_bound(void)
     stop_bound();
 
     pid = start_bound(false, in_ms(LONG_MS, LONG_MS));
-    is_int(guard_client_signal_bound(&guard, SIGUSR1), 0, "the kernel allows a signal");
+    ok(proctree_signal_root(&guard.tree, SIGUSR1), "the kernel allows a signal");
     news = hear_done("the bound process has ended by itself");
     ok(!news.lease_ended_first && news.ending.term_ms == 0 && news.ending.kill_ms == 0);
     is_int(signal_of(pid), SIGUSR1, "a signal was passed on to the process");
@@ -616,7 +616,8 @@ static _Noreturn void be_program_below(pid_t bound, bool replaces)
     make_plan("");
     plan.bound = bound;
     guard = (struct guard_client){.fd = -1};
-    if (guard_client_bind(&guard, bound) != 0 || guard_client_start(&guard, &plan, &request) != 0 ||
+    if (proctree_bind(&guard.tree, bound) != 0 ||
+        guard_client_start(&guard, &plan, &request) != 0 ||
         guard_client_await(&guard, rlock_clock_ms() + PATIENCE_MS) != 0)
         _exit(1);
     guard_client_extend(&guard, in_ms(0, SOON_MS));

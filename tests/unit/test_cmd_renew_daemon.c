@@ -256,7 +256,7 @@ static void start_daemon(struct started *started, int64_t lease_ms)
     int its_guard = 0;
 
     *started = (struct started){.guard = {.fd = -1}, .bound = start_process(), .guard_fd = -1};
-    is_int(guard_client_bind(&started->guard, started->bound), 0, "a process is bound");
+    is_int(proctree_bind(&started->guard.tree, started->bound), 0, "a process is bound");
     is_int(renew_daemon_start(&started->daemon, &plan, started->bound, &log), 0);
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)started->daemon.pid,
              (int)started->daemon.pid);
