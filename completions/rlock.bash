@@ -1,113 +1,37 @@
 # rlock.bash: completion of rlock(1) for bash 4.3 and later, with or without the bash-completion
 # package.
 #
-# The tables below tell what rlock accepts: one line for each option, one line for each verb.
-# tests/cli/docs.bats compares them with the program's own tables. Keys come from the server.
-
-# The columns: short name, long name, argument, suggested arguments. "-" stands for none.
-_rlock_options='-k --key                KEY
--t --ttl                DURATION 10s 30s 1m 5m
--n --nonblock           -
--w --wait               DURATION 0 10s 1m 10m 1h
--  --warn-wait          DURATION 1m 10m 1h
--E --conflict-exit-code N        0 75
--  --queue              fifo|none|newest fifo none newest
--s --shared             -
--x --exclusive          -
--  --slots              N        2 4 8
--  --protocol             token|timestamp token timestamp
--  --timestamp-unit       s|ms     s ms
--  --scripts              auto|yes|no auto yes no
--  --min-hold           DURATION 1s 10s 1m
--  --once               DURATION 1h 12h 1d
--c --command            STRING
--  --on-lost            kill|pause|ignore kill pause ignore
--  --kill-after         DURATION 1s 2s 5s 10s
--  --max-hold           DURATION 1m 10m 1h 6h
--  --wait-all           -
--  --cgroup             -
--  --nested             -
--  --explain            -
--  --replicas           N        0 1 2
--  --history            N        0 100 1000
--  --label              TEXT
--u --url                URL      redis:// rediss:// redis+sentinel:// rediss+sentinel:// unix:// local:
--  --tls-ca             FILE
--  --tls-cert           FILE
--  --tls-key            FILE
--  --tls-name           NAME     @hosts
--  --password-file      FILE
--  --password-command   COMMAND
--  --sentinel-user      NAME
--  --sentinel-password-file FILE
--  --pass-credentials   -
--  --connect-timeout    DURATION 1s 5s 30s
--q --quiet              -
--v --verbose            -
--  --json               -
--  --report             FILE
--  --report-append      FILE
--  --on-event           COMMAND
--  --all                -
--h --help               -
--  --bind-pid           PID      @processes
--  --log                FILE|syslog
--  --for                DURATION 30m 2h 1d
--  --renew              -
--  --token-file         FILE
--  --quiet-if-gone      -
--  --watch              -
--  --since              DURATION 1h 1d 7d
--  --format             text|json|prometheus
--  --output             FILE
--  --yes                -
--V --version            -'
-
-# The options that every verb that needs a server accepts.
-_rlock_everywhere=url,tls-ca,tls-cert,tls-key,tls-name,password-file,password-command,sentinel-user,sentinel-password-file,connect-timeout,scripts,quiet,verbose,json,help,version
-
-# The options of each verb; "-" stands for a run without a verb.
-_rlock_verbs="-       key,ttl,nonblock,wait,warn-wait,conflict-exit-code,queue,shared,exclusive,slots,command,on-lost,kill-after,max-hold,protocol,timestamp-unit,min-hold,once,wait-all,cgroup,nested,explain,replicas,history,label,pass-credentials,report,report-append,on-event,$_rlock_everywhere
-acquire key,ttl,nonblock,wait,warn-wait,conflict-exit-code,queue,shared,exclusive,slots,on-lost,kill-after,replicas,history,label,bind-pid,log,$_rlock_everywhere
-hold    key,ttl,nonblock,wait,warn-wait,conflict-exit-code,queue,shared,exclusive,slots,for,renew,replicas,history,label,log,$_rlock_everywhere
-renew   key,ttl,replicas,token-file,$_rlock_everywhere
-release key,token-file,quiet-if-gone,$_rlock_everywhere
-status  key,watch,$_rlock_everywhere
-list    format,output,$_rlock_everywhere
-history key,since,$_rlock_everywhere
-break   key,history,label,yes,$_rlock_everywhere
-doctor  key,ttl,replicas,history,$_rlock_everywhere
-help    all,help,version
-version help,version"
+# The program tells what it accepts, in lines of columns with tabs between them; "-" stands for none.
+# Keys come from the server.
 
 # _rlock_own VERB: prints the options that the verb accepts, separated by commas; fails if there is
-# no such verb.
+# no such verb. "-" stands for a run without a verb.
 _rlock_own() {
-    local name own
-    while read -r name own; do
+    local name own _
+    while IFS=$'\t' read -r name _ _ own; do
         [[ $name != "$1" ]] || { echo "$own"; return; }
-    done <<<"$_rlock_verbs"
+    done <<<"$verbs"
     return 1
 }
 
 # _rlock_names VERB: prints the options that the verb accepts, as they are typed, short and long.
 _rlock_names() {
-    local short long own _
+    local letter name own _
     own=$(_rlock_own "$1")
-    while read -r short long _; do
-        [[ ,$own, == *,"${long#--}",* ]] || continue
-        [[ $short == - ]] || printf '%s\n' "$short"
-        printf '%s\n' "$long"
-    done <<<"$_rlock_options"
+    while IFS=$'\t' read -r letter name _; do
+        [[ ,$own, == *,"$name",* ]] || continue
+        [[ $letter == - ]] || printf '%s\n' "-$letter"
+        printf '%s\n' "--$name"
+    done <<<"$options"
 }
 
-# _rlock_option NAME: sets `argument` ("-": none) and `suggestions` from the option's row; fails if
-# there is no such option.
+# _rlock_option WORD: sets `option` and `argument` ("-": none) from the option's row; fails if there
+# is no such option.
 _rlock_option() {
-    local short long
-    while read -r short long argument suggestions; do
-        [[ $1 == "$short" || $1 == "$long" ]] && return
-    done <<<"$_rlock_options"
+    local letter _
+    while IFS=$'\t' read -r letter option argument _; do
+        [[ $1 == "-$letter" || $1 == "--$option" ]] && return
+    done <<<"$options"
     return 1
 }
 
@@ -179,7 +103,7 @@ _rlock_urls() {
     elif [[ $1 == unix://* ]]; then
         compgen -f -P unix:// -- "${1#unix://}"
     else
-        echo "$suggestions"
+        echo redis:// rediss:// redis+sentinel:// rediss+sentinel:// unix:// local:
     fi
 }
 
@@ -188,7 +112,7 @@ _rlock_urls() {
 _rlock_processes() { ps -eo pid=,vsz= | awk '$1 != 1 && $2 > 0 { print $1 }'; }
 
 # _rlock_verb_names: prints the verbs.
-_rlock_verb_names() { cut -d ' ' -f 1 <<<"${_rlock_verbs#*$'\n'}"; }
+_rlock_verb_names() { cut -f 1 <<<"${verbs#*$'\n'}"; }
 
 # _rlock_value VALUE: offers arguments for the option that _rlock_option has found.
 _rlock_value() {
@@ -202,9 +126,10 @@ _rlock_value() {
             compopt -o nospace 2>/dev/null
             _rlock_reply "$1" "$(_rlock_urls "$1")"
             ;;
-        NAME) [[ $suggestions != @hosts ]] || _rlock_reply "$1" "$(compgen -A hostname)" ;;
+        NAME) [[ $option != tls-name ]] || _rlock_reply "$1" "$(compgen -A hostname)" ;;
         PID) _rlock_reply "$1" "$(_rlock_processes)" ;;
-        *) _rlock_reply "$1" "$suggestions" ;;
+        DURATION) _rlock_reply "$1" '1s 5s 10s 30s 1m 5m 10m 1h 12h 1d 7d' ;;
+        *\|*) _rlock_reply "$1" "${argument//|/ }" ;;
     esac
 }
 
@@ -228,8 +153,10 @@ _rlock_command() {
 }
 
 _rlock() {
-    local argument suggestions cur i last is_shell='' has_key='' verb=-
+    local options verbs option argument cur i last is_shell='' has_key='' verb=-
     local -a words at server
+    options=$(rlock --dump=options 2>/dev/null)
+    verbs=$(rlock --dump=verbs 2>/dev/null)
     COMPREPLY=()
     _rlock_split
     last=$((${#words[@]} - 1))

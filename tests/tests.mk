@@ -253,7 +253,7 @@ SANITIZED_tsan := $(patsubst %,tests/cli/%.bats,main nested queue shared signals
 check-sanitized: $(B)/rlock $(TOOLS)  ## with FLAVOUR=asan or tsan: run the bats files chosen for it
 	$(call bats,$(SANITIZED_$(FLAVOUR)),--filter-tags !long)
 
-check-docs: $(B)/rlock $(TOOLS)  ## check that options, manual and completions agree
+check-docs: $(B)/rlock $(TOOLS)  ## check that options, manual and README agree
 	$(call bats,tests/cli/docs.bats)
 
 .PHONY: messages

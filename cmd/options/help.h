@@ -31,7 +31,7 @@ void help_print(const struct page *page, enum verb verb, bool is_whole);
 /*
  * help_dump: write a table of the program: one row a line, columns separated by tabs. `table` is
  * "options", "flock", "exits", "events", "verbs" or "combinations"; nothing is written for any
- * other name. Tests compare the tables with the manual pages and the completions.
+ * other name. The completions ask for them, and tests compare them with the manual pages.
  */
 void help_dump(FILE *out, const char *table);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# docs: the program's tables, its help, the manual pages, the completions and the README agree.
+# docs: the program's tables, its help, the manual pages and the README agree.
 #
 # The program itself tells its options, verbs and exit statuses (--dump=TABLE). Each comparison of
 # two lists fails for what is missing, and also for what should not be there.
@@ -89,6 +89,7 @@ help_options() {
 
 # known_options prints the options of the program's table; mentioned_options prints those, and every
 # option that the manual pages and the README mention.
+named_verbs() { dump_column verbs 1 | grep -v '^-$'; }
 known_options() { dump_column options 2; dump_column flock 2 | grep -v '^-$'; }
 mentioned_options() {
     {
@@ -355,99 +356,6 @@ manual_events() {
 
 @test "json: the manual has the events of JSON messages, and no others" {
     agree program_events manual_events 'man/rlock-messages.7, JSON MESSAGES, or THE REPORT'
-}
-
-# ---- completions ----
-
-# verb_options: prints "VERB OPTION" for each option of each verb; the verb "-" is a run without a
-# verb.
-verb_options() {
-    awk -F '\t' '{ n = split($2, option, ","); for (i = 1; i <= n; i++) print $1, option[i] }'
-}
-program_verb_options() { dump_column verbs 1,4 | verb_options; }
-
-# with_everywhere FILE: copies stdin, and puts the value of FILE's variable `everywhere` in place of
-# its name.
-with_everywhere() {
-    local all
-    all=$(sed -nE 's/^(local |set -g )?[a-z_]*everywhere[= ]//p' "$1")
-    sed -E "s/\\\$[a-z_]*everywhere/$all/"
-}
-
-# Each program_* function prints what the completions must have: program_arguments the arguments of
-# the options. zsh's file names arguments in words of its own, so for zsh program_has_argument
-# prints only whether an option takes an argument.
-program_arguments() { dump_column options 1-3; }
-program_has_argument() {
-    dump options | awk -F '\t' -v OFS='\t' '{ print $1, $2, $3 == "-" ? "-" : "=" }'
-}
-program_option_texts() { dump_column options 2,6; }
-program_verb_texts() { dump_column verbs 1,3; }
-named_verb_texts() { dump_column verbs 1,3 | grep -v '^-'; }
-named_verbs() { dump_column verbs 1 | grep -v '^-$'; }
-
-bash_options() {
-    (
-        source "$ROOT/completions/rlock.bash"
-        awk -v OFS='\t' '{ print substr($1, length($1)), substr($2, 3), $3 }' <<<"$_rlock_options"
-    )
-}
-bash_verb_options() {
-    (
-        source "$ROOT/completions/rlock.bash"
-        tr -s ' ' '\t' <<<"$_rlock_verbs" | verb_options
-    )
-}
-
-@test "completions: bash's file has each option, its argument and its verbs, and no others" {
-    agree program_arguments bash_options completions/rlock.bash
-    agree program_verb_options bash_verb_options completions/rlock.bash
-}
-
-FISH=$ROOT/completions/rlock.fish
-fish_options() {
-    awk -v OFS='\t' '/^__rlock_option / {
-        gsub(/\x27/, "", $4)
-        print $2, $3, $4 }' "$FISH"
-}
-fish_option_texts() {
-    sed -nE "s/^__rlock_option . ([a-z-]+) ('[^']*'|[^ ']+) '(([^'\\]|\\\\.)*)'.*/\1\t\3/p" \
-        "$FISH" | sed "s/\\\\'/'/g"
-}
-fish_verb_options() {
-    sed -nE "s/^__rlock_verb ([a-z-]+) ([^ ]+) .*/\1\t\2/p" "$FISH" | with_everywhere "$FISH" |
-        verb_options
-}
-fish_verb_texts() { sed -nE "s/^__rlock_verb ([a-z-]+) [^ ]+ '(.*)'$/\1\t\2/p" "$FISH"; }
-
-@test "completions: fish's file has each option and verb with the words of --help, and no others" {
-    agree program_arguments fish_options completions/rlock.fish
-    agree program_option_texts fish_option_texts completions/rlock.fish
-    agree program_verb_options fish_verb_options completions/rlock.fish
-    agree program_verb_texts fish_verb_texts completions/rlock.fish
-}
-
-ZSH=$ROOT/completions/_rlock
-zsh_array() { awk -v begin="$1=(" '$0 == begin, /^\)/' "$ZSH"; }
-zsh_options() {
-    zsh_array options |
-        sed -nE "s/.*\{-(.)\+,--([a-z-]+)=\}.*/\1\t\2\t=/p
-            s/.*\{-(.),--([a-z-]+)\}.*/\1\t\2\t-/p
-            s/^ *[\"']--([a-z-]+)=\[.*/-\t\1\t=/p
-            s/^ *[\"']--([a-z-]+)\[.*/-\t\1\t-/p"
-}
-zsh_option_texts() { zsh_array options | sed -nE 's/.*--([a-z-]+)[^[]*\[([^]]*)\].*/\1\t\2/p'; }
-zsh_verb_options() {
-    zsh_array options_of | sed -nE 's/^ +([a-z-]+) +([^ ]+)$/\1\t\2/p' | with_everywhere "$ZSH" |
-        verb_options
-}
-zsh_verb_texts() { zsh_array verbs | sed -nE "s/^ *'([a-z]+):(.*)'$/\1\t\2/p"; }
-
-@test "completions: zsh's file has each option and verb with the words of --help, and no others" {
-    agree program_has_argument zsh_options completions/_rlock
-    agree program_option_texts zsh_option_texts completions/_rlock
-    agree program_verb_options zsh_verb_options completions/_rlock
-    agree named_verb_texts zsh_verb_texts completions/_rlock
 }
 
 # ---- versions, manual pages, architecture ----
