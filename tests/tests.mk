@@ -257,8 +257,10 @@ check-docs: $(B)/rlock $(TOOLS)  ## check that options, manual and README agree
 	$(call bats,tests/cli/docs.bats)
 
 .PHONY: messages
-messages:  ## print every text that the program can say: its kind, its place, the text
-	$(Q)python3 tests/tools/messages.py .
+messages:  ## print every text that the program can say, with its places
+	$(Q)tests/tools/deps.sh messages
+	$(Q)xgettext --extract-all --from-code=UTF-8 --omit-header --no-wrap -o - 2>/dev/null \
+	    $(filter lib/%.c lib/%.h cmd/%.c cmd/%.h,$(C_FILES))
 
 MUTANTS ?= 1000
 MUTANTS_SEED ?= 1

@@ -3,16 +3,11 @@
 #
 #     tests/tools/deps.sh GROUP
 #
-# GROUP is build, demo, test, ci, static, bench, distros, deb, rpm, abi, arch, mutants, piuparts,
-# publish, release or reproducible.
-#
-# Each of the first four groups includes those before it. `static` has what `make static` links
-# with, which the tests need, too. `bench` has the programs that rlock is
-# compared with; a program that can't be installed is reported and left out. `distros` has what
-# distros.sh needs, `deb` and `rpm` what building packages needs, `abi` and `arch` what abi.sh and
-# arch.sh need, `reproducible` what reproducible.sh needs, `release` what `make release` needs,
-# `publish` what `make publish` needs, `piuparts` what `make test-piuparts` needs, `mutants` what
-# `make mutants` needs beside the tests.
+# GROUP is build, demo, test or ci, each of which includes those before it; static, what `make
+# static` links with, which the tests need, too; bench, the programs that rlock is compared with, of
+# which those that can't be installed are left out; or the name of the script or target of make that
+# needs it: abi, arch, deb, distros, messages, mutants, piuparts, publish, release, reproducible or
+# rpm.
 #
 # The system's package manager installs the packages. The script installs nothing for a command,
 # header or module that is there already, whatever its version. If nothing is missing, it prints
@@ -58,6 +53,7 @@ test   sqlite3                     sqlite3         sqlite        zypper=sqlite3
 test   perl                        perl-base       perl
 test   python:redis                python3-redis   python3-redis apk=py3-redis pacman=python-redis
 test   python:pyte                 python3-pyte    python3-pyte  apk=- pacman=- zypper=-
+test   python:jsonschema python3-jsonschema python3-jsonschema pacman=python-jsonschema apk=-
 test   python:yaml python3-yaml python3-pyyaml apk=py3-yaml pacman=python-yaml zypper=python3-PyYAML
 test   node                        nodejs          nodejs
 test   npm                         npm             npm           dnf=nodejs-npm
@@ -85,6 +81,7 @@ deb    lintian                     lintian         -
 deb    faketime                    faketime        -
 release lintian                    lintian         -
 release ssh-keygen                 openssh-client  openssh-clients apk=openssh-keygen pacman=openssh
+messages xgettext                  gettext         gettext
 mutants python:clang               python3-clang   python3-clang
 rpm    rpmbuild                    rpm             rpm-build
 rpm    rpmlint                     rpmlint         rpmlint
@@ -133,7 +130,7 @@ case ${1:-} in
     mutants) groups='build static demo test mutants' ;;
     release) groups='arch release' ;;
     publish) groups='publish release' ;;
-    distros | arch | piuparts) groups=$1 ;;
+    distros | arch | messages | piuparts) groups=$1 ;;
     *) die 'usage: deps.sh GROUP; its first lines name the groups' ;;
 esac
 
