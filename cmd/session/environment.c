@@ -265,13 +265,12 @@ static int put_parents(char *text, const char *token)
     return used > 0 ? used + 1 : 0;
 }
 
-void environment_put_grant(char text[ENVIRONMENT_GRANT_BYTES], const struct rlock_grant *grant,
-                           bool has_slot)
+void environment_put_grant(char text[ENVIRONMENT_GRANT_BYTES], const struct rlock_grant *grant)
 {
     text += sprintf(text, "RLOCK_TOKEN=%s", grant->token) + 1;
     text += sprintf(text, "RLOCK_FENCE=%" PRIu64, grant->fence) + 1;
     text += sprintf(text, "RLOCK_TTL_MS=%" PRId64, grant->timing.ttl_ms) + 1;
-    if (has_slot)
+    if (grant->slot >= 0)
         text += sprintf(text, "RLOCK_SLOT=%" PRId64, grant->slot) + 1;
     text += put_parents(text, grant->token);
     *text = '\0';

@@ -72,15 +72,14 @@ bool environment_make(struct environment *environment, const char *keys, char *c
 
 /*
  * environment_put_grant: write the variables whose values come from the grant, each as "NAME=value"
- * with a NUL behind it, and an empty one at the end: RLOCK_TOKEN, RLOCK_FENCE, RLOCK_TTL_MS, with
- * `has_slot` RLOCK_SLOT, and the list of the parent locks' tokens.
+ * with a NUL behind it, and an empty one at the end: RLOCK_TOKEN, RLOCK_FENCE, RLOCK_TTL_MS,
+ * RLOCK_SLOT if there are slots, and the list of the parent locks' tokens.
  *
  * environment_add_grant: add these variables. `text` is borrowed for as long as the environment is
  * used. Allocates nothing.
  */
 #define ENVIRONMENT_GRANT_BYTES 1024
-void environment_put_grant(char text[ENVIRONMENT_GRANT_BYTES], const struct rlock_grant *grant,
-                           bool has_slot);
+void environment_put_grant(char text[ENVIRONMENT_GRANT_BYTES], const struct rlock_grant *grant);
 void environment_add_grant(struct environment *environment, char text[ENVIRONMENT_GRANT_BYTES]);
 void environment_fini(struct environment *environment);
 

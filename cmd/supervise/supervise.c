@@ -655,7 +655,7 @@ static void start(struct supervisor *s)
         handle(s, SUPERVISE_EVENT_SIGNAL, (struct supervise_input){0});
         return;
     }
-    environment_put_grant(request.variables, plan->grant, s->session->options->mode == RLOCK_SLOTS);
+    environment_put_grant(request.variables, plan->grant);
     failed = s->timer < 0 ? errno : guard_client_start(s->guard, plan->guard_plan, &request);
     /* START is sent first, because a write to the terminal may block. */
     progress_say_granted(&s->session->progress, plan->granted_ms, plan->grant->fence);

@@ -81,7 +81,7 @@ static enum exit_reason print_token(void *verb, pid_t renewer)
         json_string(&json, "token", a->grant.token);
         json_unsigned(&json, "fence", a->grant.fence);
         json_number(&json, "left_ms", a->grant.expires_ms - rlock_clock_ms());
-        if (a->session.options->mode == RLOCK_SLOTS)
+        if (a->grant.slot >= 0)
             json_number(&json, "slot", a->grant.slot);
         json_end(&json);
     } else {

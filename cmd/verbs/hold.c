@@ -97,7 +97,7 @@ static void put_text(struct outbuf *out, const struct hold_verb *h, pid_t renewe
     wall_time_local(until, h->hold.until_ms);
     units_text(left, session->hold_ms);
     outbuf_add(out, "%s: held by you\n", key != NULL ? key : "");
-    if (session->options->mode == RLOCK_SLOTS)
+    if (h->grant.slot >= 0)
         outbuf_add(out, "    slot     %" PRId64 "\n", h->grant.slot);
     outbuf_add(out, "    until    %s, for %s\n", until, left);
     if (renewer != 0)
@@ -112,7 +112,6 @@ static void put_text(struct outbuf *out, const struct hold_verb *h, pid_t renewe
 
 static void put_json(struct outbuf *out, const struct hold_verb *h, pid_t renewer)
 {
-    const struct session *session = &h->session;
     char text[512];
     struct json json;
 
@@ -120,7 +119,7 @@ static void put_json(struct outbuf *out, const struct hold_verb *h, pid_t renewe
     json_time(&json, "until", h->hold.until_ms);
     json_number(&json, "left_ms", h->hold.until_ms - wall_time_now_ms());
     json_unsigned(&json, "fence", h->grant.fence);
-    if (session->options->mode == RLOCK_SLOTS)
+    if (h->grant.slot >= 0)
         json_number(&json, "slot", h->grant.slot);
     if (renewer != 0)
         json_number(&json, "renewed_by", renewer);

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/random.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,7 +225,7 @@ void owner_take_grant(struct owner *owner, const struct reply *answer, uint64_t 
 {
     size_t i;
 
-    owner->slot = answer->slot;
+    owner->slot = isdigit((unsigned char)owner->mode[0]) ? answer->slot : -1;
     for (i = 0; i < owner->n_locks; i++) {
         struct owner_lock *lock = &owner->lock[i];
         bool is_told = i < answer->n_locks && answer->lock[i].parent <= owner->n_parents;

@@ -40,7 +40,7 @@ struct owner {
     char mode[8];
     int64_t ttl_ms;  /* the TTL to ask for */
     int64_t attempt; /* the number of the last attempt; all attempts have the same token */
-    int64_t slot;    /* the slot of the grant */
+    int64_t slot;    /* the slot of the grant, with RLOCK_SLOTS; else -1 */
     enum rlock_queue queue;
     int64_t ticket; /* decides the place in the queue; each attempt sends it; 0: none yet */
     enum rlock_ending ending;

@@ -29,7 +29,7 @@ static void make(bool keeps_secrets)
     struct environment environment;
 
     must(environment_make(&environment, "a\nb", entries, keeps_secrets));
-    environment_put_grant(variables, &grant, true);
+    environment_put_grant(variables, &grant);
     environment_add_grant(&environment, variables);
     must(count(environment.all, "RLOCK_KEY") == 1 && count(environment.all, "RLOCK_URL") == 1);
     must(count(environment.all, "RLOCK_TOKEN") == 1 && count(environment.all, "RLOCK_FENCE") == 1);

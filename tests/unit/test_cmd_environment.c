@@ -77,14 +77,16 @@ static int count(const struct environment *environment, const char *start)
 static char *const no_entries[] = {NULL};
 
 static bool make(struct environment *environment, const char *const *inherited, bool keeps_secrets,
-                 bool has_slot)
+                 int64_t slot)
 {
+    struct rlock_grant slotted = grant;
     static char variables[ENVIRONMENT_GRANT_BYTES];
 
     environ = (char **)inherited;
     if (!environment_make(environment, "a=b\nc", no_entries, keeps_secrets))
         return false;
-    environment_put_grant(variables, &grant, has_slot);
+    slotted.slot = slot;
+    environment_put_grant(variables, &slotted);
     environment_add_grant(environment, variables);
     return true;
 }
@@ -97,7 +99,7 @@ static void test_passed(bool keeps_secrets)
     for (size_t i = 0; i < ROWS; i++)
         inherited[i] = rows[i].entry;
     inherited[ROWS] = NULL;
-    need(make(&environment, inherited, keeps_secrets, false), "environment_make() succeeds");
+    need(make(&environment, inherited, keeps_secrets, -1), "environment_make() succeeds");
     for (size_t i = 0; i < ROWS; i++)
         okf(count_bytes(&environment, rows[i].entry, strlen(rows[i].entry) + 1) ==
                 (keeps_secrets ? rows[i].stays_if_passed : rows[i].stays),
@@ -134,16 +136,16 @@ static void test_nested(void)
     const char *const many[] = {long_name, "REDISCLI_AUTH=pw", NULL};
     struct environment environment;
 
-    if (make(&environment, inherited, false, false)) {
+    if (make(&environment, inherited, false, -1)) {
         is_int(count(&environment, ENVIRONMENT_STRIPPED "=RLOCK_URL REDISCLI_AUTH"), 1);
         is_int(count(&environment, ENVIRONMENT_STRIPPED), 1);
     }
     environment_fini(&environment);
-    ok(make(&environment, none, false, false) && environment.all[4] == NULL);
+    ok(make(&environment, none, false, -1) && environment.all[4] == NULL);
     environment_fini(&environment);
     memset(long_name + 15, 'X', sizeof long_name - 19);
     memcpy(long_name + sizeof long_name - 4, "=pw", 4);
-    ok(make(&environment, many, false, false) &&
+    ok(make(&environment, many, false, -1) &&
        count(&environment, ENVIRONMENT_STRIPPED "=RLOCK_PASSWORD_XX") == 1 &&
        count(&environment, "RLOCK_PASSWORD") == 0);
     environment_fini(&environment);
@@ -165,7 +167,7 @@ static void test_parent(void)
     is_int((int64_t)parent.n, 4);
     is_str(parent.token[0], "22222222222222222222222222222222");
     parent_fini(&parent);
-    ok(make(&environment, inherited, false, true));
+    ok(make(&environment, inherited, false, 0));
     is_int(count(&environment, "RLOCK_PARENT_TOKENS=22222222222222222222222222222222 "
                                "11111111111111111111111111111111"),
            1, "the command gets each word that can be a token, except the token of its own lock");
@@ -188,7 +190,7 @@ static void test_most_parents(void)
 
     for (i = 1; i < RLOCK_PARENTS_MAX; i++)
         sprintf(others + strlen(others), "%s%032d", i > 1 ? " " : "", i);
-    ok(make(&environment, inherited, false, true), "environment_make() succeeds");
+    ok(make(&environment, inherited, false, 0), "environment_make() succeeds");
     is_int(count(&environment, "RLOCK_PARENT_TOKENS=00000000000000000000000000000000 "), 1);
     for (i = 0; environment.all[i + 1] != NULL; i++)
         continue;

@@ -294,7 +294,7 @@ static void test_several(void)
     ok(owner_has_own_lock(&owner) && owner_granted_ttl_ms(&owner) == 5000);
     requests_renew(&owner, &request, &when);
     has_words(&request,
-              (const char *[]){"16", KEYS_OF("k"), KEYS_OF("l"), "5", INFO, "s", "0", owner.token,
+              (const char *[]){"16", KEYS_OF("k"), KEYS_OF("l"), "5", INFO, "s", "-1", owner.token,
                                "30000", "10", parent, "5000", "0", NULL},
               "a renewal has for each lock the token that holds it, and the TTL of its lease");
     owner.ending = RLOCK_ENDS_REST;
