@@ -13,6 +13,7 @@
 #include "session/holds.h"
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "output/outfile.h"
 #include "session/environment.h"
 #include "session/private_dir.h"
@@ -48,21 +49,9 @@ static enum rlock_status open_dir(bool creates, int *fd, struct rlock_error *err
 
 /* ---- reading and writing one file ---- */
 
-/* FNV-1a, 64 bits. Source: RFC 9923. */
-static uint64_t hash(uint64_t before, const char *text)
-{
-    uint64_t value = before;
-
-    do
-        value = (value ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    while (*text++ != '\0');
-    return value;
-}
-
 static void name_file(char name[NAME_BYTES], const char *server, const char *key)
 {
-    snprintf(name, NAME_BYTES, "%016" PRIx64,
-             hash(hash(UINT64_C(0xcbf29ce484222325), server), key));
+    snprintf(name, NAME_BYTES, "%016" PRIx64, hash_add(hash_add(HASH_START, server), key));
 }
 
 static enum rlock_status bad_file(struct rlock_error *err, const char *name, const char *why)

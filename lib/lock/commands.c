@@ -23,6 +23,7 @@
 #include "lock/commands.h"
 
 #include "base/err.h"
+#include "base/hash.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -253,17 +254,6 @@ static void read_last_fence(struct commands *commands, const struct resp_value *
         commands->fence = 0;
 }
 
-/* Each grant writes another token or another time, so two grants have different names. */
-static void set_name(struct commands *commands)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a, RFC 9923 */
-    const char *at;
-
-    for (at = commands->seen; *at != '\0'; at++)
-        hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
-    snprintf(commands->name, sizeof commands->name, "%016" PRIx64, hash);
-}
-
 /* Where the reply about the value stands among those to STEP_LOOK; TIME and the fence follow it. */
 static size_t value_at(const struct commands *commands)
 {
@@ -486,7 +476,9 @@ static enum rlock_status read_look(struct commands *commands, const struct resp_
     commands->left_ms = resp_int(left);
     commands->exists = commands->left_ms != -2 || *commands->seen != '\0';
     read_last_fence(commands, resp_array_at(replies, at + 2));
-    set_name(commands);
+    /* each grant writes another token or another time, so two grants have different names */
+    snprintf(commands->name, sizeof commands->name, "%016" PRIx64,
+             hash_add(HASH_START, commands->seen));
     return decide[commands->task](commands, resp_array_at(replies, at + 3), answer, err);
 }
 

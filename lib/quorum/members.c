@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hash.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +29,6 @@
 /* The lookup of a password must end connect_ms / LOOKUP_SPARE before the time to connect ends, so
  * that time is left to send the password. */
 #define LOOKUP_SPARE 10
-#define FNV_START UINT32_C(2166136261)
-#define FNV_PRIME UINT32_C(16777619)
 
 /* Loads OpenSSL only if a member is rediss://, because loading it takes a millisecond. */
 static enum rlock_status prepare_tls(struct members *members, const struct rlock_config *config,
@@ -72,15 +71,12 @@ static int by_text(const void *one, const void *other)
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/*
- * Hashes the sorted addresses by FNV-1a, so that the order in which they are given doesn't matter.
- */
+/* Hashes the sorted addresses, so that the order in which they are given doesn't matter. */
 static void hash_members(struct members *members)
 {
     char text[RLOCK_MEMBERS_MAX][sizeof members->member->url.shown + 16];
     const char *sorted[RLOCK_MEMBERS_MAX];
-    uint32_t hash = FNV_START;
-    const char *at;
+    uint64_t hash = HASH_START;
     size_t i;
 
     for (i = 0; i < members->n; i++) {
@@ -91,10 +87,9 @@ static void hash_members(struct members *members)
     }
     qsort(sorted, members->n, sizeof sorted[0], by_text);
     for (i = 0; i < members->n; i++)
-        for (at = sorted[i]; at == sorted[i] || at[-1] != '\0'; at++)
-            hash = (hash ^ (unsigned char)*at) * FNV_PRIME;
+        hash = hash_add(hash, sorted[i]);
     if (members->n > 1)
-        snprintf(members->hash, sizeof members->hash, "%08x", hash);
+        snprintf(members->hash, sizeof members->hash, "%08x", (uint32_t)hash);
 }
 
 /* Redis allows in a client's name the characters from ! to ~. */
