@@ -51,6 +51,7 @@ common_setup() {
 common_teardown() {
     show_why_it_failed
     end_all
+    leave_cgroup
     show_sanitizer_reports
 }
 
@@ -90,11 +91,21 @@ need() {
     done
 }
 
-# need_cgroup: skip the test where rlock can't make a control group for its command.
+# need_cgroup: skip the test where rlock can't make a control group for its command. The test enters
+# a group of its own: an rlock of another test kills the frozen command of a killed rlock beside it.
 need_cgroup() {
     local status=0
     rlock -q --cgroup -n -k "$KEY" -u "unix://$DIR/none" -- true 2>/dev/null || status=$?
     [[ $status != 71 ]] || skip 'no control group can be made here'
+    own_cgroup=$(cgroup_of self)/test-$BASHPID
+    mkdir "$own_cgroup"
+    echo "$BASHPID" >"$own_cgroup/cgroup.procs"
+}
+
+leave_cgroup() {
+    [[ -n ${own_cgroup:-} ]] || return 0
+    echo "$BASHPID" >"${own_cgroup%/*}/cgroup.procs"
+    rmdir "$own_cgroup"/*/ "$own_cgroup" 2>/dev/null || true
 }
 
 # cgroup_of PID: print the directory of the control group (cgroup v2) that a process is in.
