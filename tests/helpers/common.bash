@@ -105,7 +105,7 @@ need_cgroup() {
 leave_cgroup() {
     [[ -n ${own_cgroup:-} ]] || return 0
     echo "$BASHPID" >"${own_cgroup%/*}/cgroup.procs"
-    rmdir "$own_cgroup"/*/ "$own_cgroup" 2>/dev/null || true
+    eventually 5 find "$own_cgroup" -depth -type d -delete
 }
 
 # cgroup_of PID: print the directory of the control group (cgroup v2) that a process is in.
