@@ -1,86 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_cmd_guard_state: tries each cell of the guard's table of states and events, and checks the
- * guard's promises in a random walk. Processes and clock of the walk are simulated by this file.
+ * test_cmd_guard_state: tells the guard some stories, and checks its promises in a random walk.
+ * Processes and clock of the walk are simulated by this file.
  *
  *     build/plain/unit/test_cmd_guard_state SEED    repeats the walk that printed this seed
  */
+#include "chance.h"
 #include "supervise/guard_state.h"
 #include "tap.h"
 #include <rlock.h>
-#include <stdlib.h>
-#include <time.h>
 
 #define STEPS 1000000
-#define TERM_MS 1000 /* when TERM is due: reach() sets a lease that begins at 0 */
-#define KILL_MS 2000 /* when KILL is due under that lease */
-#define COUNT_MS 667 /* when the guard counts the tree: two thirds of the time to TERM are over */
 #define GRACE_MS 300
 
-static const char *const state_names[GUARD_STATES] = {
-    [GUARD_STATE_RUNNING] = "RUNNING", [GUARD_STATE_TERMINATING] = "TERMINATING",
-    [GUARD_STATE_PAUSED] = "PAUSED",   [GUARD_STATE_KILLING] = "KILLING",
-    [GUARD_STATE_DONE] = "DONE",
-};
+/* ---- stories: what the guard does about one event after the other ---- */
 
-static const char *const event_names[GUARD_EVENTS] = {
-    [GUARD_EVENT_LEASE_EXTENDED] = "LEASE_EXTENDED",
-    [GUARD_EVENT_END_ASKED] = "END_ASKED",
-    [GUARD_EVENT_SIGNAL] = "SIGNAL",
-    [GUARD_EVENT_END_SIGNAL] = "END_SIGNAL",
-    [GUARD_EVENT_PROGRAM_GONE] = "PROGRAM_GONE",
-    [GUARD_EVENT_COMMAND_EXITED] = "COMMAND_EXITED",
-    [GUARD_EVENT_COMMAND_KILLED] = "COMMAND_KILLED",
-    [GUARD_EVENT_TREE_EMPTY] = "TREE_EMPTY",
-    [GUARD_EVENT_TREE_FROZEN] = "TREE_FROZEN",
-    [GUARD_EVENT_TREE_COUNTED] = "TREE_COUNTED",
-    [GUARD_EVENT_COUNT_DUE] = "COUNT_DUE",
-    [GUARD_EVENT_TERM_DUE] = "TERM_DUE",
-    [GUARD_EVENT_KILL_DUE] = "KILL_DUE",
-    [GUARD_EVENT_END_DUE] = "END_DUE",
-};
-
-/* ---- tests of each cell of the table ---- */
-
-/* The events and rules by which reach() brings the guard into a state. */
-enum path {
-    PLAIN,     /* without any of the following */
-    WAIT_ALL,  /* with --wait-all */
-    BY_LEASE,  /* the lease's TERM or KILL was due */
-    PAUSES,    /* with --on-lost pause */
-    FROZEN,    /* with --on-lost pause, and the tree was frozen in time */
-    FROZEN_ALL /* as FROZEN, with --wait-all */
-};
-
-static const char *const path_names[] = {
-    [PLAIN] = "PLAIN",   [WAIT_ALL] = "WAIT_ALL", [BY_LEASE] = "BY_LEASE",
-    [PAUSES] = "PAUSES", [FROZEN] = "FROZEN",     [FROZEN_ALL] = "FROZEN_ALL",
-};
-
-struct row {
-    enum guard_state from;
-    enum path path;
-    enum guard_event event;
-    int64_t now_ms;
-    struct deadlines lease; /* LEASE_EXTENDED: the new one; END_ASKED: only kill_ms is used */
-    size_t n_processes;     /* TREE_COUNTED: how many were counted */
-    enum guard_state to;
-    unsigned actions; /* what the guard has to do: at once, or at each turn in the state `to` */
-};
-
-#define NEW_LEASE  \
-    {              \
-        5000, 6000 \
-    }
-/* The rows offer this lease at 1010 or 3000 ms, when the TERM of this lease is overdue. */
-#define OLD_LEASE \
-    {             \
-        900, 1900 \
-    }
-#define KILL_AT(at_ms) \
-    {                  \
-        0, at_ms       \
-    }
+enum rule { WAIT_ALL = 1, PAUSES = 2, BOUND = 4 };
 
 enum {
     COUNT = GUARD_ACTION_COUNT,
@@ -89,163 +24,222 @@ enum {
     PASS = GUARD_ACTION_PASS_SIGNAL,
     TERM = GUARD_ACTION_TERM,
     FREEZE = GUARD_ACTION_FREEZE,
-    KILL = GUARD_ACTION_KILL
+    KILL = GUARD_ACTION_KILL,
+    BY_LEASE = 1 << 16 /* no action: the guard notes that the lease ended first */
 };
 
-#define ROW_COUNTED(n_, from_, way_, now_, to_, actions_)                               \
-    {                                                                                   \
-        .from = GUARD_STATE_##from_, .path = way_, .event = GUARD_EVENT_TREE_COUNTED,   \
-        .now_ms = now_, .n_processes = n_, .to = GUARD_STATE_##to_, .actions = actions_ \
-    }
-#define ROW_WITH(lease_, from_, way_, event_, now_, to_, actions_)                                \
-    {                                                                                             \
-        .from = GUARD_STATE_##from_, .path = way_, .event = GUARD_EVENT_##event_, .now_ms = now_, \
-        .lease = lease_, .to = GUARD_STATE_##to_, .actions = actions_                             \
-    }
-#define ROW(from_, way_, event_, now_, to_, actions_) \
-    ROW_WITH({0}, from_, way_, event_, now_, to_, actions_)
-
-static const struct row rows[] = {
-    ROW_WITH(NEW_LEASE, RUNNING, PLAIN, LEASE_EXTENDED, 100, RUNNING, AGREED),
-    ROW_WITH(KILL_AT(400), RUNNING, PLAIN, END_ASKED, 100, TERMINATING, TERM),
-    ROW(RUNNING, PLAIN, SIGNAL, 100, RUNNING, PASS),
-    ROW(RUNNING, PLAIN, END_SIGNAL, 100, RUNNING, PASS),
-    ROW(RUNNING, PLAIN, PROGRAM_GONE, 100, KILLING, KILL),
-    ROW(RUNNING, PLAIN, COMMAND_EXITED, 100, DONE, 0),
-    ROW(RUNNING, WAIT_ALL, COMMAND_EXITED, 100, RUNNING, 0),
-    ROW(RUNNING, PLAIN, COMMAND_KILLED, 100, TERMINATING, TERM),
-    ROW(RUNNING, WAIT_ALL, COMMAND_KILLED, 100, TERMINATING, TERM),
-    ROW(RUNNING, PLAIN, TREE_EMPTY, 100, DONE, 0),
-    ROW(RUNNING, PLAIN, COUNT_DUE, 700, RUNNING, COUNT),
-    ROW_COUNTED(500, RUNNING, PLAIN, 700, RUNNING, 0),
-    ROW_COUNTED(1500, RUNNING, PLAIN, 700, RUNNING, AGREED),
-    ROW(RUNNING, PLAIN, TERM_DUE, TERM_MS, TERMINATING, TERM),
-    ROW(RUNNING, PLAIN, TERM_DUE, KILL_MS, KILLING, KILL),
-    ROW(RUNNING, PAUSES, TERM_DUE, TERM_MS, PAUSED, FREEZE),
-
-    ROW_WITH(NEW_LEASE, TERMINATING, PLAIN, LEASE_EXTENDED, 200, TERMINATING, AGREED),
-    ROW_WITH(NEW_LEASE, TERMINATING, BY_LEASE, LEASE_EXTENDED, 1100, TERMINATING, 0),
-    ROW_WITH(KILL_AT(300), TERMINATING, PLAIN, END_ASKED, 200, TERMINATING, 0),
-    ROW(TERMINATING, PLAIN, SIGNAL, 200, TERMINATING, PASS),
-    ROW(TERMINATING, PLAIN, END_SIGNAL, 200, TERMINATING, PASS),
-    ROW(TERMINATING, PLAIN, PROGRAM_GONE, 200, KILLING, KILL),
-    ROW(TERMINATING, PLAIN, COMMAND_EXITED, 200, TERMINATING, 0),
-    ROW(TERMINATING, PLAIN, COMMAND_KILLED, 200, TERMINATING, 0),
-    ROW(TERMINATING, PLAIN, TREE_EMPTY, 200, DONE, 0),
-    ROW_COUNTED(1500, TERMINATING, PLAIN, 700, TERMINATING, 0),
-    ROW(TERMINATING, PLAIN, TERM_DUE, TERM_MS, TERMINATING, 0),
-    ROW(TERMINATING, BY_LEASE, KILL_DUE, KILL_MS, KILLING, KILL),
-    ROW(TERMINATING, PLAIN, END_DUE, 400, KILLING, KILL),
-
-    ROW_WITH(NEW_LEASE, PAUSED, PAUSES, LEASE_EXTENDED, 1010, RUNNING, AGREED),
-    ROW_WITH(OLD_LEASE, PAUSED, PAUSES, LEASE_EXTENDED, 1010, PAUSED, AGREED | FREEZE),
-    ROW_WITH(NEW_LEASE, PAUSED, FROZEN, LEASE_EXTENDED, 3000, RUNNING, AGREED),
-    ROW_WITH(NEW_LEASE, PAUSED, FROZEN_ALL, LEASE_EXTENDED, 3000, RUNNING, AGREED),
-    ROW_WITH(OLD_LEASE, PAUSED, FROZEN, LEASE_EXTENDED, 3000, PAUSED, FROZE),
-    ROW_WITH(KILL_AT(1300), PAUSED, PAUSES, END_ASKED, 1010, KILLING, KILL),
-    ROW_WITH(KILL_AT(3300), PAUSED, FROZEN, END_ASKED, 3000, KILLING, KILL),
-    ROW(PAUSED, PAUSES, SIGNAL, 1010, PAUSED, PASS | FREEZE),
-    ROW(PAUSED, FROZEN, SIGNAL, 3000, PAUSED, PASS),
-    ROW(PAUSED, FROZEN, END_SIGNAL, 3000, KILLING, KILL),
-    ROW(PAUSED, FROZEN, PROGRAM_GONE, 3000, KILLING, KILL),
-    ROW(PAUSED, PAUSES, COMMAND_EXITED, 1010, DONE, 0),
-    ROW(PAUSED, FROZEN, COMMAND_EXITED, 3000, DONE, 0),
-    ROW(PAUSED, FROZEN_ALL, COMMAND_EXITED, 3000, PAUSED, 0),
-    ROW(PAUSED, FROZEN, COMMAND_KILLED, 3000, KILLING, KILL),
-    ROW(PAUSED, FROZEN, TREE_EMPTY, 3000, DONE, 0),
-    ROW(PAUSED, PAUSES, TREE_FROZEN, 1010, PAUSED, FROZE),
-    ROW(PAUSED, PAUSES, TREE_FROZEN, KILL_MS, KILLING, KILL),
-    ROW(PAUSED, PAUSES, KILL_DUE, KILL_MS, KILLING, KILL),
-
-    ROW_WITH(NEW_LEASE, KILLING, PLAIN, LEASE_EXTENDED, 500, KILLING, AGREED | KILL),
-    ROW_WITH(NEW_LEASE, KILLING, BY_LEASE, LEASE_EXTENDED, 2500, KILLING, KILL),
-    ROW_WITH(KILL_AT(800), KILLING, PLAIN, END_ASKED, 500, KILLING, KILL),
-    ROW(KILLING, PLAIN, SIGNAL, 500, KILLING, PASS | KILL),
-    ROW(KILLING, PLAIN, END_SIGNAL, 500, KILLING, PASS | KILL),
-    ROW(KILLING, PLAIN, PROGRAM_GONE, 500, KILLING, KILL),
-    ROW(KILLING, PLAIN, COMMAND_EXITED, 500, KILLING, KILL),
-    ROW(KILLING, PLAIN, COMMAND_KILLED, 500, KILLING, KILL),
-    ROW(KILLING, PLAIN, TREE_EMPTY, 500, DONE, 0),
-    ROW_WITH(NEW_LEASE, KILLING, FROZEN, LEASE_EXTENDED, 2500, KILLING, FROZE | KILL),
-    ROW(KILLING, PLAIN, KILL_DUE, KILL_MS, KILLING, KILL),
+struct step {
+    int line;
+    enum guard_event event; /* GUARD_EVENTS: a new guard starts */
+    int64_t now_ms;
+    struct deadlines lease; /* END_ASKED: only kill_ms is used */
+    size_t n;               /* TREE_COUNTED: how many processes; a new guard: enum rule */
+    enum guard_state state; /* after the event */
+    unsigned actions;       /* what the guard has to do: at once, or at each turn in that state */
+    int64_t next_ms;        /* when the guard looks again, if nothing wakes it */
 };
 
-static unsigned send_input(struct guard_machine *m, enum guard_event event, struct guard_input in)
-{
-    unsigned actions = guard_state_handle(m, event, in);
+#define NEVER RLOCK_NEVER
+#define STEP(event_, now_, lease_, n_, state_, actions_, next_)                                \
+    {                                                                                          \
+        __LINE__, GUARD_EVENT##event_, now_, lease_, n_, GUARD_STATE_##state_, actions_, next_ \
+    }
+#define DEADLINES(term_, kill_) \
+    {                           \
+        term_, kill_            \
+    }
+#define START(rules_) STEP(S, 0, DEADLINES(1000, 2000), rules_, RUNNING, 0, 667)
+#define AT(now_, event_, state_, actions_, next_) \
+    STEP(_##event_, now_, {0}, 0, state_, actions_, next_)
+#define LEASE(now_, term_, kill_, state_, actions_, next_) \
+    STEP(_LEASE_EXTENDED, now_, DEADLINES(term_, kill_), 0, state_, actions_, next_)
+#define ASKED(now_, kill_, state_, actions_, next_) \
+    STEP(_END_ASKED, now_, DEADLINES(0, kill_), 0, state_, actions_, next_)
+#define COUNTED(now_, n_, state_, actions_, next_) \
+    STEP(_TREE_COUNTED, now_, {0}, n_, state_, actions_, next_)
+#define FREEZING(rules_) START(rules_), AT(1000, TERM_DUE, PAUSED, FREEZE, 1005)
+#define FROZEN(rules_) FREEZING(rules_), AT(1005, TREE_FROZEN, PAUSED, FROZE, NEVER)
+#define COUNTING(rules_) START(rules_), AT(667, COUNT_DUE, RUNNING, COUNT, 1000)
 
-    return actions | guard_state_work(m);
+static const struct step steps[] = {
+    /* the command ends by itself */
+    START(0),
+    LEASE(100, 5000, 6000, RUNNING, AGREED, 3367),
+    AT(110, SIGNAL, RUNNING, PASS, 3367),
+    AT(110, END_SIGNAL, RUNNING, PASS, 3367),
+    AT(3367, COUNT_DUE, RUNNING, COUNT, 5000),
+    COUNTED(3368, 500, RUNNING, 0, 5000),
+    AT(3400, COMMAND_EXITED, DONE, 0, NEVER),
+    START(0),
+    AT(100, TREE_EMPTY, DONE, 0, NEVER),
+    START(WAIT_ALL),
+    AT(100, COMMAND_EXITED, RUNNING, 0, 667),
+    AT(110, COMMAND_KILLED, TERMINATING, TERM, 110 + GRACE_MS),
+    START(0),
+    AT(50, COMMAND_KILLED, TERMINATING, TERM, 50 + GRACE_MS),
+    AT(60, COMMAND_EXITED, TERMINATING, 0, 50 + GRACE_MS),
+    AT(70, COMMAND_KILLED, TERMINATING, 0, 50 + GRACE_MS),
+    AT(80, TREE_EMPTY, DONE, 0, NEVER),
+
+    /* the program asks for the end, several times */
+    START(0),
+    ASKED(100, 900, TERMINATING, TERM, 900),
+    ASKED(110, 1200, TERMINATING, 0, 900),
+    ASKED(120, 700, TERMINATING, 0, 700),
+    AT(130, SIGNAL, TERMINATING, PASS, 700),
+    AT(130, END_SIGNAL, TERMINATING, PASS, 700),
+    LEASE(140, 5000, 6000, TERMINATING, AGREED, 700),
+    AT(700, END_DUE, KILLING, KILL, 700),
+    ASKED(710, 800, KILLING, KILL, 710),
+    AT(710, SIGNAL, KILLING, PASS | KILL, 710),
+    AT(710, END_SIGNAL, KILLING, PASS | KILL, 710),
+    AT(710, PROGRAM_GONE, KILLING, KILL, 710),
+    AT(710, COMMAND_EXITED, KILLING, KILL, 710),
+    AT(710, COMMAND_KILLED, KILLING, KILL, 710),
+    LEASE(720, 7000, 8000, KILLING, AGREED | KILL, 720),
+    AT(7999, SIGNAL, KILLING, PASS | KILL, 7999),
+    AT(8000, KILL_DUE, KILLING, KILL | BY_LEASE, 8000),
+    LEASE(8010, 8500, 8600, KILLING, KILL | BY_LEASE, 8010),
+    AT(8020, TREE_EMPTY, DONE, BY_LEASE, NEVER),
+
+    /* the lease ends */
+    COUNTING(0),
+    AT(1000, TERM_DUE, TERMINATING, TERM | BY_LEASE, 2000),
+    LEASE(1010, 5000, 6000, TERMINATING, BY_LEASE, 2000),
+    AT(2000, KILL_DUE, KILLING, KILL | BY_LEASE, 2000),
+    START(0), /* the guard sees it late: once when KILL is due, once after END_ASKED */
+    AT(2000, TERM_DUE, KILLING, KILL | BY_LEASE, 2000),
+    START(0),
+    ASKED(100, 900, TERMINATING, TERM, 900),
+    AT(1000, TERM_DUE, TERMINATING, BY_LEASE, 900),
+    AT(1000, END_DUE, KILLING, KILL | BY_LEASE, 1000),
+
+    /* the program is gone: that ends a command at once, but no bound process */
+    START(0),
+    AT(100, PROGRAM_GONE, KILLING, KILL, 100),
+    START(0),
+    ASKED(100, 900, TERMINATING, TERM, 900),
+    AT(200, PROGRAM_GONE, KILLING, KILL, 200),
+    START(BOUND),
+    AT(100, PROGRAM_GONE, RUNNING, 0, 667),
+    AT(667, COUNT_DUE, RUNNING, COUNT, 1000),
+    AT(1000, TERM_DUE, TERMINATING, TERM | BY_LEASE, 1020),
+    AT(1010, PROGRAM_GONE, TERMINATING, TERM | BY_LEASE, 1030),
+    AT(2000, KILL_DUE, KILLING, KILL | BY_LEASE, 2000),
+
+    /* --on-lost pause: the tree is not frozen in time */
+    FREEZING(PAUSES),
+    AT(1010, SIGNAL, PAUSED, PASS | FREEZE, 1015),
+    LEASE(1010, 900, 1900, PAUSED, AGREED | FREEZE, 1015),
+    AT(1899, SIGNAL, PAUSED, PASS | FREEZE, 1900),
+    AT(1900, KILL_DUE, KILLING, KILL | BY_LEASE, 1900),
+    FREEZING(PAUSES),
+    AT(2000, TREE_FROZEN, KILLING, KILL | BY_LEASE, 2000),
+    FREEZING(PAUSES),
+    LEASE(1010, 5000, 6000, RUNNING, AGREED, 3670),
+    FREEZING(PAUSES),
+    ASKED(1010, 1300, KILLING, KILL, 1010),
+    FREEZING(PAUSES),
+    AT(1010, COMMAND_EXITED, DONE, 0, NEVER),
+
+    /* the tree is frozen */
+    FROZEN(PAUSES),
+    AT(3000, SIGNAL, PAUSED, PASS, NEVER),
+    LEASE(3000, 900, 1900, PAUSED, FROZE, NEVER),
+    LEASE(3000, 5000, 6000, RUNNING, AGREED, 4334),
+    AT(5000, TERM_DUE, PAUSED, FREEZE, 5005),
+    FROZEN(PAUSES),
+    AT(3000, COMMAND_EXITED, DONE, 0, NEVER),
+    FROZEN(PAUSES | WAIT_ALL),
+    AT(3000, COMMAND_EXITED, PAUSED, 0, NEVER),
+    LEASE(3000, 5000, 6000, RUNNING, AGREED, 4334),
+    FROZEN(PAUSES),
+    AT(3000, TREE_EMPTY, DONE, 0, NEVER),
+    FROZEN(PAUSES),
+    AT(3000, PROGRAM_GONE, KILLING, KILL, 3000),
+    FROZEN(PAUSES),
+    AT(3000, COMMAND_KILLED, KILLING, KILL, 3000),
+    FROZEN(PAUSES),
+    ASKED(3000, 3300, KILLING, KILL, 3000),
+    FROZEN(PAUSES),
+    AT(1010, END_SIGNAL, KILLING, KILL, 1010),
+    LEASE(2500, 5000, 6000, KILLING, FROZE | KILL, 2500),
+
+    /* many processes: TERM and KILL come earlier */
+    COUNTING(0),
+    COUNTED(667, 1000, RUNNING, AGREED, 1000 - 225),
+    AT(1000 - 225, TERM_DUE, TERMINATING, TERM | BY_LEASE, 2000 - 75),
+    COUNTED(1000, 4500, TERMINATING, BY_LEASE, 2000 - 600),
+    AT(2000 - 600, KILL_DUE, KILLING, KILL | BY_LEASE, 2000 - 600),
+    COUNTING(0),
+    COUNTED(667, 20000, RUNNING, AGREED, 667),
+    AT(667, TERM_DUE, KILLING, KILL | BY_LEASE, 667),
+    COUNTING(0),
+    COUNTED(667, 4500, RUNNING, AGREED, 667),
+    LEASE(668, 5000, 6000, RUNNING, AGREED, 3556),
+    START(0),
+    ASKED(100, NEVER, TERMINATING, TERM, 2000),
+    COUNTED(100, 4500, TERMINATING, 0, 2000 - 600),
+    LEASE(200, 5000, 6000, TERMINATING, AGREED, 6000 - 600),
+    COUNTING(PAUSES),
+    COUNTED(667, 1000, RUNNING, AGREED, 1000 - 225),
+    AT(1000 - 225, TERM_DUE, PAUSED, FREEZE, 1005 - 225),
+    AT(2000 - 75, KILL_DUE, KILLING, KILL | BY_LEASE, 2000 - 75),
+
+    /* --on-lost ignore */
+    STEP(S, 0, DEADLINES(NEVER, NEVER), WAIT_ALL, RUNNING, 0, NEVER),
+};
+
+static struct guard_rules rules_of(size_t rules)
+{
+    return (struct guard_rules){.is_bound = (rules & BOUND) != 0,
+                                .pauses = (rules & PAUSES) != 0,
+                                .wait_all = (rules & WAIT_ALL) != 0,
+                                .grace_ms = GRACE_MS};
 }
 
-static unsigned send_event(struct guard_machine *m, enum guard_event event, int64_t now_ms,
-                           struct deadlines lease)
+static unsigned take_step(struct guard_machine *m, const struct step *step)
 {
-    return send_input(
-        m, event, (struct guard_input){.now_ms = now_ms, .lease = lease, .kill_ms = lease.kill_ms});
+    const struct guard_input in = {.now_ms = step->now_ms,
+                                   .lease = step->lease,
+                                   .kill_ms = step->lease.kill_ms,
+                                   .n_processes = step->n};
+    unsigned actions = 0;
+
+    if (step->event == GUARD_EVENTS)
+        guard_state_start(m, rules_of(step->n), step->lease, step->now_ms);
+    else
+        actions = guard_state_handle(m, step->event, in);
+    return actions | guard_state_work(m) | (m->lease_ended_first ? BY_LEASE : 0);
 }
 
-static void reach(struct guard_machine *m, enum guard_state state, enum path path)
+static void test_stories(void)
 {
-    const struct deadlines lease = {TERM_MS, KILL_MS};
-    const struct deadlines none = {0, 0};
-    bool was_frozen = path == FROZEN || path == FROZEN_ALL;
-    bool pauses = path == PAUSES || was_frozen;
-
-    guard_state_start(m,
-                      (struct guard_rules){.pauses = pauses,
-                                           .wait_all = path == WAIT_ALL || path == FROZEN_ALL,
-                                           .grace_ms = GRACE_MS},
-                      lease, 0);
-    if (state == GUARD_STATE_PAUSED || was_frozen || path == BY_LEASE)
-        send_event(m, GUARD_EVENT_TERM_DUE, TERM_MS, none);
-    else if (state == GUARD_STATE_TERMINATING)
-        send_event(m, GUARD_EVENT_END_ASKED, 100, (struct deadlines){0, 400});
-    if (was_frozen)
-        send_event(m, GUARD_EVENT_TREE_FROZEN, TERM_MS + 5, none);
-    if (state == GUARD_STATE_KILLING && path == BY_LEASE)
-        send_event(m, GUARD_EVENT_KILL_DUE, KILL_MS, none);
-    else if (state == GUARD_STATE_KILLING)
-        send_event(m, GUARD_EVENT_PROGRAM_GONE, was_frozen ? TERM_MS + 7 : 400, none);
-    if (state == GUARD_STATE_DONE)
-        send_event(m, GUARD_EVENT_TREE_EMPTY, 100, none);
-    if (m->state != state)
-        okf(false, "reach() brings the guard into %s", state_names[state]);
-}
-
-static void test_table_cells(void)
-{
-    bool was_tried[GUARD_STATES][GUARD_EVENTS] = {{false}};
     struct guard_machine m;
-    unsigned actions;
-    enum guard_state s;
-    enum guard_event e;
+    const struct step *step;
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct row *row = &rows[i];
+    for (step = steps; step < steps + sizeof steps / sizeof steps[0]; step++) {
+        bool is_clock = step->event >= GUARD_EVENT_COUNT_DUE && step->event < GUARD_EVENTS;
+        int64_t quiet_ms = step->state == GUARD_STATE_KILLING ? step->now_ms : step->next_ms - 1;
+        unsigned actions;
 
-        reach(&m, row->from, row->path);
-        actions = send_input(&m, row->event,
-                             (struct guard_input){.now_ms = row->now_ms,
-                                                  .lease = row->lease,
-                                                  .kill_ms = row->lease.kill_ms,
-                                                  .n_processes = row->n_processes});
-        okf(m.state == row->to && actions == row->actions,
-            "%s, path %s: %s at %d ms leads to %s (got %s) with actions %#x (got %#x)",
-            state_names[row->from], path_names[row->path], event_names[row->event],
-            (int)row->now_ms, state_names[row->to], state_names[m.state], row->actions, actions);
-        was_tried[row->from][row->event] = true;
+        okf(!is_clock || guard_state_due(&m, step->now_ms) == step->event, "line %d: it is due",
+            step->line);
+        actions = take_step(&m, step);
+        okf(m.state == step->state && actions == step->actions,
+            "line %d: state %d (wanted %d), actions %#x (wanted %#x)", step->line, m.state,
+            step->state, actions, step->actions);
+        is_int(guard_state_next_ms(&m, step->now_ms), step->next_ms);
+        okf(step->state == GUARD_STATE_TERMINATING || guard_state_due(&m, quiet_ms) == GUARD_EVENTS,
+            "line %d: nothing is due earlier than the guard's next turn", step->line);
+        if (step->event == GUARD_EVENT_TREE_FROZEN && step->state == GUARD_STATE_PAUSED)
+            is_int(m.frozen_since_ms, step->now_ms, "frozen since nothing ran any more");
     }
-    for (s = 0; s < GUARD_STATE_DONE; s++)
-        for (e = 0; e < GUARD_EVENTS; e++)
-            okf(was_tried[s][e] == guard_state_can_happen(s, e),
-                "%s in %s: a row tests this cell (%d) if the table has it (%d)", event_names[e],
-                state_names[s], was_tried[s][e], guard_state_can_happen(s, e));
 }
 
 static void test_impossible_events(void)
 {
     struct guard_machine m;
-    unsigned actions;
     enum guard_state s;
     enum guard_event e;
 
@@ -253,175 +247,15 @@ static void test_impossible_events(void)
         for (e = 0; e < GUARD_EVENTS; e++) {
             if (guard_state_can_happen(s, e))
                 continue;
-            reach(&m, s, s == GUARD_STATE_PAUSED ? FROZEN : PLAIN);
-            actions = send_event(&m, e, TERM_MS + 10, (struct deadlines)NEW_LEASE);
-            if (s == GUARD_STATE_DONE)
-                okf(m.state == GUARD_STATE_DONE && actions == 0, "DONE: %s changes nothing",
-                    event_names[e]);
-            else
-                okf(m.state == GUARD_STATE_KILLING && (actions & GUARD_ACTION_KILL) != 0,
-                    "%s: %s cannot happen, so it makes the guard send KILL", state_names[s],
-                    event_names[e]);
+            guard_state_start(&m, rules_of(0), (struct deadlines){1000, 2000}, 0);
+            m.state = s;
+            guard_state_handle(&m, e, (struct guard_input){.now_ms = 10});
+            okf(m.state == (s == GUARD_STATE_DONE ? s : GUARD_STATE_KILLING),
+                "event %d can't happen in state %d: the guard kills, or is done already", e, s);
         }
 }
 
-/* ---- tests of deadlines ---- */
-
-static void test_deadlines(void)
-{
-    const struct deadlines none = {0, 0};
-    struct guard_machine m;
-
-    reach(&m, GUARD_STATE_RUNNING, PLAIN);
-    is_int(guard_state_next_ms(&m, 5), COUNT_MS);
-    is_int(guard_state_due(&m, COUNT_MS - 1), GUARD_EVENTS);
-    is_int(guard_state_due(&m, COUNT_MS), GUARD_EVENT_COUNT_DUE);
-    send_event(&m, GUARD_EVENT_COUNT_DUE, COUNT_MS, none);
-    is_int(guard_state_next_ms(&m, COUNT_MS), TERM_MS);
-    is_int(guard_state_due(&m, TERM_MS - 1), GUARD_EVENTS);
-    is_int(guard_state_due(&m, TERM_MS), GUARD_EVENT_TERM_DUE, "RUNNING: TERM is due at its time");
-    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_TERM_DUE);
-    send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 500, (struct deadlines)NEW_LEASE);
-    is_int(guard_state_next_ms(&m, 500), 3500);
-    send_event(&m, GUARD_EVENT_COUNT_DUE, 3500, none);
-    is_int(guard_state_next_ms(&m, 3500), 5000);
-    send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 900});
-    is_int(guard_state_next_ms(&m, 500), 900);
-    send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 1200});
-    is_int(guard_state_next_ms(&m, 500), 900);
-    send_event(&m, GUARD_EVENT_END_ASKED, 500, (struct deadlines){0, 700});
-    is_int(guard_state_next_ms(&m, 500), 700, "TERMINATING: another END_ASKED makes KILL earlier");
-    is_int(guard_state_due(&m, 699), GUARD_EVENTS, "TERMINATING: no event is due before that KILL");
-    is_int(guard_state_due(&m, 700), GUARD_EVENT_END_DUE);
-    send_event(&m, GUARD_EVENT_END_DUE, 700, none);
-    is_int(guard_state_due(&m, 701), GUARD_EVENTS, "KILLING: END_DUE does not come again");
-    is_int(guard_state_next_ms(&m, 710), 710, "KILLING: the guard repeats KILL at once");
-    ok(!m.lease_ended_first, "END_ASKED, not the lease, is noted as the reason of this end");
-    is_int(guard_state_due(&m, 5999), GUARD_EVENTS);
-    is_int(guard_state_due(&m, 6000), GUARD_EVENT_KILL_DUE);
-    send_event(&m, GUARD_EVENT_KILL_DUE, 6000, none);
-    ok(m.lease_ended_first, "KILLING: the lease counts as ended before the tree");
-    is_int(guard_state_due(&m, 6001), GUARD_EVENTS, "KILLING: KILL_DUE does not come again");
-
-    reach(&m, GUARD_STATE_RUNNING, PLAIN);
-    send_event(&m, GUARD_EVENT_COMMAND_KILLED, 50, none);
-    is_int(guard_state_next_ms(&m, 50), 50 + GRACE_MS);
-
-    reach(&m, GUARD_STATE_TERMINATING, BY_LEASE);
-    ok(m.lease_ended_first, "TERM at the lease's time: the lease is noted as the reason");
-    is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS);
-    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE);
-
-    reach(&m, GUARD_STATE_PAUSED, PAUSES);
-    is_int(guard_state_next_ms(&m, KILL_MS - 2), KILL_MS);
-    ok(guard_state_next_ms(&m, TERM_MS) < TERM_MS + 20);
-    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE);
-    ok(!m.lease_ended_first);
-    reach(&m, GUARD_STATE_PAUSED, FROZEN);
-    is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER);
-    is_int(guard_state_due(&m, 9000), GUARD_EVENTS);
-    is_int(m.frozen_since_ms, TERM_MS + 5, "PAUSED: frozen_since_ms is when nothing ran any more");
-    reach(&m, GUARD_STATE_KILLING, FROZEN);
-    is_int(guard_state_due(&m, 9000), GUARD_EVENTS);
-    reach(&m, GUARD_STATE_PAUSED, FROZEN_ALL);
-    send_event(&m, GUARD_EVENT_COMMAND_EXITED, 3000, none);
-    send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 3000, (struct deadlines)NEW_LEASE);
-    is_int(m.state, GUARD_STATE_RUNNING);
-    guard_state_start(&m, (struct guard_rules){.wait_all = true},
-                      (struct deadlines){RLOCK_NEVER, RLOCK_NEVER}, 0);
-    is_int(guard_state_next_ms(&m, 9000), RLOCK_NEVER, "--on-lost ignore: there is no deadline");
-}
-
-/* A process that runs already, and is not the guard's child. */
-static void test_bound(void)
-{
-    const struct deadlines none = {0, 0};
-    struct guard_machine m;
-
-    guard_state_start(&m, (struct guard_rules){.is_bound = true},
-                      (struct deadlines){TERM_MS, KILL_MS}, 0);
-    is_int(send_event(&m, GUARD_EVENT_PROGRAM_GONE, 100, none), 0);
-    is_int(send_event(&m, GUARD_EVENT_TERM_DUE, TERM_MS, none), TERM);
-    is_int(guard_state_work(&m), TERM, "the guard goes on to look for its descendants");
-    ok(guard_state_next_ms(&m, TERM_MS) < TERM_MS + 100, "and does so again and again");
-    is_int(send_event(&m, GUARD_EVENT_PROGRAM_GONE, TERM_MS + 10, none), TERM);
-    is_int(guard_state_due(&m, KILL_MS), GUARD_EVENT_KILL_DUE, "KILL is due at the lease's time");
-}
-
-/* Brings the guard into RUNNING, and reports n_processes to it when the count is due. */
-static void reach_counted(struct guard_machine *m, enum path path, size_t n_processes)
-{
-    reach(m, GUARD_STATE_RUNNING, path);
-    send_event(m, GUARD_EVENT_COUNT_DUE, COUNT_MS, (struct deadlines){0, 0});
-    send_input(m, GUARD_EVENT_TREE_COUNTED,
-               (struct guard_input){.now_ms = COUNT_MS, .n_processes = n_processes});
-}
-
-static void test_many_processes(void)
-{
-    const struct deadlines none = {0, 0};
-    struct guard_machine m;
-
-    reach_counted(&m, PLAIN, 500);
-    is_int(guard_state_next_ms(&m, COUNT_MS), TERM_MS, "500 processes do not move TERM");
-
-    reach_counted(&m, PLAIN, 1000);
-    is_int(guard_state_next_ms(&m, COUNT_MS), TERM_MS - 225, "1000 processes: TERM comes earlier");
-    is_int(guard_state_due(&m, TERM_MS - 225), GUARD_EVENT_TERM_DUE);
-    send_event(&m, GUARD_EVENT_TERM_DUE, TERM_MS - 225, none);
-    ok(m.lease_ended_first, "an earlier TERM: the lease is still noted as the reason");
-    is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS - 75, "1000 processes: KILL comes earlier");
-    send_input(&m, GUARD_EVENT_TREE_COUNTED,
-               (struct guard_input){.now_ms = TERM_MS, .n_processes = 4500});
-    is_int(guard_state_next_ms(&m, TERM_MS), KILL_MS - 600);
-    is_int(guard_state_due(&m, KILL_MS - 600), GUARD_EVENT_KILL_DUE);
-
-    reach_counted(&m, PLAIN, 20000);
-    is_int(guard_state_due(&m, COUNT_MS), GUARD_EVENT_TERM_DUE);
-    send_event(&m, GUARD_EVENT_TERM_DUE, COUNT_MS, none);
-    is_int(m.state, GUARD_STATE_KILLING);
-
-    reach_counted(&m, PLAIN, 4500);
-    send_event(&m, GUARD_EVENT_LEASE_EXTENDED, COUNT_MS + 1, (struct deadlines)NEW_LEASE);
-    ok(guard_state_next_ms(&m, COUNT_MS + 1) > KILL_MS);
-
-    reach(&m, GUARD_STATE_TERMINATING, PLAIN);
-    send_event(&m, GUARD_EVENT_END_ASKED, 100, (struct deadlines){0, RLOCK_NEVER});
-    send_input(&m, GUARD_EVENT_TREE_COUNTED,
-               (struct guard_input){.now_ms = 100, .n_processes = 4500});
-    is_int(guard_state_next_ms(&m, 100), 400);
-    send_event(&m, GUARD_EVENT_LEASE_EXTENDED, 200, (struct deadlines)NEW_LEASE);
-    is_int(m.due.kill_ms, 6000 - 600);
-
-    reach_counted(&m, PAUSES, 1000);
-    send_event(&m, GUARD_EVENT_TERM_DUE, TERM_MS - 225, none);
-    is_int(m.state, GUARD_STATE_PAUSED, "--on-lost pause, 1000 processes: freezing begins earlier");
-    is_int(guard_state_due(&m, KILL_MS - 75), GUARD_EVENT_KILL_DUE);
-}
-
 /* ---- a random walk over states and events ---- */
-
-static uint64_t random_state;
-
-/* The pseudo-random number generator splitmix64, by Sebastiano Vigna. */
-static uint64_t random_bits(void)
-{
-    uint64_t z = (random_state += 0x9e3779b97f4a7c15U);
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31);
-}
-
-static int64_t random_from(int64_t low, int64_t high)
-{
-    return low + (int64_t)(random_bits() % (uint64_t)(high - low + 1));
-}
-
-static bool one_in(int64_t n)
-{
-    return random_from(1, n) == 1;
-}
 
 enum command { COMMAND_RUNS, COMMAND_STOPPED, COMMAND_EXITED, COMMAND_KILLED };
 
@@ -462,7 +296,7 @@ static void must(bool holds, const char *what)
 {
     if (holds || n_violations++ > 0)
         return;
-    okf(false, "step %ld, %s at %lld ms: %s", step_now, state_names[w.machine.state],
+    okf(false, "step %ld, state %d, event %d at %lld ms: %s", step_now, w.machine.state, w.event,
         (long long)w.now_ms, what);
 }
 
@@ -496,9 +330,9 @@ static void dispatch(enum guard_event event, struct deadlines lease)
     if (w.machine.state == GUARD_STATE_DONE)
         return;
     was_visited[w.machine.state][event] = true;
-    if (!can_happen) /* the walk simulates only events that can happen */
-        must(false, event_names[event]);
     w.event = event;
+    if (!can_happen)
+        must(false, "the walk simulates only events that can happen");
     w.offered = lease;
     act(guard_state_handle(&w.machine, event,
                            (struct guard_input){.now_ms = w.now_ms,
@@ -513,16 +347,16 @@ static void freeze_tree(void)
     bool was_still = !something_runs();
 
     w.has_frozen = true;
-    if (one_in(10)) /* the scheduler keeps the guard from running meanwhile */
-        w.now_ms += random_from(0, 400);
+    if (chance_one_in(10)) /* the scheduler keeps the guard from running meanwhile */
+        w.now_ms += chance_from(0, 400);
     for (int i = w.n_running; i > 0; i--)
-        if (!one_in(4)) {
+        if (!chance_one_in(4)) {
             w.n_running--;
             w.n_stopped++;
         }
-    if (w.command == COMMAND_RUNS && !one_in(4))
+    if (w.command == COMMAND_RUNS && !chance_one_in(4))
         w.command = COMMAND_STOPPED;
-    if (something_runs() && one_in(6))
+    if (something_runs() && chance_one_in(6))
         w.n_running++;
     if (was_still)
         dispatch(GUARD_EVENT_TREE_FROZEN, (struct deadlines){0, 0});
@@ -532,13 +366,13 @@ static void kill_tree(void)
 {
     w.has_sent_kill = w.is_ending = true;
     for (int i = w.n_running + w.n_stopped; i > 0; i--)
-        if (!one_in(5)) {
+        if (!chance_one_in(5)) {
             if (w.n_running > 0)
                 w.n_running--;
             else
                 w.n_stopped--;
         }
-    if (command_is_there() && !one_in(5))
+    if (command_is_there() && !chance_one_in(5))
         end_command_of_world(COMMAND_KILLED);
 }
 
@@ -548,7 +382,7 @@ static void kill_tree(void)
  */
 static void count_tree(void)
 {
-    w.n_counted = (size_t)(one_in(2) ? random_from(0, 500) : random_from(501, 3000));
+    w.n_counted = (size_t)(chance_one_in(2) ? chance_from(0, 500) : chance_from(501, 3000));
     w.counted_ms = w.now_ms;
     dispatch(GUARD_EVENT_TREE_COUNTED, (struct deadlines){0, 0});
 }
@@ -601,9 +435,9 @@ static void act(unsigned actions)
         must(w.event != GUARD_EVENT_TERM_DUE || w.now_ms >= w.told_term_ms,
              "the guard sends TERM earlier than it has told the program");
         w.is_ending = true;
-        if (w.n_running > 0 && one_in(2))
+        if (w.n_running > 0 && chance_one_in(2))
             w.n_running--;
-        if (w.command == COMMAND_RUNS && one_in(3))
+        if (w.command == COMMAND_RUNS && chance_one_in(3))
             end_command_of_world(COMMAND_KILLED);
         count_tree();
     }
@@ -622,11 +456,11 @@ static void act(unsigned actions)
 static void let_time_pass(void)
 {
     int64_t next_ms = guard_state_next_ms(&w.machine, w.now_ms);
-    int64_t at_ms = w.now_ms + random_from(0, one_in(4) ? 400 : 20);
+    int64_t at_ms = w.now_ms + chance_from(0, chance_one_in(4) ? 400 : 20);
 
-    if (one_in(50))
-        at_ms = w.now_ms + random_from(0, 3000);
-    else if (next_ms < at_ms || (next_ms != RLOCK_NEVER && one_in(6)))
+    if (chance_one_in(50))
+        at_ms = w.now_ms + chance_from(0, 3000);
+    else if (next_ms < at_ms || (next_ms != RLOCK_NEVER && chance_one_in(6)))
         at_ms = next_ms;
     if (at_ms > w.now_ms)
         w.now_ms = at_ms;
@@ -634,17 +468,18 @@ static void let_time_pass(void)
 
 static void change_tree(void)
 {
-    if (w.n_running > 0 && one_in(8))
+    if (w.n_running > 0 && chance_one_in(8))
         w.n_running--;
-    if (something_runs() && w.n_running < 5 && one_in(6))
+    if (something_runs() && w.n_running < 5 && chance_one_in(6))
         w.n_running++;
-    if (w.command == COMMAND_RUNS && one_in(40))
+    if (w.command == COMMAND_RUNS && chance_one_in(40))
         end_command_of_world(COMMAND_EXITED);
-    else if (command_is_there() && one_in(60)) /* somebody outside kills the command */
+    else if (command_is_there() && chance_one_in(60)) /* somebody outside kills the command */
         end_command_of_world(COMMAND_KILLED);
-    else if (w.command == COMMAND_STOPPED && one_in(60)) /* the command was frozen in exit(3) */
+    else if (w.command == COMMAND_STOPPED &&
+             chance_one_in(60)) /* the command was frozen in exit(3) */
         end_command_of_world(COMMAND_EXITED);
-    if (w.n_stopped > 0 && one_in(30))
+    if (w.n_stopped > 0 && chance_one_in(30))
         w.n_stopped--;
 }
 
@@ -655,22 +490,22 @@ static void send_program_events(void)
 
     if (!w.program_lives)
         return;
-    if (one_in(6)) {
-        lease.term_ms = w.now_ms + random_from(-100, 800);
-        lease.kill_ms = lease.term_ms + random_from(0, 300);
+    if (chance_one_in(6)) {
+        lease.term_ms = w.now_ms + chance_from(-100, 800);
+        lease.kill_ms = lease.term_ms + chance_from(0, 300);
         dispatch(GUARD_EVENT_LEASE_EXTENDED, lease);
     }
-    if (one_in(40)) {
-        lease = (struct deadlines){0, w.now_ms + random_from(-20, 600)};
+    if (chance_one_in(40)) {
+        lease = (struct deadlines){0, w.now_ms + chance_from(-20, 600)};
         if (w.machine.state != GUARD_STATE_DONE && lease.kill_ms < w.asked_kill_ms)
             w.asked_kill_ms = lease.kill_ms;
         dispatch(GUARD_EVENT_END_ASKED, lease);
     }
-    if (one_in(20))
+    if (chance_one_in(20))
         dispatch(GUARD_EVENT_SIGNAL, none);
-    if (one_in(60))
+    if (chance_one_in(60))
         dispatch(GUARD_EVENT_END_SIGNAL, none);
-    if (one_in(80)) {
+    if (chance_one_in(80)) {
         w.program_lives = false;
         dispatch(GUARD_EVENT_PROGRAM_GONE, none);
     }
@@ -760,25 +595,24 @@ static void check_invariants(void)
 
 static void start_guard(void)
 {
-    w = (struct world){.program_lives = true,
-                       .now_ms = random_from(1, 100000),
-                       .n_running = (int)random_from(0, 3),
-                       .rules = {.pauses = one_in(2), .wait_all = one_in(2), .grace_ms = GRACE_MS},
-                       .asked_kill_ms = RLOCK_NEVER};
-    w.lease.term_ms = w.now_ms + random_from(0, 800);
-    w.lease.kill_ms = w.lease.term_ms + random_from(0, 300);
+    w = (struct world){
+        .program_lives = true,
+        .now_ms = chance_from(1, 100000),
+        .n_running = (int)chance_from(0, 3),
+        .rules = {.pauses = chance_one_in(2), .wait_all = chance_one_in(2), .grace_ms = GRACE_MS},
+        .asked_kill_ms = RLOCK_NEVER};
+    w.lease.term_ms = w.now_ms + chance_from(0, 800);
+    w.lease.kill_ms = w.lease.term_ms + chance_from(0, 300);
     w.told_term_ms = w.lease.term_ms;
     guard_state_start(&w.machine, w.rules, w.lease, w.now_ms);
     n_guards++;
 }
 
-static void test_random_walk(uint64_t seed)
+static void test_random_walk(void)
 {
     enum guard_state s;
     enum guard_event e;
 
-    printf("# seed %llu\n", (unsigned long long)seed);
-    random_state = seed;
     start_guard();
     for (step_now = 0; step_now < STEPS && n_violations == 0; step_now++) {
         w.has_sent_kill = w.has_frozen = false;
@@ -791,22 +625,16 @@ static void test_random_walk(uint64_t seed)
         if (w.machine.state == GUARD_STATE_DONE)
             start_guard();
     }
-    okf(n_violations == 0, "seed %llu: %ld steps, %ld guards from start to DONE, no promise broken",
-        (unsigned long long)seed, step_now, n_guards);
+    okf(n_violations == 0, "%ld steps, %ld guards from start to DONE", step_now, n_guards);
     for (s = 0; s < GUARD_STATE_DONE; s++)
         for (e = 0; e < GUARD_EVENTS; e++)
-            okf(was_visited[s][e] == guard_state_can_happen(s, e), "the walk %s %s in %s",
-                was_visited[s][e] ? "met" : "did not meet", event_names[e], state_names[s]);
+            okf(was_visited[s][e] == guard_state_can_happen(s, e), "state %d, event %d: met: %d", s,
+                e, was_visited[s][e]);
 }
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = (uint64_t)time(NULL);
-
-    if (argc > 1)
-        seed = strtoull(argv[1], NULL, 10);
-    RUN_ALL(test_table_cells, test_impossible_events, test_deadlines, test_many_processes,
-            test_bound);
-    RUN(test_random_walk(seed));
+    chance_seed(argc, argv);
+    RUN_ALL(test_stories, test_impossible_events, test_random_walk);
     return done_testing();
 }
