@@ -4,54 +4,36 @@
 
 #include <string.h>
 
-enum feature {
-    SEVERAL_KEYS = 1 << 0,
-    SEVERAL_SERVERS = 1 << 1,
-    SHARED = 1 << 2,
-    SLOTS = 1 << 3,
-    ONCE = 1 << 4,
-    TIMESTAMP = 1 << 5,
-    NESTED = 1 << 6,
-    NEWEST = 1 << 7,
-    QUEUE = 1 << 8, /* a queue that was asked for, not the one by default */
-    HISTORY = 1 << 9,
-    PAUSE = 1 << 10,
-    BIND_PID = 1 << 11,
-    ACQUIRE = 1 << 12,
-    HOLD = 1 << 13,
-    HOLD_WITHOUT_RENEWALS = 1 << 14,
-    TTL_GIVEN = 1 << 15,
-    LOG_GIVEN = 1 << 16,
-    VERB_OF_HISTORY = 1 << 17,
-    NO_SCRIPTS = 1 << 18,
-    LOCAL = 1 << 19,
-};
+/* Features, with their names: ROW(constant, name). */
+#define FEATURE_NAMES(ROW)                                                         \
+    ROW(SEVERAL_KEYS, "several keys")                                              \
+    ROW(SEVERAL_SERVERS, "several servers")                                        \
+    ROW(SHARED, "--shared")                                                        \
+    ROW(SLOTS, "--slots")                                                          \
+    ROW(ONCE, "--once")                                                            \
+    ROW(TIMESTAMP, "--protocol timestamp")                                         \
+    ROW(NESTED, "--nested")                                                        \
+    ROW(NEWEST, "--queue newest")                                                  \
+    ROW(QUEUE, "--queue") /* a queue that was asked for, not the one by default */ \
+    ROW(HISTORY, "--history")                                                      \
+    ROW(PAUSE, "--on-lost pause")                                                  \
+    ROW(BIND_PID, "--bind-pid")                                                    \
+    ROW(ACQUIRE, "acquire")                                                        \
+    ROW(HOLD, "hold")                                                              \
+    ROW(HOLD_WITHOUT_RENEWALS, "hold without --renew")                             \
+    ROW(TTL_GIVEN, "--ttl")                                                        \
+    ROW(LOG_GIVEN, "--log")                                                        \
+    ROW(VERB_OF_HISTORY, "the verb history")                                       \
+    ROW(NO_SCRIPTS, "--scripts no")                                                \
+    ROW(LOCAL, "a private server")
 
-/* The name of each feature, in the order of the bits. */
-static const char *const names[] = {
-    "several keys",
-    "several servers",
-    "--shared",
-    "--slots",
-    "--once",
-    "--protocol timestamp",
-    "--nested",
-    "--queue newest",
-    "--queue",
-    "--history",
-    "--on-lost pause",
-    "--bind-pid",
-    "acquire",
-    "hold",
-    "hold without --renew",
-    "--ttl",
-    "--log",
-    "the verb history",
-    "--scripts no",
-    "a private server",
-};
+#define PLACE(feature, name) feature##_PLACE,
+#define BIT(feature, name) feature = 1 << feature##_PLACE,
+#define NAME(feature, name) name,
 
-#define FEATURES (sizeof names / sizeof names[0])
+enum { FEATURE_NAMES(PLACE) FEATURES };
+enum feature { FEATURE_NAMES(BIT) };
+static const char *const names[FEATURES] = {FEATURE_NAMES(NAME)};
 
 static const struct {
     enum feature feature;

@@ -5,6 +5,32 @@
 
 #include "options/exit_reason.h"
 
+/* The events that are no reasons to exit, with their names: ROW(constant, name). */
+#define EVENT_NAMES(ROW)                                \
+    ROW(EVENT_WAITING, "waiting")                       \
+    ROW(EVENT_WAITING_LONG, "waiting-long")             \
+    ROW(EVENT_WARNING, "warning")                       \
+    ROW(EVENT_SERVER_UNREACHABLE, "server-unreachable") \
+    ROW(EVENT_SERVER_UNABLE, "server-unable")           \
+    ROW(EVENT_NO_QUORUM, "no-quorum")                   \
+    ROW(EVENT_TOO_FEW_REPLICAS, "too-few-replicas")     \
+    ROW(EVENT_SERVER_BACK, "server-back")               \
+    ROW(EVENT_RENEWED, "renewed")                       \
+    ROW(EVENT_RENEWAL_FAILED, "renewal-failed")         \
+    ROW(EVENT_RESTORED, "restored")                     \
+    ROW(EVENT_SIGNAL, "signal")                         \
+    ROW(EVENT_PAUSED, "paused")                         \
+    ROW(EVENT_RESUMED, "resumed")                       \
+    ROW(EVENT_CANNOT_BE_ENDED, "can't be ended")        \
+    ROW(EVENT_GUARD_LOST, "guard-lost")                 \
+    ROW(EVENT_NOT_RELEASED, "not-released")             \
+    ROW(EVENT_RELEASED, "released")                     \
+    ROW(EVENT_ENDED, "ended")                           \
+    ROW(EVENT_BROKEN, "broken")                         \
+    ROW(EVENT_FREE, "free")                             \
+    ROW(EVENT_NO_REPORT, "no-report")
+
+#define EVENT_CONSTANT(constant, name) constant,
 /*
  * Each enum exit_reason, which says why rlock ends, is an event with the same number and name. This
  * list repeats only the reasons that other files name as events; event_of_reason() converts the
@@ -17,30 +43,10 @@ enum event {
     EVENT_BUSY = REASON_BUSY,
     EVENT_SYSTEM = REASON_SYSTEM,
     EVENT_LOST = REASON_LOST,
-    EVENT_WAITING = EXIT_REASONS,
-    EVENT_WAITING_LONG,
-    EVENT_WARNING,
-    EVENT_SERVER_UNREACHABLE,
-    EVENT_SERVER_UNABLE,
-    EVENT_NO_QUORUM,
-    EVENT_TOO_FEW_REPLICAS,
-    EVENT_SERVER_BACK,
-    EVENT_RENEWED,
-    EVENT_RENEWAL_FAILED,
-    EVENT_RESTORED,
-    EVENT_SIGNAL,
-    EVENT_PAUSED,
-    EVENT_RESUMED,
-    EVENT_CANNOT_BE_ENDED,
-    EVENT_GUARD_LOST,
-    EVENT_NOT_RELEASED,
-    EVENT_RELEASED,
-    EVENT_ENDED,
-    EVENT_BROKEN,
-    EVENT_FREE,
-    EVENT_NO_REPORT,
-    EVENTS
+    EVENT_LAST_REASON = EXIT_REASONS - 1,
+    EVENT_NAMES(EVENT_CONSTANT) EVENTS
 };
+#undef EVENT_CONSTANT
 
 /* event_of_reason: returns the event that tells that rlock ends for this reason. */
 enum event event_of_reason(enum exit_reason reason);

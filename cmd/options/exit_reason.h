@@ -5,27 +5,33 @@
 
 #include <rlock.h>
 
-enum exit_reason {
-    /* the command ended by itself, and rlock held the lock until then; or the verb succeeded */
-    REASON_GRANTED,
-    REASON_DONE,
-    REASON_MAX_HOLD,
-    REASON_NOT_EXECUTABLE,
-    REASON_NOT_FOUND,
-    REASON_INTERRUPTED, /* a signal ended rlock before the command was started */
-    REASON_USAGE,
-    REASON_UNREACHABLE,
-    REASON_SYSTEM,
-    REASON_BUSY, /* -n: the lock is not free; status: a lock is taken; break: not broken */
-    REASON_TIMEOUT,
-    REASON_SUPERSEDED,
-    REASON_LOST,
-    REASON_NOT_YOURS,
-    REASON_REFUSED,
-    REASON_MISCONFIGURED
-};
+/* ROW(constant, and the fields of struct exit_reason_row) */
+#define EXIT_REASON_ROWS(ROW)                                                                    \
+    /* the command ended by itself, and rlock held the lock until then; or the verb succeeded */ \
+    ROW(REASON_GRANTED, "granted", -1, "the command's own status")                               \
+    ROW(REASON_DONE, "done", 0, "the work is marked as done (--once); the command did not run")  \
+    ROW(REASON_MAX_HOLD, "max-hold", 124, "--max-hold ended the command")                        \
+    ROW(REASON_NOT_EXECUTABLE, "not-executable", 126, "the command can't be executed")           \
+    ROW(REASON_NOT_FOUND, "not-found", 127, "the command was not found")                         \
+    /* a signal ended rlock before the command was started */                                    \
+    ROW(REASON_INTERRUPTED, "interrupted", -1, "128 + N if signal N ended rlock or the command") \
+    ROW(REASON_USAGE, "usage", 64, "unknown option, bad value, no key, no command")              \
+    ROW(REASON_UNREACHABLE, "unreachable", 69,                                                   \
+        "no server: connection refused, unreachable, no answer, still loading")                  \
+    ROW(REASON_SYSTEM, "system", 71, "a system call failed: fork, memory, descriptors")          \
+    /* -n: the lock is not free; status: a lock is taken; break: not broken */                   \
+    ROW(REASON_BUSY, "busy", 75, "the lock is taken, with -n")                                   \
+    ROW(REASON_TIMEOUT, "timeout", 75, "not granted within -w")                                  \
+    ROW(REASON_SUPERSEDED, "superseded", 75, "a newer waiter came")                              \
+    ROW(REASON_LOST, "lost", 76, "the lock was lost, so the command ended")                      \
+    ROW(REASON_NOT_YOURS, "not-yours", 76, "the token doesn't hold the lock")                    \
+    ROW(REASON_REFUSED, "refused", 77, "the server refused: password, permission, type of key")  \
+    ROW(REASON_MISCONFIGURED, "misconfigured", 78,                                               \
+        "bad URL, file or certificate, or the server can't do what was asked")
 
-#define EXIT_REASONS (REASON_MISCONFIGURED + 1)
+#define REASON_CONSTANT(constant, ...) constant,
+enum exit_reason { EXIT_REASON_ROWS(REASON_CONSTANT) EXIT_REASONS };
+#undef REASON_CONSTANT
 
 struct exit_reason_row {
     const char *name; /* as messages and reports print it: "busy" */
