@@ -262,18 +262,17 @@ static bool was_found(const struct proctree *tree, pid_t pid)
 }
 
 /*
- * Notes a process that a walk has found, and keeps the note that it has got TERM or KILL. False:
+ * Notes a process that a walk has found, and keeps the note that it has got TERM or KILL; unless
  * the list is full, or another process has the place.
  */
-static bool note(struct proctree *tree, const struct process *process)
+static void note(struct proctree *tree, const struct process *process)
 {
     struct proctree_place *place = place_of(tree, process->pid);
     bool is_same = place->pid == process->pid && place->started == process->started;
 
-    if (place->pid != process->pid && (place->is_spared || place->walk == tree->walk))
-        return false;
-    if (tree->n == tree->room)
-        return false;
+    if (tree->n == tree->room ||
+        (place->pid != process->pid && (place->is_spared || place->walk == tree->walk)))
+        return;
     place->pid = process->pid;
     place->parent = process->parent;
     place->started = process->started;
@@ -283,15 +282,16 @@ static bool note(struct proctree *tree, const struct process *process)
     place->is_killed = place->is_killed && is_same;
     place->has_threads = process->has_threads;
     tree->list[tree->n++] = process->pid;
-    return true;
 }
 
-static bool note_spared(struct proctree *tree, const struct process *process, bool is_kin)
+static void note_spared(struct proctree *tree, const struct process *process, bool is_kin)
 {
     struct proctree_place *place = place_of(tree, process->pid);
 
-    if (tree->n == tree->room || (place->is_spared && place->pid != process->pid))
-        return false;
+    if (tree->n == tree->room || (place->is_spared && place->pid != process->pid)) {
+        tree->is_full = true;
+        return;
+    }
     *place = (struct proctree_place){.pid = process->pid,
                                      .parent = process->parent,
                                      .started = process->started,
@@ -300,16 +300,9 @@ static bool note_spared(struct proctree *tree, const struct process *process, bo
                                      .has_threads = process->has_threads};
     tree->list[tree->n++] = process->pid;
     tree->has_spared = true;
-    return true;
 }
 
 /* ---- walking the tree ---- */
-
-struct walk {
-    struct proctree *tree;
-    bool spares;   /* spare each process that is found */
-    bool is_whole; /* false: there was no room to note a process */
-};
 
 /*
  * At the tick `listed` we read the pid of `process` in the list of children of `parent`. Did the
@@ -323,20 +316,22 @@ static bool was_listed(const struct proctree *tree, const struct process *proces
            (is_ours(tree) && process->parent == tree->root);
 }
 
-static void find(struct walk *walk, pid_t pid, pid_t parent, uint32_t listed)
+static void find(struct proctree *tree, pid_t pid, pid_t parent, uint32_t listed)
 {
     struct process process;
 
-    if (was_found(walk->tree, pid) || is_spared(walk->tree, pid))
+    if (was_found(tree, pid) || is_spared(tree, pid))
         return;
     if (!process_read(&process, pid)) {
-        note_shortage(walk->tree);
+        note_shortage(tree);
         return;
     }
-    if (process.is_dead || !was_listed(walk->tree, &process, parent, listed))
+    if (process.is_dead || !was_listed(tree, &process, parent, listed))
         return;
-    if (walk->spares ? !note_spared(walk->tree, &process, true) : !note(walk->tree, &process))
-        walk->is_whole = false;
+    if (tree->spares)
+        note_spared(tree, &process, true);
+    else
+        note(tree, &process);
 }
 
 /* False: the process was reaped since it was found, and its pid may be another's. */
@@ -351,7 +346,7 @@ static bool is_same_process(const struct proctree *tree, pid_t pid)
                (pid == tree->root ? tree->root_started : place_of(tree, pid)->started);
 }
 
-static void find_children_of_thread(struct walk *walk, pid_t parent, pid_t thread)
+static void find_children_of_thread(struct proctree *tree, pid_t parent, pid_t thread)
 {
     char path[64];
     char text[LIST_BYTES];
@@ -364,12 +359,12 @@ static void find_children_of_thread(struct walk *walk, pid_t parent, pid_t threa
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)thread);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        note_shortage(walk->tree);
+        note_shortage(tree);
         return;
     }
-    while (listed = ticks_now(walk->tree), (n = read(fd, text, sizeof text)) > 0) {
-        if (!is_same_process(walk->tree, parent)) {
-            note_shortage(walk->tree);
+    while (listed = ticks_now(tree), (n = read(fd, text, sizeof text)) > 0) {
+        if (!is_same_process(tree, parent)) {
+            note_shortage(tree);
             break;
         }
         for (i = 0; i < n; i++) {
@@ -378,16 +373,16 @@ static void find_children_of_thread(struct walk *walk, pid_t parent, pid_t threa
                 continue;
             }
             if (pid > 0)
-                find(walk, pid, parent, listed);
+                find(tree, pid, parent, listed);
             pid = 0;
         }
     }
     if (n < 0)
-        note_shortage(walk->tree);
+        note_shortage(tree);
     close(fd);
 }
 
-static void find_children(struct walk *walk, pid_t pid)
+static void find_children(struct proctree *tree, pid_t pid)
 {
     struct pids threads;
     char path[64];
@@ -395,29 +390,28 @@ static void find_children(struct walk *walk, pid_t pid)
 
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     if (!pids_open(&threads, path)) {
-        note_shortage(walk->tree);
+        note_shortage(tree);
         return;
     }
     while ((thread = pids_next(&threads)) > 0)
-        find_children_of_thread(walk, pid, thread);
+        find_children_of_thread(tree, pid, thread);
     if (threads.filled < 0)
-        note_shortage(walk->tree);
+        note_shortage(tree);
     close(threads.fd);
 }
 
-static void find_by_lists(struct walk *walk)
+static void find_by_lists(struct proctree *tree)
 {
-    struct proctree *tree = walk->tree;
     size_t at;
     pid_t pid;
 
-    find_children(walk, tree->root);
+    find_children(tree, tree->root);
     for (at = 0; at < tree->n; at++) {
         pid = tree->list[at];
         if (place_of(tree, pid)->has_threads)
-            find_children(walk, pid);
+            find_children(tree, pid);
         else
-            find_children_of_thread(walk, pid, pid);
+            find_children_of_thread(tree, pid, pid);
     }
 }
 
@@ -425,9 +419,8 @@ static void find_by_lists(struct walk *walk)
  * If the kernel has no lists of children: add each process of the machine whose parent is in our
  * list, and repeat that until a round adds no process.
  */
-static void find_by_search(struct walk *walk)
+static void find_by_search(struct proctree *tree)
 {
-    struct proctree *tree = walk->tree;
     struct process process;
     struct pids all;
     size_t before;
@@ -448,8 +441,8 @@ static void find_by_search(struct walk *walk)
             }
             if (process.parent != tree->root && !was_found(tree, process.parent))
                 continue;
-            if (!process.is_dead && !note(tree, &process))
-                walk->is_whole = false;
+            if (!process.is_dead)
+                note(tree, &process);
         }
         close(all.fd);
     } while (tree->n > before);
@@ -485,15 +478,6 @@ static void begin_walk(struct proctree *tree)
     }
 }
 
-static void do_walk(struct walk *walk)
-{
-    begin_walk(walk->tree);
-    if (walk->tree->has_lists)
-        find_by_lists(walk);
-    else
-        find_by_search(walk);
-}
-
 static size_t count(const struct proctree *tree)
 {
     return tree->n + (tree->root_fd >= 0 && !proctree_root_has_ended(tree));
@@ -501,7 +485,11 @@ static size_t count(const struct proctree *tree)
 
 size_t proctree_look(struct proctree *tree)
 {
-    do_walk(&(struct walk){.tree = tree});
+    begin_walk(tree);
+    if (tree->has_lists)
+        find_by_lists(tree);
+    else
+        find_by_search(tree);
     return count(tree);
 }
 
@@ -939,32 +927,25 @@ void proctree_free(struct proctree *tree)
 bool proctree_spare(struct proctree *tree, pid_t pid)
 {
     struct process process;
-    bool has_room = true;
 
+    tree->is_full = false;
     if (process_read(&process, pid))
-        has_room = note_spared(tree, &process, false);
+        note_spared(tree, &process, false);
     else
         note_shortage(tree);
     tree->n = 0; /* note_spared() has listed the process, which does not belong to the tree */
-    return has_room;
+    return !tree->is_full;
 }
 
-struct sparing {
-    bool is_first; /* spare all children; false: only those that are spared already */
-    bool is_whole; /* false: there was no room to note a process as spared */
-};
-
-static void spare(struct proctree *tree, pid_t pid, void *context)
+/* Spares a child: with `is_first` any, else only one that is spared already. */
+static void spare(struct proctree *tree, pid_t pid, void *is_first)
 {
-    struct sparing *sparing = context;
+    const struct proctree_place *place = place_of(tree, pid);
+    bool was_spared = is_spared(tree, pid);
     struct process process;
 
-    if (!sparing->is_first && !is_spared(tree, pid))
-        return;
-    if (process_read(&process, pid) &&
-        !note_spared(tree, &process,
-                     place_of(tree, pid)->is_spared && place_of(tree, pid)->is_spared_kin))
-        sparing->is_whole = false;
+    if ((was_spared || *(bool *)is_first) && process_read(&process, pid))
+        note_spared(tree, &process, place->is_spared && place->is_spared_kin);
 }
 
 /*
@@ -973,14 +954,15 @@ static void spare(struct proctree *tree, pid_t pid, void *context)
  */
 bool proctree_spare_children(struct proctree *tree, bool is_first)
 {
-    struct sparing sparing = {is_first, true};
-    struct walk walk = {.tree = tree, .spares = true, .is_whole = true};
     size_t at;
 
     tree->n = 0;
-    each_child(tree, spare, &sparing);
+    tree->is_full = false;
+    each_child(tree, spare, &is_first);
+    tree->spares = true;
     for (at = 0; at < tree->n && tree->has_lists; at++)
-        find_children(&walk, tree->list[at]);
+        find_children(tree, tree->list[at]);
+    tree->spares = false;
     tree->n = 0;
-    return sparing.is_whole && walk.is_whole;
+    return !tree->is_full;
 }
