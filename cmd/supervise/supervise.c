@@ -14,7 +14,6 @@
 #include "output/wall_time.h"
 #include "process/child.h"
 #include "process/timer.h"
-#include "supervise/renewer_client.h"
 #include "wire/url.h"
 
 #include <errno.h>
@@ -35,8 +34,9 @@ struct supervisor {
     struct supervise_result *result;
     struct guard_client *guard;
     struct supervision run;
-    struct renewer_client renewer;
-    int timer;                     /* -1: not open */
+    int renewer;       /* readable when the renewer's thread has sent an event; -1: none runs */
+    char trouble[512]; /* why the last renewal failed; "": it succeeded */
+    int timer;         /* -1: not open */
     struct signal_seen signal;     /* the signal that SUPERVISE_ACTION_PASS_SIGNAL passes on */
     unsigned unsaid;               /* enum supervise_action: messages that are not written yet */
     struct guard_news last;        /* the guard's last message; all zero: not received yet */
@@ -67,9 +67,8 @@ static void put_overdue(const struct supervisor *s, char *why, size_t room)
 {
     bool was_not_frozen = s->run.on_lost == ON_LOST_PAUSE && s->last.lease_ended_first;
 
-    renewer_client_overdue_text(
-        &s->renewer, was_not_frozen ? ", and the command could not be frozen in time" : "", why,
-        room);
+    snprintf(why, room, "no renewal was confirmed in time%s%s%s", s->trouble[0] != '\0' ? ": " : "",
+             s->trouble, was_not_frozen ? ", and the command could not be frozen in time" : "");
 }
 
 /*
@@ -182,7 +181,7 @@ static void say_paused(const struct supervisor *s)
 {
     char why[640];
 
-    renewer_client_overdue_text(&s->renewer, "", why, sizeof why);
+    put_overdue(s, why, sizeof why);
     report_say(
         &s->session->report, REPORT_NOTICE,
         (struct message){.what = EVENT_PAUSED,
@@ -277,6 +276,18 @@ static void say_max_hold(const struct supervisor *s)
     report_say(&s->session->report, REPORT_FAILURE, message);
 }
 
+/* The renewal after a failed one is a notice, as the failure was. */
+static void say_renewed(struct supervisor *s, bool was_restored)
+{
+    if (was_restored)
+        say(s, REPORT_NOTICE, EVENT_RESTORED,
+            "the key had vanished, and rlock wrote it again: no other rlock was granted the lock "
+            "since");
+    else
+        say(s, s->trouble[0] != '\0' ? REPORT_NOTICE : REPORT_STEP, EVENT_RENEWED, NULL);
+    s->trouble[0] = '\0';
+}
+
 static void say_no_renewer(const struct supervisor *s)
 {
     say(s, REPORT_NOTICE, EVENT_RENEWAL_FAILED, s->no_renewer.text);
@@ -314,14 +325,16 @@ static void handle(struct supervisor *s, enum supervise_event event, struct supe
 /*
  * Called 0.1 s after the grant: a shorter run needs neither the renewer's thread nor the list of
  * our children. The list is opened first, so that the renewer's connection can't take the last free
- * descriptor.
+ * descriptor. From now on, until rlock_unkeep(), nothing may fork.
  */
 static void start_renewer(struct supervisor *s)
 {
     enum rlock_status st;
+    int events;
 
     guard_client_stand_by(s->guard);
-    st = renewer_client_start(&s->renewer, &s->no_renewer);
+    st = rlock_keep(s->session->lock, &events, &s->no_renewer);
+    s->renewer = st == RLOCK_OK ? events : -1;
     handle(s, st == RLOCK_OK ? SUPERVISE_EVENT_RENEWER_STARTED : SUPERVISE_EVENT_RENEWER_FAILED,
            (struct supervise_input){0});
 }
@@ -386,11 +399,12 @@ static void take_loss(struct supervisor *s, const struct rlock_event *event)
     handle(s, SUPERVISE_EVENT_LOCK_LOST, (struct supervise_input){0});
 }
 
+/* Acts upon each event before it is reported: a message may block for 200 ms. */
 static void take_events(struct supervisor *s)
 {
     struct rlock_event event;
 
-    while (renewer_client_next_event(&s->renewer, &event)) {
+    while (read(s->renewer, &event, sizeof event) == (ssize_t)sizeof event)
         switch (event.kind) {
         case RLOCK_KEPT_RENEWED:
         case RLOCK_KEPT_RESTORED:
@@ -398,16 +412,17 @@ static void take_events(struct supervisor *s)
             handle(
                 s, SUPERVISE_EVENT_RENEWED,
                 (struct supervise_input){.sent_ms = event.sent_ms, .expires_ms = event.expires_ms});
+            say_renewed(s, event.kind == RLOCK_KEPT_RESTORED);
             break;
         case RLOCK_KEPT_RELEASED:
         case RLOCK_KEPT_LOST:
             take_loss(s, &event);
             break;
         case RLOCK_KEPT_TROUBLE:
+            snprintf(s->trouble, sizeof s->trouble, "%s", event.text);
+            say(s, REPORT_NOTICE, EVENT_RENEWAL_FAILED, event.text);
             break;
         }
-        renewer_client_report(&s->renewer, &event);
-    }
 }
 
 static enum exit_reason reason_not_started(const struct guard_news *news)
@@ -539,7 +554,7 @@ static void watch_command(struct supervisor *s)
     enum { SIGNALS, RENEWER, GUARD, BOUND, TIMER, SERVER, HOOK, WATCHED };
     struct pollfd watch[WATCHED] = {
         [SIGNALS] = {.fd = s->session->signals.fd, .events = POLLIN},
-        [RENEWER] = {.fd = s->renewer.events, .events = POLLIN},
+        [RENEWER] = {.fd = s->renewer, .events = POLLIN},
         [GUARD] = {.fd = s->guard->fd, .events = POLLIN},
         [BOUND] = {.fd = may_end_by_itself(s) ? s->guard->tree.root_fd : -1, .events = POLLIN},
         [TIMER] = {.fd = s->timer, .events = POLLIN},
@@ -766,7 +781,7 @@ static void release(struct supervisor *s)
     enum rlock_ending ending = ending_of(s, &stay_ms);
     enum rlock_status st;
 
-    renewer_client_stop(&s->renewer);
+    rlock_unkeep(s->session->lock);
     if (s->run.lease != SUPERVISE_LEASE_HELD)
         deadline.at_ms = rlock_clock_ms() + s->plan->grant->timing.reply_ms;
     if (runs_command(s))
@@ -793,10 +808,10 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
                            .session = plan->session,
                            .result = result,
                            .guard = plan->guard,
+                           .renewer = -1,
                            .timer = -1};
 
     *result = (struct supervise_result){.status = 0};
-    renewer_client_init(&s.renewer, plan->session->lock, &plan->session->report);
     init_run(&s.run, plan);
     start(&s);
     while (is_watching(&s) && s.run.state != SUPERVISE_STATE_WAITING)
@@ -812,7 +827,7 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
         say_bound_ended(&s);
     if (s.run.state == SUPERVISE_STATE_RELEASING)
         release(&s);
-    renewer_client_stop(&s.renewer);
+    rlock_unkeep(plan->session->lock);
     guard_client_dismiss(s.guard);
     say_ended(&s);
     if (s.timer >= 0)
