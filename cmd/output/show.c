@@ -55,7 +55,7 @@ static void put_left(char text[UNITS_TEXT_BYTES], int64_t left_ms)
         units_text(text, left_ms);
 }
 
-char *show_key(const char *key)
+void show_key(struct outbuf *out, const char *key, size_t columns)
 {
     size_t room = strlen(key) * 4 + 16;
     char *escaped = malloc(room);
@@ -64,9 +64,13 @@ char *show_key(const char *key)
     if (escaped != NULL && text != NULL) {
         err_escape(escaped, room, key);
         printable_text(text, room, escaped);
+        printable_fit(text, columns);
+        outbuf_add(out, "%s", text);
+    } else {
+        outbuf_fail(out);
     }
     free(escaped);
-    return text;
+    free(text);
 }
 
 /* The text about a holder or a waiter, in which printable_text() has escaped bytes. */
@@ -106,21 +110,16 @@ static void add_details(struct outbuf *out, const struct rlock_party *party)
 
 static void lock_as_text(struct shown *shown, const struct rlock_view *view)
 {
-    char *key = show_key(view->key);
     struct outbuf *out = &shown->lock;
     char left[UNITS_TEXT_BYTES];
     char wrong[WRONG_BYTES];
     size_t i;
 
-    if (key != NULL && shown->terminal->is_terminal)
-        printable_fit(key, KEY_COLUMNS);
-    outbuf_add(out, "%s%s%s: %s%s%s\n", terminal_colour(shown->terminal, COLOUR_STRONG),
-               key == NULL ? "" : key, terminal_colour(shown->terminal, COLOUR_NONE),
+    outbuf_add(out, "%s", terminal_colour(shown->terminal, COLOUR_STRONG));
+    show_key(out, view->key, shown->terminal->is_terminal ? KEY_COLUMNS : SIZE_MAX);
+    outbuf_add(out, "%s: %s%s%s\n", terminal_colour(shown->terminal, COLOUR_NONE),
                terminal_colour(shown->terminal, states[view->seen].colour),
                states[view->seen].words, terminal_colour(shown->terminal, COLOUR_NONE));
-    if (key == NULL)
-        outbuf_fail(out);
-    free(key);
     for (i = 0; i < view->n_holders; i++) {
         outbuf_add(out, "    holder   %s\n", text_of(&view->holders[i]).text);
         add_details(out, &view->holders[i]);

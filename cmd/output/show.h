@@ -48,7 +48,7 @@ void show_fini(struct shown *shown);
 void show_as_row(struct outbuf *out, const struct rlock_view *view);
 void show_as_json(struct outbuf *out, const struct rlock_view *view);
 
-/* show_key: the key as text that a terminal can print. Heap; NULL: out of memory. */
-char *show_key(const char *key);
+/* show_key: append the key as text that a terminal can print, cut to columns; SIZE_MAX: whole. */
+void show_key(struct outbuf *out, const char *key, size_t columns);
 
 #endif

@@ -21,11 +21,6 @@ struct layout {
     double most_ms; /* the length of the longest bar */
 };
 
-void table_add(struct table *table, const char *cells)
-{
-    outbuf_add(&table->rows, "%s\n", cells);
-}
-
 static size_t least(size_t one, size_t other)
 {
     return one < other ? one : other;

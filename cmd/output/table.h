@@ -10,7 +10,7 @@
 /* To fit a terminal, table_print() first cuts the last column to this width, then drops columns. */
 #define TABLE_LAST_MIN 16
 
-/* The caller of table_add() sets all fields but `rows`, which is all zero at first. */
+/* The caller fills the struct in, and ends it by table_fini(). */
 struct table {
     const char *heading[TABLE_COLUMNS_MAX]; /* NULL behind the last one */
     size_t width_min[TABLE_COLUMNS_MAX];    /* the least width of each column */
@@ -23,11 +23,9 @@ struct table {
      * held_ms of a struct bar, with a blank between them.
      */
     int bars;
-    struct outbuf rows; /* the cells of a row with tabs between them, and a newline behind them */
+    /* each row: as many cells as headings, with tabs between them, and a newline behind them */
+    struct outbuf rows;
 };
-
-/* table_add: add a row. `cells` are as many as the headings, with tabs between them. */
-void table_add(struct table *table, const char *cells);
 
 /*
  * table_print: append the table to `out`, each column as wide as its widest cell. On a terminal it

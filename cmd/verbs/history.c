@@ -35,7 +35,7 @@ struct history {
     const struct options *options;
     struct sorted_lines keys; /* the locks to show */
     struct table table;
-    struct outbuf json; /* with --json, instead of the table */
+    struct outbuf out; /* with --json the objects; else in the end the table */
 };
 
 /* ---- the holds as a table ---- */
@@ -102,11 +102,10 @@ static void add_row(struct history *history, const struct rlock_hold *hold)
     char granted[WALL_TIME_BYTES] = "?";
     char waited[UNITS_TEXT_BYTES];
     char held[UNITS_TEXT_BYTES];
-    struct outbuf row = {.text = NULL};
+    struct outbuf *rows = &history->table.rows;
     char end[END_BYTES];
     char shown_end[END_BYTES * 4];
     char holder[sizeof hold->holder.text * 4] = "?";
-    char *key = show_key(hold->key);
 
     if (hold->holder.since_ms > 0) {
         wall_time_local(granted, hold->holder.since_ms);
@@ -116,13 +115,9 @@ static void add_row(struct history *history, const struct rlock_hold *hold)
     put_length(held, hold->held_ms);
     put_end(end, hold);
     printable_text(shown_end, sizeof shown_end, end);
-    outbuf_add(&row, "%s\t%.19s\t%s\t%s\t%" PRId64 " %" PRId64 "\t%s\t%s", key == NULL ? "" : key,
-               granted, waited, held, hold->waited_ms, hold->held_ms, shown_end, holder);
-    table_add(&history->table, outbuf_text(&row));
-    if (key == NULL || row.has_failed)
-        outbuf_fail(&history->table.rows);
-    outbuf_fini(&row);
-    free(key);
+    show_key(rows, hold->key, SIZE_MAX);
+    outbuf_add(rows, "\t%.19s\t%s\t%s\t%" PRId64 " %" PRId64 "\t%s\t%s\n", granted, waited, held,
+               hold->waited_ms, hold->held_ms, shown_end, holder);
 }
 
 /* ---- the holds as JSON ---- */
@@ -139,7 +134,7 @@ static void add_json(struct history *history, const struct rlock_hold *hold)
     struct json json;
 
     if (text == NULL) {
-        outbuf_fail(&history->json);
+        outbuf_fail(&history->out);
         return;
     }
     json_begin(&json, text, room);
@@ -174,7 +169,7 @@ static void add_json(struct history *history, const struct rlock_hold *hold)
         json_number(&json, "alike", (int64_t)hold->n_alike);
     }
     json_end(&json);
-    outbuf_add(&history->json, "%s", text);
+    outbuf_add(&history->out, "%s", text);
     free(text);
 }
 
@@ -217,22 +212,12 @@ static enum rlock_status find_locks(struct history *history, struct rlock *lock,
 static enum exit_reason print(struct history *history, const struct session *session)
 {
     struct terminal terminal;
-    enum exit_reason reason;
-    struct outbuf out = {.text = NULL};
 
-    if (history->options->json) {
-        outbuf_add(&out, "%s", outbuf_text(&history->json));
-        if (history->json.has_failed)
-            outbuf_fail(&out);
-    } else {
-        terminal_read_state(&terminal);
-        table_print(&history->table, &terminal, &out);
-    }
+    terminal_read_state(&terminal);
+    table_print(&history->table, &terminal, &history->out); /* with --json it has no row */
     if (history->keys.has_failed)
-        outbuf_fail(&out);
-    reason = report_output(&session->report, &out);
-    outbuf_fini(&out);
-    return reason;
+        outbuf_fail(&history->out);
+    return report_output(&session->report, &history->out);
 }
 
 static enum exit_reason show(struct history *history, struct session *session)
@@ -277,7 +262,7 @@ int cmd_history(const struct options *options)
         reason = show(&history, &session);
     sorted_lines_fini(&history.keys);
     table_fini(&history.table);
-    outbuf_fini(&history.json);
+    outbuf_fini(&history.out);
     session_close(&session);
     return exit_reason_status(reason);
 }

@@ -89,24 +89,22 @@ static void put_text(struct outbuf *out, const struct hold_verb *h, pid_t renewe
     struct outbuf release = {.text = NULL};
     char until[WALL_TIME_BYTES];
     char left[UNITS_TEXT_BYTES];
-    char *key = show_key(session->report.key);
-    char *to_end;
 
     add_release(&release, h, session->options->keys, session->options->n_keys);
-    to_end = show_key(outbuf_text(&release)); /* the terminal must not act on bytes of keys */
     wall_time_local(until, h->hold.until_ms);
     units_text(left, session->hold_ms);
-    outbuf_add(out, "%s: held by you\n", key != NULL ? key : "");
+    show_key(out, session->report.key, SIZE_MAX);
+    outbuf_add(out, ": held by you\n");
     if (h->grant.slot >= 0)
         outbuf_add(out, "    slot     %" PRId64 "\n", h->grant.slot);
     outbuf_add(out, "    until    %s, for %s\n", until, left);
     if (renewer != 0)
         outbuf_add(out, "    renewed  by process %d\n", (int)renewer);
-    outbuf_add(out, "    to end   %s\n", to_end != NULL ? to_end : "");
-    if (release.has_failed || key == NULL || to_end == NULL)
+    outbuf_add(out, "    to end   ");
+    show_key(out, outbuf_text(&release), SIZE_MAX); /* a terminal must not act on bytes of keys */
+    outbuf_add(out, "\n");
+    if (release.has_failed)
         outbuf_fail(out);
-    free(key);
-    free(to_end);
     outbuf_fini(&release);
 }
 

@@ -128,15 +128,8 @@ static void put_table(struct listing *listing, struct outbuf *out)
     size_t i;
 
     for (i = 0; i < listing->rows.n; i++) {
-        const struct sorted_line *line = &listing->rows.line[i];
-        char *key = show_key(line->key);
-
-        outbuf_clear(&listing->row);
-        outbuf_add(&listing->row, "%s\t%s", key == NULL ? "" : key, line->text);
-        table_add(&table, outbuf_text(&listing->row));
-        if (key == NULL || listing->row.has_failed)
-            outbuf_fail(out);
-        free(key);
+        show_key(&table.rows, listing->rows.line[i].key, SIZE_MAX);
+        outbuf_add(&table.rows, "\t%s\n", listing->rows.line[i].text);
     }
     if (listing->options->output == NULL)
         terminal_read_state(&terminal);
