@@ -228,13 +228,23 @@ static bool has_sentinel_url(const struct credentials *credentials)
     return false;
 }
 
+size_t credentials_in_urls(const struct credentials *credentials)
+{
+    size_t found = 0;
+    size_t i;
+    size_t n;
+
+    for (i = 0; i < credentials->n_urls; i++)
+        found += url_find_password(credentials->url[i], &n) != NULL;
+    return found;
+}
+
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
                                    struct rlock_error *err)
 {
     const char *variable;
     enum source other = source_beside_urls(options, &variable);
     enum rlock_status st = check_url(options, err);
-    size_t n_secrets = 0;
     bool has_other;
     size_t i;
     size_t n;
@@ -242,9 +252,8 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
     *credentials = (struct credentials){.url = NULL};
     if (st == RLOCK_OK)
         st = copy_urls(credentials, options, err);
-    for (i = 0; i < credentials->n_urls; i++)
-        n_secrets += url_find_password(credentials->url[i], &n) != NULL;
-    if (st == RLOCK_OK && (n_secrets < credentials->n_urls || other > options->url_from))
+    if (st == RLOCK_OK &&
+        (credentials_in_urls(credentials) < credentials->n_urls || other > options->url_from))
         st = find_password(credentials, options, variable, err);
     if (st == RLOCK_OK && has_sentinel_url(credentials))
         st = find_sentinel_password(credentials, options, err);

@@ -36,6 +36,9 @@ struct credentials {
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
                                    struct rlock_error *err);
 
+/* credentials_in_urls: how many of the URLs have a password. */
+size_t credentials_in_urls(const struct credentials *credentials);
+
 /* credentials_were_stripped: has a parent rlock removed passwords from our environment? */
 bool credentials_were_stripped(void);
 

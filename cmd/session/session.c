@@ -247,13 +247,8 @@ static enum rlock_status open_lock(struct session *session, const char *program,
 
 static bool has_password(const struct credentials *credentials)
 {
-    size_t i;
-    size_t n;
-
-    for (i = 0; i < credentials->n_urls; i++)
-        if (url_find_password(credentials->url[i], &n) != NULL)
-            return true;
-    return credentials->password != NULL || credentials->sentinel_password != NULL;
+    return credentials_in_urls(credentials) > 0 || credentials->password != NULL ||
+           credentials->sentinel_password != NULL;
 }
 
 static enum rlock_status start_helpers(struct session *session,

@@ -144,24 +144,13 @@ static void explain_choice(struct explanation *e, const struct credentials *cred
         say(e, "server", "There is no configuration file.");
 }
 
-static bool has_password_in_url(const struct credentials *credentials)
-{
-    size_t i;
-    size_t n;
-
-    for (i = 0; i < credentials->n_urls; i++)
-        if (url_find_password(credentials->url[i], &n) != NULL)
-            return true;
-    return false;
-}
-
 static void explain_login(struct explanation *e, const struct credentials *credentials)
 {
     const struct options *options = e->options;
     char from[ORIGIN_BYTES];
     char limit[UNITS_TEXT_BYTES];
 
-    if (has_password_in_url(credentials))
+    if (credentials_in_urls(credentials) > 0)
         say(e, "connection", "The password is in the URL.");
     else if (credentials->password_variable != NULL)
         say(e, "connection", "The password is in %s.", credentials->password_variable);
