@@ -56,10 +56,7 @@ static int report_error(const struct options *options, const struct rlock_error 
     snprintf(hint, sizeof hint, "%s", options->hint);
     if (hint[0] == '\0' && reason == REASON_USAGE)
         snprintf(hint, sizeof hint, verb != NULL ? "see rlock help %s" : "see rlock --help", verb);
-    report_say(&report, REPORT_FAILURE,
-               (struct message){.what = event_of_reason(reason),
-                                .why = err->text,
-                                .hint = hint[0] != '\0' ? hint : NULL});
+    report_event(&report, REPORT_FAILURE, event_of_reason(reason), err->text, hint);
     return exit_reason_status(reason);
 }
 
@@ -88,10 +85,7 @@ static void warn_of_variables(const struct options *options)
 
     for (entry = environ; *entry != NULL && !options->quiet; entry++)
         if (!variable_check(*entry, &mistake))
-            report_say(&report, REPORT_NOTICE,
-                       (struct message){.what = EVENT_WARNING,
-                                        .why = mistake.why,
-                                        .hint = mistake.hint[0] != '\0' ? mistake.hint : NULL});
+            report_event(&report, REPORT_NOTICE, EVENT_WARNING, mistake.why, mistake.hint);
 }
 
 static int act(const struct options *options)

@@ -458,6 +458,5 @@ void progress_show(struct progress *progress, const struct rlock_obstacle *obsta
 void progress_warn(struct progress *progress, const char *text)
 {
     clear(progress);
-    report_say(progress->report, REPORT_NOTICE,
-               (struct message){.what = EVENT_WARNING, .why = text});
+    report_event(progress->report, REPORT_NOTICE, EVENT_WARNING, text, NULL);
 }

@@ -231,6 +231,14 @@ void report_say(const struct report *report, enum report_level level, struct mes
     }
 }
 
+void report_event(const struct report *report, enum report_level level, enum event what,
+                  const char *why, const char *hint)
+{
+    report_say(report, level,
+               (struct message){
+                   .what = what, .why = why, .hint = hint != NULL && *hint != '\0' ? hint : NULL});
+}
+
 bool report_keeps_stderr(void)
 {
     struct stat file;
@@ -245,8 +253,7 @@ enum exit_reason report_fault(const struct report *report, enum exit_reason reas
     char text[400];
 
     snprintf(text, sizeof text, "%.200s%s%s", why, sys ? ": " : "", sys ? strerror(sys) : "");
-    report_say(report, REPORT_FAILURE,
-               (struct message){.what = event_of_reason(reason), .why = text});
+    report_event(report, REPORT_FAILURE, event_of_reason(reason), text, NULL);
     return reason;
 }
 

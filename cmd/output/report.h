@@ -98,6 +98,10 @@ void report_redirect(struct report *report, enum report_to to);
  */
 void report_say(const struct report *report, enum report_level level, struct message message);
 
+/* report_event: write a message of these parts; why and hint may be NULL, and hint "". */
+void report_event(const struct report *report, enum report_level level, enum event what,
+                  const char *why, const char *hint);
+
 /*
  * report_fault: write a message of level REPORT_FAILURE whose event is the name of `reason`. `sys`
  * is an errno whose text is added to `why`, or 0. Returns `reason`.

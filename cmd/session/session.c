@@ -289,12 +289,6 @@ static void forget_passwords(const struct session *session, bool has_password)
 
 /* ---- using the private server of -u local: ---- */
 
-static void say_warning(const struct session *session, const char *why)
-{
-    report_say(&session->report, REPORT_NOTICE,
-               (struct message){.what = EVENT_WARNING, .why = why});
-}
-
 /*
  * Use the private server. A signal that stops rlock interrupts the wait; when rlock continues, wait
  * again.
@@ -327,7 +321,7 @@ static enum rlock_status open_private_server(struct session *session, struct rlo
     enum rlock_status st = open_private_server_by(session, connect_by_ms, err);
 
     if (st == RLOCK_BUSY && waits && wait_by_ms > connect_by_ms) {
-        say_warning(session, err->text);
+        report_event(&session->report, REPORT_NOTICE, EVENT_WARNING, err->text, NULL);
         st = open_private_server_by(session, wait_by_ms, err);
     }
     if (st == RLOCK_BUSY)
@@ -340,12 +334,9 @@ static enum rlock_status open_private_server(struct session *session, struct rlo
 static void warn_of_other_url(const struct session *session, const struct credentials *credentials)
 {
     if (credentials->has_other_url)
-        report_say(&session->report, REPORT_NOTICE,
-                   (struct message){.what = EVENT_WARNING,
-                                    .why = "VALKEY_URL and REDIS_URL differ, and rlock uses "
-                                           "VALKEY_URL",
-                                    .hint = "locks on different servers don't exclude each other: "
-                                            "set RLOCK_URL"});
+        report_event(&session->report, REPORT_NOTICE, EVENT_WARNING,
+                     "VALKEY_URL and REDIS_URL differ, and rlock uses VALKEY_URL",
+                     "locks on different servers don't exclude each other: set RLOCK_URL");
 }
 
 /*
@@ -394,11 +385,8 @@ static void tell_servers(struct session *session, const struct credentials *cred
     snprintf(why, sizeof why,
              "this rlock uses the server %.200s, but the rlock that it runs under uses %.200s",
              session->same_server.names, parents);
-    report_say(&session->report, REPORT_NOTICE,
-               (struct message){.what = EVENT_WARNING,
-                                .why = why,
-                                .hint = "see RLOCK_URL and -u: locks on different servers don't "
-                                        "exclude each other"});
+    report_event(&session->report, REPORT_NOTICE, EVENT_WARNING, why,
+                 "see RLOCK_URL and -u: locks on different servers don't exclude each other");
 }
 
 /* Note what messages about a fault say of the server. */
@@ -721,10 +709,8 @@ void session_give_back(const struct session *session)
     enum rlock_status st = rlock_release(session->lock, deadline, RLOCK_ENDS_FREE, 0, &err);
 
     if (st >= RLOCK_E_USAGE)
-        report_say(&session->report, REPORT_NOTICE,
-                   (struct message){.what = EVENT_NOT_RELEASED,
-                                    .why = err.text,
-                                    .hint = "the lock is free when its ttl ends"});
+        report_event(&session->report, REPORT_NOTICE, EVENT_NOT_RELEASED, err.text,
+                     "the lock is free when its ttl ends");
 }
 
 /* ---- faults, exit statuses, and the end of the session ---- */

@@ -57,9 +57,9 @@ static bool runs_command(const struct supervisor *s)
 }
 
 static void say(const struct supervisor *s, enum report_level level, enum event what,
-                const char *why)
+                const char *why, const char *hint)
 {
-    report_say(&s->session->report, level, (struct message){.what = what, .why = why});
+    report_event(&s->session->report, level, what, why, hint);
 }
 
 /* Writes to `why` that no renewal came; with --on-lost pause also that freezing failed. */
@@ -182,11 +182,8 @@ static void say_paused(const struct supervisor *s)
     char why[640];
 
     put_overdue(s, why, sizeof why);
-    report_say(
-        &s->session->report, REPORT_NOTICE,
-        (struct message){.what = EVENT_PAUSED,
-                         .why = why,
-                         .hint = "the command goes on if rlock finds that it still has the lock"});
+    say(s, REPORT_NOTICE, EVENT_PAUSED, why,
+        "the command goes on if rlock finds that it still has the lock");
 }
 
 static void say_resumed(const struct supervisor *s)
@@ -218,10 +215,7 @@ static void say_not_executed(const struct supervisor *s, const char *word)
 
     snprintf(why, sizeof why, "%.200s: %s", shown != NULL ? shown : "the command",
              strerror(s->last.error));
-    report_say(&s->session->report, REPORT_FAILURE,
-               (struct message){.what = event_of_reason(s->run.reason),
-                                .why = why,
-                                .hint = mistake.hint[0] != '\0' ? mistake.hint : NULL});
+    say(s, REPORT_FAILURE, event_of_reason(s->run.reason), why, mistake.hint);
     free(shown);
 }
 
@@ -248,8 +242,7 @@ static void say_guard_lost(const struct supervisor *s)
     char why[200];
 
     snprintf(why, sizeof why, "the process that guards the command %s", s->guard_fate);
-    report_say(&s->session->report, REPORT_FAILURE,
-               (struct message){.what = EVENT_GUARD_LOST, .why = why, .hint = hint});
+    say(s, REPORT_FAILURE, EVENT_GUARD_LOST, why, hint);
 }
 
 static void say_max_hold(const struct supervisor *s)
@@ -262,7 +255,7 @@ static void say_max_hold(const struct supervisor *s)
     char why[100];
 
     if (s->plan->kind == SUPERVISE_HOLD) {
-        say(s, REPORT_NOTICE, EVENT_ENDED, "the time of the hold is over");
+        say(s, REPORT_NOTICE, EVENT_ENDED, "the time of the hold is over", NULL);
         return;
     }
     units_tenths(limit, limit_ms);
@@ -282,15 +275,16 @@ static void say_renewed(struct supervisor *s, bool was_restored)
     if (was_restored)
         say(s, REPORT_NOTICE, EVENT_RESTORED,
             "the key had vanished, and rlock wrote it again: no other rlock was granted the lock "
-            "since");
+            "since",
+            NULL);
     else
-        say(s, s->trouble[0] != '\0' ? REPORT_NOTICE : REPORT_STEP, EVENT_RENEWED, NULL);
+        say(s, s->trouble[0] != '\0' ? REPORT_NOTICE : REPORT_STEP, EVENT_RENEWED, NULL, NULL);
     s->trouble[0] = '\0';
 }
 
 static void say_no_renewer(const struct supervisor *s)
 {
-    say(s, REPORT_NOTICE, EVENT_RENEWAL_FAILED, s->no_renewer.text);
+    say(s, REPORT_NOTICE, EVENT_RENEWAL_FAILED, s->no_renewer.text, NULL);
 }
 
 static void say_all(struct supervisor *s)
@@ -390,7 +384,7 @@ static void take_loss(struct supervisor *s, const struct rlock_event *event)
 {
     if (event->kind == RLOCK_KEPT_RELEASED && !runs_command(s)) {
         say(s, s->plan->kind == SUPERVISE_HOLD ? REPORT_NOTICE : REPORT_STEP, EVENT_RELEASED,
-            "another process released the lock by its token");
+            "another process released the lock by its token", NULL);
         handle(s, SUPERVISE_EVENT_GIVEN_BACK, (struct supervise_input){0});
         return;
     }
@@ -420,7 +414,7 @@ static void take_events(struct supervisor *s)
             break;
         case RLOCK_KEPT_TROUBLE:
             snprintf(s->trouble, sizeof s->trouble, "%s", event.text);
-            say(s, REPORT_NOTICE, EVENT_RENEWAL_FAILED, event.text);
+            say(s, REPORT_NOTICE, EVENT_RENEWAL_FAILED, event.text, NULL);
             break;
         }
 }
@@ -511,7 +505,7 @@ static void take_signals(struct supervisor *s)
                                     .why = strsignal(s->signal.number),
                                     .facts = {fact_number("signal", s->signal.number)}});
         if (s->plan->kind == SUPERVISE_HOLD)
-            say(s, REPORT_NOTICE, EVENT_ENDED, "a signal has ended the hold");
+            say(s, REPORT_NOTICE, EVENT_ENDED, "a signal has ended the hold", NULL);
     }
 }
 
@@ -749,8 +743,7 @@ static void say_not_released(const struct supervisor *s, enum rlock_ending endin
         snprintf(hint, sizeof hint,
                  "the lock is free when its ttl ends, or sooner: rlock tries for another %d s",
                  (int)((deadline - now + 999) / 1000));
-    report_say(&s->session->report, REPORT_NOTICE,
-               (struct message){.what = EVENT_NOT_RELEASED, .why = err->text, .hint = hint});
+    say(s, REPORT_NOTICE, EVENT_NOT_RELEASED, err->text, hint);
 }
 
 /* Tell the history of the lock how the command ended. */
@@ -794,7 +787,7 @@ static void release(struct supervisor *s)
         return;
     }
     if (st == RLOCK_OK)
-        say(s, REPORT_STEP, EVENT_RELEASED, NULL);
+        say(s, REPORT_STEP, EVENT_RELEASED, NULL, NULL);
     else if (!private_server_has_ended(&s->session->private_server)) /* else the lock is free */
         say_not_released(s, ending, stay_ms, &err);
     handle(s, SUPERVISE_EVENT_RELEASED, (struct supervise_input){0});

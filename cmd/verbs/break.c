@@ -65,12 +65,6 @@ static void say(const struct session *session, enum event what, const char *befo
     report_say(&session->report, REPORT_NOTICE, message);
 }
 
-/* Report an event without a description of the lock, which is no longer as it is in `target`. */
-static void say_changed(const struct session *session, enum event what, const char *why)
-{
-    report_say(&session->report, REPORT_NOTICE, (struct message){.what = what, .why = why});
-}
-
 static bool may_break(const struct session *session, const struct target *target)
 {
     static const char *const questions[] = {[RLOCK_SEEN_REST] = "free it",
@@ -102,12 +96,14 @@ static enum exit_reason break_target(struct session *session, const struct targe
         return REASON_GRANTED;
     }
     if (st == RLOCK_GONE) {
-        say_changed(session, EVENT_FREE, "its holder has released the lock meanwhile");
+        report_event(&session->report, REPORT_NOTICE, EVENT_FREE,
+                     "its holder has released the lock meanwhile", NULL);
         return REASON_GRANTED;
     }
     if (st != RLOCK_BUSY)
         return session_fault(session, &err);
-    say_changed(session, EVENT_BUSY, "the lock was not broken: another holder has it by now");
+    report_event(&session->report, REPORT_NOTICE, EVENT_BUSY,
+                 "the lock was not broken: another holder has it by now", NULL);
     return REASON_BUSY;
 }
 
@@ -124,7 +120,7 @@ static enum exit_reason break_one(struct session *session)
         RLOCK_OK)
         return session_fault(session, &err);
     if (target.taken.seen == RLOCK_SEEN_FREE) {
-        say_changed(session, EVENT_FREE, "nobody holds the lock");
+        report_event(&session->report, REPORT_NOTICE, EVENT_FREE, "nobody holds the lock", NULL);
         return REASON_GRANTED;
     }
     if (target.taken.seen == RLOCK_SEEN_KEPT) {

@@ -159,8 +159,7 @@ static enum exit_reason report_held(const struct hold_verb *h, size_t key)
     snprintf(why, sizeof why, "you hold %s already, until %s", name, until);
     outbuf_add(&hint, "to end that hold: ");
     add_release(&hint, h, &options->keys[key], 1);
-    report_say(&h->session.report, REPORT_NOTICE,
-               (struct message){.what = EVENT_BUSY, .why = why, .hint = outbuf_text(&hint)});
+    report_event(&h->session.report, REPORT_NOTICE, EVENT_BUSY, why, outbuf_text(&hint));
     outbuf_fini(&hint);
     return REASON_BUSY;
 }
@@ -189,8 +188,7 @@ static enum exit_reason check_key(struct hold_verb *h, size_t key)
     if (st != RLOCK_LOST && st != RLOCK_GONE && st != RLOCK_RELEASED)
         return session_fault(session, &err);
     session_hold_over_text(why, hold);
-    report_say(&session->report, REPORT_NOTICE,
-               (struct message){.what = EVENT_WARNING, .why = why});
+    report_event(&session->report, REPORT_NOTICE, EVENT_WARNING, why, NULL);
     return REASON_GRANTED;
 }
 

@@ -19,7 +19,7 @@ static enum exit_reason release(struct session *session)
                                          "has ended");
     session_end_hold(session);
     if (st == RLOCK_OK)
-        report_say(&session->report, REPORT_STEP, (struct message){.what = EVENT_RELEASED});
+        report_event(&session->report, REPORT_STEP, EVENT_RELEASED, NULL, NULL);
     return REASON_GRANTED;
 }
 

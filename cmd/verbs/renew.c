@@ -62,7 +62,7 @@ static enum exit_reason renew(struct session *session)
     left_ms = expires_ms - rlock_clock_ms();
     snprintf(why, sizeof why, "for %lld.%01d s", (long long)(left_ms / 1000),
              (int)(left_ms % 1000 / 100));
-    report_say(&session->report, REPORT_STEP, (struct message){.what = EVENT_RENEWED, .why = why});
+    report_event(&session->report, REPORT_STEP, EVENT_RENEWED, why, NULL);
     return is_hold(session) ? store_until(session, left_ms) : REASON_GRANTED;
 }
 

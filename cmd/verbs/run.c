@@ -180,12 +180,8 @@ static void warn_of_lost_parent(struct run *run, size_t key)
                  ? "the token in RLOCK_TOKEN no longer holds %s"
                  : "the token in RLOCK_TOKEN doesn't hold %s, or holds it no longer",
              name);
-    report_say(
-        &run->session.report, REPORT_NOTICE,
-        (struct message){
-            .what = EVENT_WARNING,
-            .why = why,
-            .hint = "this run takes a lock of its own; with --nested it would exit with 76"});
+    report_event(&run->session.report, REPORT_NOTICE, EVENT_WARNING, why,
+                 "this run takes a lock of its own; with --nested it would exit with 76");
 }
 
 static void warn_of_lost_parents(struct run *run)
@@ -296,8 +292,7 @@ static enum exit_reason make_cgroup(struct run *run)
     else
         snprintf(why, sizeof why, "%s: no control group can be made in %s%s: %s", option, path,
                  is_denied ? ", which isn't delegated to this user" : "", strerror(failed));
-    report_say(&run->session.report, REPORT_FAILURE,
-               (struct message){.what = EVENT_SYSTEM, .why = why, .hint = cgroup_hint(failed)});
+    report_event(&run->session.report, REPORT_FAILURE, EVENT_SYSTEM, why, cgroup_hint(failed));
     return REASON_SYSTEM;
 }
 
