@@ -273,9 +273,10 @@ faults() {
     local shared=$RLOCK_URL
     KEY+=:5
     # The first renewal, after 2 s, restores the key. It may come late on a busy machine, so the TTL
-    # and the command leave it 4 s more.
-    start job "$RLOCK" -v --json -k "$KEY" -t 6 -- sleep 6
-    eventually 5 exists "$KEY"
+    # and the command, which USR1 doesn't end, leave it 4 s more.
+    start job "$RLOCK" -v --json -k "$KEY" -t 6 -- \
+        sh -c 'trap "" USR1; : >"$DIR/begun"; exec sleep 6'
+    eventually 5 test -e "$DIR/begun"
     redis_cli del "$KEY"
     kill -USR1 "$pid"
     keep_job job # provokes restored, signal
