@@ -211,121 +211,118 @@ sh is being ended: TERM at $WHEN, KILL at [0-9:]{8} unless it ends before$"
 # rights of root can write.
 EVENTS_ELSEWHERE="can't be ended|interrupted"
 
-# keep STATUS ARG...: runs rlock -v --json for $KEY, which must end with STATUS, and adds its
-# messages to $DIR/all.
+# keep STATUS ARG...: runs rlock with ARG, a verb or options, which must end with STATUS, and
+# adds its messages to $DIR/all.
 keep() {
-    local wanted=$1
-    shift
-    run "-$wanted" --separate-stderr "$RLOCK" -v --json -k "$KEY" "$@"
+    run "-$1" --separate-stderr "$RLOCK" "${@:2}"
     printf '%s\n' "$stderr" >>"$DIR/all"
 }
 
-# keep_job NAME: waits for the rlock that `start NAME` started, and adds its messages to $DIR/all.
-keep_job() {
+# job NAME ARG...: starts an rlock whose command runs until $DIR/NAME.go exists.
+job() {
+    start "$1" "$RLOCK" "${@:2}" -- sh -c 'until [ -e "$0" ]; do sleep 0.05; done' "$DIR/$1.go"
+}
+# says NAME EVENT: waits until the rlock that `start NAME` started has said so.
+says() { eventually 20 file_has "$DIR/$1.err" "\"event\":\"$2\""; }
+# kept NAME: waits for the end of that rlock, and adds its messages to $DIR/all.
+kept() {
     finish "$1" 30
     printf '%s\n' "$stderr" >>"$DIR/all"
 }
+# ends NAME: the same, and lets its command end.
+ends() { : >"$DIR/$1.go" && kept "$1"; }
 
 outcomes() {
-    keep 0 -t 6 -- sleep 2.5
-    keep 124 --max-hold 0.1 -- sleep 20
-    keep 126 -- "$DIR"
-    keep 127 -- "$DIR/none"
-    keep 69 --connect-timeout 0.1 -u "unix://$DIR/none" -- true
-    keep 0 --report "$DIR/none/report" -- true
-    keep 78 --password-file "$DIR/none" -- true
-    keep 0 --once 1m -- true
-    keep 0 --once 1m -- true
-    KEY+=:2
-    redis_cli set "$KEY" other PX 60000
-    keep 75 -n -- true
-    keep 75 -w 0.1 -- true
-    run -64 --separate-stderr rlock --json --no-such-option
-    printf '%s\n' "$stderr" >>"$DIR/all"
-    RLOCK_TOKEN=$(printf '1%.0s' {1..32}) run -76 --separate-stderr rlock renew --json -k "$KEY"
-    printf '%s\n' "$stderr" >>"$DIR/all"
-    redis_cli del "$KEY"
-    redis_cli rpush "$KEY" a
-    keep 77 -- true
-    KEY+=:3
-    RLOCK_TOKEN=$(printf '1%.0s' {1..32}) RLOCK_KEY=$KEY keep 0 -- true
-    run -71 --separate-stderr sh -c '"$1" --json --help >/dev/full' - "$RLOCK"
+    job renewed -k "$KEY" -t 10
+    says renewed renewed
+    ends renewed
+    keep 124 -k "$KEY" --max-hold 0.1 -- sleep 20
+    keep 126 -k "$KEY" -- "$DIR"
+    keep 127 -k "$KEY" -- "$DIR/none"
+    keep 69 -k "$KEY" --connect-timeout 0.1 -u "unix://$DIR/none" -- true
+    keep 0 -k "$KEY" --report "$DIR/none/report" -- true
+    keep 78 -k "$KEY" --password-file "$DIR/none" -- true
+    keep 0 -k "$KEY" --once 1m -- true
+    keep 0 -k "$KEY" --once 1m -- true
+    redis_cli set "$KEY:f" other PX 60000
+    keep 75 -k "$KEY:f" -n -- true
+    keep 75 -k "$KEY:f" -w 0.1 -- true
+    keep 64 --json --no-such-option
+    RLOCK_TOKEN=$(printf '1%.0s' {1..32}) keep 76 renew -k "$KEY:f"
+    redis_cli rpush "$KEY:list" a
+    keep 77 -k "$KEY:list" -- true
+    RLOCK_TOKEN=$(printf '1%.0s' {1..32}) RLOCK_KEY=$KEY:n keep 0 -k "$KEY:n" -- true
+    run -71 --separate-stderr sh -c '"$0" --json --help >/dev/full' "$RLOCK"
     printf '%s\n' "$stderr" >>"$DIR/all"
 }
 
 broken() {
     KEY+=:4
-    start held "$RLOCK" --json -k "$KEY" -t 6 -- sleep 20
+    job held -k "$KEY" -t 6
     eventually 5 exists "$KEY"
-    start old "$RLOCK" -v --json -k "$KEY" --queue newest -- true
+    job old -k "$KEY" --queue newest
     eventually 5 in_line 1
-    start new "$RLOCK" -v --json -k "$KEY" --queue newest -- true
-    keep_job old
-    run --separate-stderr rlock break --json --yes -k "$KEY"
-    printf '%s\n' "$stderr" >>"$DIR/all"
-    keep_job held
-    keep_job new
-    run --separate-stderr rlock break --json --yes -k "$KEY"
-    printf '%s\n' "$stderr" >>"$DIR/all"
+    job new -k "$KEY" --queue newest
+    kept old
+    keep 0 break --yes -k "$KEY"
+    kept held
+    ends new
+    keep 0 break --yes -k "$KEY"
 }
 
 faults() {
     local shared=$RLOCK_URL
-    KEY+=:5
-    # The first renewal, after 2 s, restores the key. It may come late on a busy machine, so the TTL
-    # and the command, which USR1 doesn't end, leave it 4 s more.
-    start job "$RLOCK" -v --json -k "$KEY" -t 6 -- \
-        sh -c 'trap "" USR1; : >"$DIR/begun"; exec sleep 6'
-    eventually 5 test -e "$DIR/begun"
-    redis_cli del "$KEY"
-    kill -USR1 "$pid"
-    keep_job job # provokes restored, signal
-    KEY+=:6
-    start job "$RLOCK" -v --json -k "$KEY" -t 20 -- sleep 20
-    eventually 5 exists "$KEY"
+    job lost -k "$KEY:5" -t 10
+    eventually 5 exists "$KEY:5"
+    redis_cli del "$KEY:5"
+    says lost restored
+    kill -USR1 "$pid" # its command ends by the signal, which rlock passes on
+    kept lost
+    job unguarded -k "$KEY:6" -t 20
+    eventually 5 exists "$KEY:6"
     eventually 5 has_guard
     kill -KILL "$(guard_of "$pid")"
-    keep_job job # provokes guard-lost
-    mkfifo "$DIR/go"
+    kept unguarded # says guard-lost
     redis_start own
     export RLOCK_URL=unix://$REDIS_SOCKET
-    start full "$RLOCK" -v --json -k "$KEY:f" -t 1 -w 20 --connect-timeout 1 --replicas 1 -- true
-    eventually 10 file_has "$DIR/full.err" too-few-replicas
+    start full "$RLOCK" -k "$KEY:f" -t 1 -w 20 --connect-timeout 1 --replicas 1 -- true
+    says full too-few-replicas
     kill -TERM "$(<"$DIR/pids/full")"
-    keep_job full
+    kept full
     redis_cli config set maxmemory 1
-    start unable "$RLOCK" -v --json -k "$KEY:u" -w 20 --connect-timeout 1 -- true
-    eventually 10 file_has "$DIR/unable.err" server-unable
+    start unable "$RLOCK" -k "$KEY:u" -w 60 --connect-timeout 1 -- true
+    says unable server-unable
     redis_cli config set maxmemory 0
-    keep_job unable
-    start pausing "$RLOCK" -v --json -k "$KEY" -t 1 --on-lost pause -- sleep 3
-    eventually 5 exists "$KEY"
-    redis_cli set "$KEY:w" other PX 60000
-    start waiter "$RLOCK" -v --json -k "$KEY:w" --warn-wait 0.001 -- true
-    eventually 5 file_has "$DIR/waiter.err" waiting-long
+    kept unable
+    job pausing -k "$KEY:p" -t 3 --on-lost pause
+    eventually 5 exists "$KEY:p"
+    redis_cli set "$KEY:w" other PX 600000
+    start waiter "$RLOCK" -k "$KEY:w" --warn-wait 0.001 -- true
+    says waiter waiting-long
     redis_pause
-    eventually 10 file_has "$DIR/pausing.err" '"event":"paused"'
-    eventually 10 file_has "$DIR/waiter.err" server-unreachable
+    says pausing paused # after renewal-failed
+    says waiter server-unreachable
     redis_continue
-    eventually 10 file_has "$DIR/waiter.err" server-back
+    says waiter server-back
     redis_cli del "$KEY:w"
-    keep_job waiter
-    keep_job pausing # provokes renewal-failed, paused, resumed
-    start left "$RLOCK" -v --json -k "$KEY:l" -t 20 -- sh -c 'read -r _ <"$DIR/go"'
+    kept waiter
+    says pausing resumed
+    ends pausing
+    job left -k "$KEY:l" -t 20
     eventually 5 exists "$KEY:l"
     redis_pause
-    echo >"$DIR/go"
-    keep_job left # provokes not-released
+    ends left # says not-released
     redis_continue
     redis_cli config set maxmemory 1
-    start voter "$RLOCK" -v --json -k "$KEY:q" -w 3 --connect-timeout 1 -u "$shared" \
+    start voter "$RLOCK" -k "$KEY:q" -w 3 --connect-timeout 1 -u "$shared" \
         -u "unix://$REDIS_SOCKET" -u "unix://$DIR/none" -- true
-    keep_job voter # provokes no-quorum
+    kept voter # says no-quorum
 }
 has_guard() { [[ -n $(guard_of "$pid") ]]; }
 
 @test "each event that rlock can write is provoked, and each object is as the schema says" {
     need_cgroup # for `paused` and `resumed`
+    export RLOCK_JSON=yes RLOCK_VERBOSE=yes
     outcomes
     broken
     faults

@@ -10,14 +10,6 @@ setup() {
     place=$RLOCK_LOCAL_DIR
 }
 
-# named NAME: prints the PIDs of this test's processes that have the name.
-named() {
-    local each name
-    for each in $(marked); do
-        read -r name <"/proc/$each/comm" && [[ $name != "$1" ]] || echo "$each"
-    done 2>/dev/null
-}
-
 # keepers: prints the PIDs of the parents of this test's private servers. `marked` does not find
 # them, nor the servers, because their environment is empty.
 keepers() {
@@ -106,8 +98,8 @@ nothing_left() { [[ -z $(marked) && -z $(keepers) ]]; }
     hold one
     eventually 5 runs one
     holds_server "$pid"
-    holds_server "$(named rlock-guard)"
-    run ! holds_server "$(named sh)"
+    holds_server "$(guard_of "$pid")"
+    run ! holds_server "$(children "$(guard_of "$pid")")"
     let_go one
 }
 holds_server() { find "/proc/$1/fd" -lname "$place/users" | grep -q .; }
@@ -164,7 +156,7 @@ kill_server() {
 @test "if private server and rlock are killed, the guard ends the command; then others get locks" {
     local guard
     stubborn one
-    guard=$(named rlock-guard) # look now: later the waiters have guards, too
+    guard=$(guard_of "$pid")
     kill -STOP "$guard"
     kill -KILL "$pid" "$(servers)"
     not_granted

@@ -128,7 +128,8 @@ redis_read_reply() {
 }
 
 redis_start() {
-    local name=${1:-redis} tries
+    local - name=${1:-redis} tries
+    set +T # as in common_setup, for setup_file
     shift || :
     REDIS_DIR=${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/server-$name
     mkdir -p "$REDIS_DIR"
