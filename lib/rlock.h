@@ -397,7 +397,7 @@ enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_d
  * rlock_release: gives the lease back, in one step inside the server; no late renewal can bring it
  * back. `stay_ms`, 1 .. RLOCK_TTL_MAX_MS, is for the endings other than RLOCK_ENDS_FREE.
  * Returns RLOCK_OK, RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED, or a fault (the lease then ends by its
- * TTL). Blocks until `deadline`; if a waiter got the lock, sleeps 1 ms to let its command start.
+ * TTL). Blocks until `deadline`.
  */
 enum rlock_status rlock_release(struct rlock *lock, struct rlock_deadline deadline,
                                 enum rlock_ending ending, int64_t stay_ms, struct rlock_error *err)

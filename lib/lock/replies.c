@@ -290,15 +290,8 @@ enum rlock_status reply_parse_renew(const struct resp_value *value, struct reply
 enum rlock_status reply_parse_release(const struct resp_value *value, struct reply *reply,
                                       struct rlock_error *err)
 {
-    int64_t code = resp_int(value);
-
     *reply = (struct reply){.code = REPLY_GONE};
-    if (!resp_is_int(value) ||
-        (code != REPLY_OK && code != REPLY_PASSED_ON && code != REPLY_HELD && code != REPLY_GONE))
-        return reply_unexpected_script(err);
-    reply->is_passed_on = code == REPLY_PASSED_ON;
-    reply->code = reply->is_passed_on ? REPLY_OK : (enum reply_code)code;
-    return RLOCK_OK;
+    return reply_parse_break(value, &reply->code, err);
 }
 
 enum rlock_status reply_parse_break(const struct resp_value *value, enum reply_code *code,

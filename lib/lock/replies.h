@@ -18,16 +18,15 @@ struct granted_lock {
 
 /* The reply of a script that acquires, confirms, renews or releases. */
 struct reply {
-    enum reply_code code; /* REPLY_PASSED_ON is stored as REPLY_OK with is_passed_on */
-    int64_t server_ms;    /* server time, ms since 1970; 0 after a release, whose reply has none */
+    enum reply_code code;
+    int64_t server_ms; /* server time, ms since 1970; 0 after a release, whose reply has none */
 
     /* set with the codes REPLY_OK, REPLY_RESTORED and REPLY_LATE: */
     uint64_t fence; /* of a grant; with REPLY_LATE: the greatest fence that the server has stored */
     int64_t slot;   /* of a grant with RLOCK_SLOTS */
     size_t n_locks; /* number of entries in `lock`; 0: the owner's own token holds all locks */
     struct granted_lock lock[RLOCK_KEYS_MAX];
-    int64_t left_ms;   /* of a renewal: ms until the first lease ends; 0: not in the reply */
-    bool is_passed_on; /* of a release: the server has woken a waiter, which can get the lock */
+    int64_t left_ms; /* of a renewal: ms until the first lease ends; 0: not in the reply */
 
     /* set with the codes REPLY_HELD, REPLY_DONE and REPLY_OTHER_MODE: */
     struct rlock_obstacle obstacle;

@@ -14,9 +14,8 @@
 --       7 INFO: who the owner is (holder info)
 --       8 TICKET and 9 MODE with which the owner joins the queue again; absent: it doesn't join
 --       The caller may leave out the last arguments. ENDED, LEAVER and ENDING are then "".
--- Returns one code without an array:
---         REPLY_OK; REPLY_PASSED_ON: released, and the next waiter was woken to get the lock;
---         REPLY_HELD: another owner holds one of the locks; REPLY_GONE: nobody holds one of them
+-- Returns one code without an array: REPLY_OK; REPLY_HELD: another owner holds one of the locks;
+--         REPLY_GONE: nobody holds one of them
 --@include shared/constants.lua
 
 local leaver, ending = ARGV[4] or '', ARGV[5] or ''
@@ -131,7 +130,7 @@ local function has_renewer(info)
   return ARGV[2] == '0' and info and string.find(info, ' kept=1 ', 1, true)
 end
 
-local code, is_passed_on = REPLY_OK, false
+local code = REPLY_OK
 for _, lock in ipairs(locks) do
   -- A key of another type than a string belongs to another program, and counts as held by it.
   if read_lock(lock) then
@@ -176,7 +175,7 @@ for _, lock in ipairs(locks) do
   -- Passes on the lock even if nothing was released: the lock may have been reserved for the waiter
   -- that leaves.
   if not wakes_nobody and lock.has_queue then
-    is_passed_on = pass_on(lock) or is_passed_on
+    pass_on(lock)
   end
 end
-return code == REPLY_OK and is_passed_on and REPLY_PASSED_ON or code
+return code

@@ -28,9 +28,7 @@
 /* Longest wait for the reply to an undo, if the caller stops the call, or if no server has ever
  * sent a byte. */
 #define UNDO_SOON_MS 500
-#define BLOCK_LATE_MS 200 /* Redis ends a BLPOP up to 0.1 s after its timeout */
-#define NEXT_IN_TURN_MS 2 /* pause while the waiter ahead, now the holder, starts its command */
-#define PASSED_ON_MS 1    /* pause after a release, while the next holder starts its command */
+#define BLOCK_LATE_MS 200       /* Redis ends a BLPOP up to 0.1 s after its timeout */
 #define EXPIRY_GRANULARITY_MS 2 /* Redis may remove a key up to 2 ms after its PTTL has ended */
 
 /* The state of one rlock_acquire(). */
@@ -210,25 +208,6 @@ static int64_t poll_ms(const struct rlock_obstacle *obstacle)
 }
 
 /*
- * The server has passed the lock to the waiter ahead of us, and has woken us because we are next.
- * 1. We sleep 2 ms: if that waiter runs on this machine, its command starts undisturbed.
- * 2. We show the observer `is_next`, once: rlock then forks its guard, before the lock is granted
- *    to us.
- */
-static enum rlock_status prepare_for_turn(struct acquire_loop *loop)
-{
-    enum rlock_status st = clock_sleep(deadline_in(loop->deadline, NEXT_IN_TURN_MS));
-
-    if (st == RLOCK_STOPPED)
-        return st;
-    if (!loop->obstacle->is_next) {
-        loop->obstacle->is_next = true;
-        show(loop, loop->obstacle);
-    }
-    return RLOCK_PENDING;
-}
-
-/*
  * Blocks on the server until another client wakes us to ask for the lock, `block_ms` have passed,
  * or the BLPOP fails. In all three cases the caller sends the next attempt. A client may also wake
  * us to say that we are next, and in how many ms we are to ask (RLOCK_PENDING). Then we block again
@@ -240,7 +219,6 @@ static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block
     struct rlock_deadline deadline = loop->deadline;
     struct rlock_error *err = &loop->block_err;
     int64_t ask_ms = RLOCK_NEVER;
-    int64_t told_ms;
     enum rlock_status st;
 
     if (deadline.at_ms != RLOCK_NEVER)
@@ -249,11 +227,13 @@ static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block
         st = quorum_block(loop->quorum, loop->owner, &block_ms, deadline, err);
         if (st != RLOCK_PENDING)
             break;
-        told_ms = deadline_in(loop->deadline, block_ms).at_ms;
-        ask_ms = told_ms < ask_ms ? told_ms : ask_ms;
-        st = prepare_for_turn(loop);
+        ask_ms = clock_earlier(ask_ms, deadline_in(loop->deadline, block_ms).at_ms);
+        if (!loop->obstacle->is_next) {
+            loop->obstacle->is_next = true;
+            show(loop, loop->obstacle); /* rlock forks its guard before the lock is granted */
+        }
         block_ms = ask_ms - rlock_clock_ms();
-    } while (st == RLOCK_PENDING && block_ms > 0);
+    } while (block_ms > 0);
     /* a server that has no BLPOP for this user is in no trouble: the waiter asks instead */
     if (st <= RLOCK_PENDING || st == RLOCK_E_REFUSED || st == RLOCK_E_UNSUPPORTED)
         err->status = RLOCK_OK;
@@ -477,8 +457,6 @@ enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *ow
              !deadline_has_passed(deadline));
     if (st >= RLOCK_E_USAGE && quorum_has_lost(quorum)) /* a renewal that was stopped has said so */
         return RLOCK_GONE;
-    if (st == RLOCK_OK && quorum->is_passed_on) /* lets the next holder start its command first */
-        (void)!clock_sleep(deadline_in(deadline, PASSED_ON_MS));
     return st;
 }
 

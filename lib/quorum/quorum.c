@@ -615,7 +615,6 @@ static enum rlock_status give_back(struct quorum *quorum, const struct owner *ow
 
     note_lost(quorum, &votes);
     *released |= votes.granted_by | votes.sent_twice | broadcast_unanswered(&quorum->members);
-    quorum->is_passed_on = votes.granted != NULL && votes.granted->is_passed_on;
     if (is_granted(&votes, quorum))
         return RLOCK_OK;
     if (st != RLOCK_OK)

@@ -27,7 +27,6 @@ struct quorum {
                                 lacks the lock, and has not confirmed the lock since */
     bool recently_restarted; /* a majority would grant the lock, but some of these members were
                                 restarted, and may have forgotten who holds it */
-    bool is_passed_on;       /* at the last release a member has woken a waiter to get the lock */
     int n_splits;            /* how many of the last acquires in a row found the lock split: the
                                 owner had it on some members, another owner on others */
     struct rlock_loss loss;  /* why the last renewal found the lock lost; RLOCK_LOSS_UNKNOWN else */
@@ -125,8 +124,8 @@ enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
 void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline);
 
 /*
- * quorum_release: make one attempt to release the locks. Returns RLOCK_OK (and sets
- * quorum->is_passed_on), RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED or a fault.
+ * quorum_release: make one attempt to release the locks. Returns RLOCK_OK, RLOCK_LOST,
+ * RLOCK_GONE, RLOCK_STOPPED or a fault.
  *
  *   released  in, out: bit i is set: member i may have executed an attempt, so it is no loss if the
  *             member doesn't hold the lock at a later one. 0 before the first attempt.

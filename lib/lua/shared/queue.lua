@@ -95,7 +95,7 @@ end
 -- Gives the turn to this waiter, which first_waiter() has just returned. Reserves a free lock for
 -- the waiter, until it asks for the lock, or until CLAIM_MS have passed. Reserves nothing if the
 -- lock has holders and room for the waiter: the scripts let nobody overtake the first waiter, and
--- other programs can't take a lock that has holders. Returns false if the waiter had its turn
+-- other programs can't take a lock that has holders. Does nothing if the waiter had its turn
 -- already.
 local function offer_turn(lock, token)
   local info = string.match(get_waiter(lock, token), '^%d+ %w+ (.*)')
@@ -107,7 +107,7 @@ local function offer_turn(lock, token)
       redis.call('SET', lock.key, lock.held, 'PX', CLAIM_MS)
     end
   elseif life_left(lock, token) <= CLAIM_MS then
-    return false
+    return
   end
   if keeps then
     alert_near(lock)
@@ -116,7 +116,6 @@ local function offer_turn(lock, token)
   -- This call comes after alert_near(): of all clients that a script wakes, the server serves the
   -- last one first.
   wake(lock, token, 'turn')
-  return true
 end
 
 -- Returns whether the script can grant the lock to this token now. mode: x, s, or a number of
@@ -153,8 +152,9 @@ local function probe(lock, first)
 end
 
 -- Gives the turn to the first waiter if it can have the lock now, and no other waiter has its turn.
--- Returns true if this call has given the turn.
 local function pass_on(lock)
   local first, is_its_turn = next_waiter(lock)
-  return is_its_turn and not lock.turn and offer_turn(lock, first)
+  if is_its_turn and not lock.turn then
+    offer_turn(lock, first)
+  end
 end
