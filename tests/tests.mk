@@ -71,9 +71,8 @@ $(REPLAYS): $(filter-out %/main.o,$(CMD_OBJ))
 
 # Functions of the C library that targets replace: those of the network and the clock
 # (tests/fuzz/network.c), and those that read a file (tests/fuzz/file.c).
-FUZZ_NETWORK := clock_gettime getrandom poll epoll_create1 epoll_ctl socket connect setsockopt \
-                getsockopt send recv close pipe2 read pthread_create pthread_detach getaddrinfo \
-                freeaddrinfo
+FUZZ_NETWORK := clock_gettime getrandom poll socket connect setsockopt getsockopt send recv close \
+                pipe2 read pthread_create pthread_detach getaddrinfo freeaddrinfo
 FUZZ_FILE    := open64 fstat64 stat64 read poll close
 wrapped       = $(patsubst %,-Wl$(comma)--wrap=%,$(1))
 
@@ -88,9 +87,8 @@ $(B)/fuzz/%.o: tests/fuzz/%.c | build/gen/reply_codes.h $(B)/hiredis.found
 
 # The simulation replaces the functions of the C library that have to do with time, chance, threads
 # or the network by those of tests/sim/kernel.c.
-SIMULATED := clock_gettime getrandom poll epoll_create1 socket connect setsockopt getsockopt send \
-             recv close pipe2 read write pthread_create pthread_join pthread_detach getaddrinfo \
-             freeaddrinfo
+SIMULATED := clock_gettime getrandom poll socket connect setsockopt getsockopt send recv close \
+             pipe2 read write pthread_create pthread_join pthread_detach getaddrinfo freeaddrinfo
 SIM_OBJ   := $(patsubst tests/sim/%.c,$(B)/sim/%.o,$(wildcard tests/sim/*.c))
 LUA_FLAGS  = $(shell $(PKG_CONFIG) --cflags lua5.1 2>/dev/null || echo -I/usr/include/lua5.1)
 LUA_LIBS   = $(shell $(PKG_CONFIG) --libs lua5.1 2>/dev/null || echo -llua5.1)

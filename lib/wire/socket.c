@@ -15,10 +15,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #define NEXT_ATTEMPT_MS 250 /* "Connection Attempt Delay" of RFC 8305 */
+#define LOOK_AGAIN_MS 25    /* how often several pending lookups and attempts are looked at */
 
 /* ---- sending and receiving ---- */
 
@@ -73,7 +73,7 @@ void socket_reset(int *fd)
 
 void connector_init(struct connector *connector, const struct url *url)
 {
-    *connector = (struct connector){.url = url, .epoll_fd = -1};
+    *connector = (struct connector){.url = url};
 }
 
 void connector_abandon(struct connector *connector)
@@ -86,9 +86,6 @@ void connector_abandon(struct connector *connector)
     }
     while (connector->n_attempts > 0)
         socket_reset(&connector->attempt[--connector->n_attempts].fd);
-    if (connector->epoll_fd >= 0)
-        close(connector->epoll_fd);
-    connector->epoll_fd = -1;
 }
 
 void connector_fini(struct connector *connector)
@@ -125,41 +122,10 @@ static size_t n_pending(const struct connector *connector)
            (connector->lookup[CONNECTOR_ALIAS] != NULL);
 }
 
-static void epoll_add(const struct connector *connector, int fd, uint32_t events)
-{
-    struct epoll_event event = {.events = events};
-
-    if (connector->epoll_fd >= 0)
-        (void)!epoll_ctl(connector->epoll_fd, EPOLL_CTL_ADD, fd, &event);
-}
-
-/*
- * Lets the caller of connector_fd() wait for `fd`, too, which belongs to a lookup or attempt that
- * is not in `lookup` or `attempt` yet. For more than one this makes an epoll descriptor over all.
- * If none is free, connector_fd() returns the descriptor of the first, and connector_step() notices
- * the others at connector_wake_ms().
- */
-static void watch(struct connector *connector, int fd, uint32_t events)
-{
-    size_t i;
-
-    if (connector->epoll_fd < 0 && n_pending(connector) > 0) {
-        connector->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-        for (i = 0; i < CONNECTOR_NAMES; i++)
-            if (connector->lookup[i] != NULL)
-                epoll_add(connector, resolve_fd(connector->lookup[i]), EPOLLIN);
-        for (i = 0; i < connector->n_attempts; i++)
-            epoll_add(connector, connector->attempt[i].fd, EPOLLOUT);
-    }
-    epoll_add(connector, fd, events);
-}
-
 int connector_fd(const struct connector *connector)
 {
     const struct lookup *lookup = connector->lookup[CONNECTOR_HOST];
 
-    if (connector->epoll_fd >= 0)
-        return connector->epoll_fd;
     if (connector->n_attempts > 0)
         return connector->attempt[0].fd;
     if (lookup == NULL)
@@ -169,12 +135,16 @@ int connector_fd(const struct connector *connector)
 
 short connector_events(const struct connector *connector)
 {
-    return connector->epoll_fd >= 0 || connector->n_attempts == 0 ? POLLIN : POLLOUT;
+    return connector->n_attempts == 0 ? POLLIN : POLLOUT;
 }
 
+/* connector_fd() is the descriptor of one attempt or lookup: the others are looked at by time. */
 int64_t connector_wake_ms(const struct connector *connector)
 {
-    return clock_earlier(connector->next_attempt_ms, connector->resolver_deadline_ms);
+    int64_t look_ms = n_pending(connector) > 1 ? rlock_clock_ms() + LOOK_AGAIN_MS : RLOCK_NEVER;
+
+    return clock_earlier(
+        look_ms, clock_earlier(connector->next_attempt_ms, connector->resolver_deadline_ms));
 }
 
 bool connector_is_resolving(const struct connector *connector)
@@ -218,8 +188,6 @@ static enum rlock_status start_lookup(struct connector *connector, enum connecto
     struct lookup *lookup = NULL;
     enum rlock_status st = resolve_start(&lookup, name, connector->url->port, err);
 
-    if (st == RLOCK_OK)
-        watch(connector, resolve_fd(lookup), EPOLLIN);
     connector->lookup[which] = lookup;
     return st;
 }
@@ -244,7 +212,6 @@ static enum rlock_status start_attempt(struct connector *connector, const struct
         socket_reset(&fd);
         return st;
     }
-    watch(connector, fd, EPOLLOUT);
     connector->attempt[connector->n_attempts].fd = fd;
     connector->attempt[connector->n_attempts].to = *to;
     connector->n_attempts++;

@@ -55,7 +55,6 @@ struct connector {
         int fd; /* socket whose connect(2) is pending */
         struct address to;
     } attempt[ADDRESSES_MAX];
-    int epoll_fd; /* epoll over all lookups and attempts; -1: at most one is pending */
 };
 
 void connector_init(struct connector *connector, const struct url *url);

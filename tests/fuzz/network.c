@@ -11,7 +11,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +22,7 @@
 #define BUFFER_BYTES (256 * 1024)
 #define START_MS (INT64_C(1) << 40) /* the time of the clock when an input begins */
 
-enum file_kind { FILE_FREE, FILE_SOCKET, FILE_PIPE_READ, FILE_PIPE_WRITE, FILE_EPOLL };
+enum file_kind { FILE_FREE, FILE_SOCKET, FILE_PIPE_READ, FILE_PIPE_WRITE };
 
 struct file {
     enum file_kind kind;
@@ -36,8 +35,6 @@ struct file {
     size_t n;      /* bytes that the target has sent, in `bytes` */
     size_t n_read; /* how many of them the library has received */
     int other_end; /* FILE_PIPE_WRITE: the index of the reading end */
-    struct pollfd watched[LOOKUPS_MAX]; /* FILE_EPOLL */
-    size_t n_watched;
 };
 
 /* A thread of the library that looks a name up: it runs when the target ends the lookups. */
@@ -116,13 +113,6 @@ static short ready(int fd, short events)
 
     if (f->kind == FILE_PIPE_READ)
         return f->is_ended ? events & POLLIN : 0;
-    if (f->kind == FILE_EPOLL) {
-        for (size_t i = 0; i < f->n_watched; i++)
-            if (file[f->watched[i].fd - FIRST_FD].kind != FILE_FREE &&
-                ready(f->watched[i].fd, f->watched[i].events))
-                return events & POLLIN;
-        return 0;
-    }
     if (f->connect == NETWORK_HANGS)
         return 0;
     if (f->connect == NETWORK_FAILS || f->is_reset)
@@ -150,24 +140,6 @@ int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 int network_poll(struct pollfd *fds, size_t n)
 {
     return __wrap_poll(fds, n, 0);
-}
-
-int __wrap_epoll_create1(int flags);
-int __wrap_epoll_create1(int flags)
-{
-    (void)flags;
-    return open_file(FILE_EPOLL);
-}
-
-int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event);
-int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
-{
-    struct file *f = file_of(epoll);
-
-    must(what == EPOLL_CTL_ADD && f->n_watched < LOOKUPS_MAX);
-    f->watched[f->n_watched++] =
-        (struct pollfd){.fd = fd, .events = event->events == EPOLLIN ? POLLIN : POLLOUT};
-    return 0;
 }
 
 /* ---- time and chance ---- */

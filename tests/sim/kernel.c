@@ -14,7 +14,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -133,7 +132,7 @@ ssize_t __wrap_getrandom(void *bytes, size_t n, unsigned flags)
     return (ssize_t)n;
 }
 
-/* ---- replacing poll(2) and epoll ---- */
+/* ---- replacing poll(2) ---- */
 
 static short ready_events(const struct pollfd *asked)
 {
@@ -195,15 +194,6 @@ int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
     }
     process_count_call();
     return n_ready;
-}
-
-/* Fails with EMFILE: the simulation has no epoll, and socket.c then connects by poll(2) alone. */
-int __wrap_epoll_create1(int flags);
-int __wrap_epoll_create1(int flags)
-{
-    (void)flags;
-    errno = EMFILE;
-    return -1;
 }
 
 /* ---- replacing calls on sockets ---- */
