@@ -17,6 +17,13 @@
 
 #define FDS_TRIED 1024 /* how many numbers to try, one by one */
 
+void fds_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
 static void close_between(int first, int last)
 {
     int fd;

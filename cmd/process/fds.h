@@ -3,6 +3,9 @@
 #ifndef FDS_H
 #define FDS_H
 
+/* fds_close: close the descriptor, unless it is -1, which it becomes. */
+void fds_close(int *fd);
+
 /*
  * fds_keep: close all descriptors above stderr, except those in `keep`, in which negative numbers
  * are ignored. Allocates nothing: safe between fork and exec.

@@ -8,6 +8,7 @@
  */
 #include "session/event_hook.h"
 
+#include "process/fds.h"
 #include "process/helper.h"
 #include "session/environment.h"
 
@@ -175,7 +176,5 @@ bool event_hook_failure(struct event_hook *hook, char *why, size_t room)
 
 void event_hook_stop(struct event_hook *hook)
 {
-    if (hook->fd >= 0)
-        close(hook->fd);
-    hook->fd = -1;
+    fds_close(&hook->fd);
 }

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "output/outfile.h"
+#include "process/fds.h"
 #include "session/environment.h"
 #include "session/private_dir.h"
 
@@ -72,8 +73,7 @@ static enum rlock_status read_file(int dir, const char *name, struct hold *hold,
     if (fd >= 0)
         n = read(fd, text, sizeof text - 1);
     failed = errno;
-    if (fd >= 0)
-        close(fd);
+    fds_close(&fd);
     if (n < 0)
         return failed == ENOENT ? RLOCK_GONE : bad_file(err, name, strerror(failed));
     text[n] = '\0';
@@ -163,8 +163,7 @@ void holds_remove(const struct holds *holds, const char *token)
 
 void holds_fini(struct holds *holds)
 {
-    if (holds->dir >= 0)
-        close(holds->dir);
+    fds_close(&holds->dir);
     free(holds->server);
     explicit_bzero(holds->hold, sizeof holds->hold);
     *holds = (struct holds){.dir = -1};

@@ -39,6 +39,7 @@
 
 #include "base/err.h"
 #include "output/wall_time.h"
+#include "process/fds.h"
 #include "session/environment.h"
 #include "session/private_dir.h"
 #include "session/private_server_process.h"
@@ -60,13 +61,6 @@
 #define BOOT_ID_BYTES 36
 #define UNUSED_S (30 * 24 * 3600) /* a server that runs updates its directory's mtime each hour */
 
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 /* ---- the directory ---- */
 
 static bool read_boot_id(char id[BOOT_ID_BYTES + 1])
@@ -74,7 +68,7 @@ static bool read_boot_id(char id[BOOT_ID_BYTES + 1])
     int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, id, BOOT_ID_BYTES);
 
-    close_fd(&fd);
+    fds_close(&fd);
     id[BOOT_ID_BYTES] = '\0';
     return n == BOOT_ID_BYTES && strspn(id, "0123456789abcdef-") == BOOT_ID_BYTES;
 }
@@ -107,7 +101,7 @@ static void remove_unused(int dir)
     if (all != NULL)
         closedir(all);
     else
-        close_fd(&above);
+        fds_close(&above);
 }
 
 static enum rlock_status open_dir(int *fd, struct rlock_error *err)
@@ -158,7 +152,7 @@ static enum rlock_status pause_before_retry(struct rlock_deadline deadline, stru
 /* Find the server. False: none runs; and errno is EAGAIN if one runs that is too busy to answer. */
 static bool find(struct private_server *server)
 {
-    close_fd(&server->alive_fd);
+    fds_close(&server->alive_fd);
     server->alive_fd = private_server_process_find(server->dir_fd);
     return server->alive_fd >= 0;
 }
@@ -229,7 +223,7 @@ bool private_server_has_ended(struct private_server *server)
 {
     if (server->alive_fd < 0 || !has_ended(server, ENDING_MS))
         return false;
-    close_fd(&server->alive_fd);
+    fds_close(&server->alive_fd);
     return true;
 }
 
@@ -249,11 +243,11 @@ void private_server_reopen(struct private_server *server, int stop_fd, int64_t s
         return;
     nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nothing < 0 || dup3(nothing, server->dir_fd, O_CLOEXEC) < 0) {
-        close_fd(&nothing);
+        fds_close(&nothing);
         return;
     }
     close(nothing);
-    close_fd(&server->users_fd);
+    fds_close(&server->users_fd);
     if (private_server_open(&next, now, start_ms, &err) != RLOCK_OK)
         return;
     server->users_fd = next.users_fd;
@@ -264,7 +258,7 @@ void private_server_reopen(struct private_server *server, int stop_fd, int64_t s
 
 void private_server_close(struct private_server *server)
 {
-    close_fd(&server->users_fd);
-    close_fd(&server->alive_fd);
-    close_fd(&server->dir_fd);
+    fds_close(&server->users_fd);
+    fds_close(&server->alive_fd);
+    fds_close(&server->dir_fd);
 }

@@ -7,6 +7,8 @@
  */
 #include "supervise/cgroup.h"
 
+#include "process/fds.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -128,10 +130,8 @@ static void kill_if_frozen(int parent_fd, const char *name)
 
     if (events_fd >= 0 && kill_fd >= 0 && reads_frozen(events_fd))
         write_byte(kill_fd, "1");
-    if (events_fd >= 0)
-        close(events_fd);
-    if (kill_fd >= 0)
-        close(kill_fd);
+    fds_close(&events_fd);
+    fds_close(&kill_fd);
 }
 
 /*
@@ -151,8 +151,7 @@ static void remove_old(int parent_fd)
     int pid;
 
     if (parent == NULL) {
-        if (fd >= 0)
-            close(fd);
+        fds_close(&fd);
         return;
     }
     while ((entry = readdir(parent)) != NULL)
@@ -281,16 +280,12 @@ bool cgroup_has(const struct cgroup *cgroup, pid_t pid)
 
 void cgroup_remove(struct cgroup *cgroup)
 {
-    const int files[] = {cgroup->procs_fd, cgroup->kill_fd, cgroup->freeze_fd, cgroup->events_fd};
-    size_t i;
-
-    for (i = 0; i < sizeof files / sizeof files[0]; i++)
-        if (files[i] >= 0)
-            close(files[i]);
-    if (cgroup->parent_fd >= 0) {
-        if (cgroup->name[0] != '\0')
-            unlinkat(cgroup->parent_fd, cgroup->name, AT_REMOVEDIR);
-        close(cgroup->parent_fd);
-    }
-    *cgroup = (struct cgroup)CGROUP_NONE;
+    fds_close(&cgroup->procs_fd);
+    fds_close(&cgroup->kill_fd);
+    fds_close(&cgroup->freeze_fd);
+    fds_close(&cgroup->events_fd);
+    if (cgroup->parent_fd >= 0 && cgroup->name[0] != '\0')
+        unlinkat(cgroup->parent_fd, cgroup->name, AT_REMOVEDIR);
+    fds_close(&cgroup->parent_fd);
+    cgroup->name[0] = '\0';
 }

@@ -9,6 +9,7 @@
 #include "supervise/guard_client.h"
 
 #include "process/child.h"
+#include "process/fds.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -43,8 +44,7 @@ static int note_inherited_children(struct guard_client *guard)
     if (guard->tree.root_fd >= 0) /* the tree of a bound process */
         return 0;
     if (waitid(P_ALL, 0, &any, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL) == 0) {
-        if (guard->tree.children >= 0)
-            close(guard->tree.children);
+        fds_close(&guard->tree.children);
         proctree_set_root(&guard->tree);
         if (!proctree_spare_children(&guard->tree, true))
             return ENOMEM;
@@ -215,9 +215,7 @@ void guard_client_end(const struct guard_client *guard, int64_t kill_ms)
 
 void guard_client_dismiss(struct guard_client *guard)
 {
-    if (guard->fd >= 0)
-        close(guard->fd);
-    guard->fd = -1;
+    fds_close(&guard->fd);
 }
 
 void guard_client_reap(struct guard_client *guard)

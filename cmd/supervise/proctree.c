@@ -8,6 +8,7 @@
  */
 #include "supervise/proctree.h"
 
+#include "process/fds.h"
 #include "supervise/cgroup.h"
 
 #include <dirent.h>
@@ -586,8 +587,7 @@ static bool signal_one(struct proctree *tree, pid_t pid, int number)
             failed = kill(pid, number) == 0 ? 0 : errno;
         else
             failed = syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0 ? 0 : errno;
-        if (fd >= 0)
-            close(fd);
+        fds_close(&fd);
     }
     if (failed == EPERM && !is_in_cgroup(tree))
         tree->refused = pid;
@@ -916,11 +916,8 @@ void proctree_free(struct proctree *tree)
     if (tree->place == NULL)
         return;
     munmap(tree->place, tree->room * (sizeof *tree->place + sizeof *tree->list));
-    if (tree->children >= 0)
-        close(tree->children);
-    if (tree->root_fd >= 0)
-        close(tree->root_fd);
-    tree->children = tree->root_fd = -1;
+    fds_close(&tree->children);
+    fds_close(&tree->root_fd);
     tree->place = NULL;
 }
 

@@ -13,6 +13,7 @@
 #include "options/units.h"
 #include "output/wall_time.h"
 #include "process/child.h"
+#include "process/fds.h"
 #include "process/timer.h"
 #include "wire/url.h"
 
@@ -823,7 +824,6 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
     rlock_unkeep(plan->session->lock);
     guard_client_dismiss(s.guard);
     say_ended(&s);
-    if (s.timer >= 0)
-        close(s.timer);
+    fds_close(&s.timer);
     return s.run.reason;
 }

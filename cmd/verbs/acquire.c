@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "output/json.h"
+#include "process/fds.h"
 #include "session/session.h"
 #include "supervise/renew_daemon.h"
 
@@ -178,8 +179,7 @@ int cmd_acquire(const struct options *options)
 
     session_init(&a.session, options);
     reason = acquire_all(&a);
-    if (a.log.fd >= 0)
-        close(a.log.fd);
+    fds_close(&a.log.fd);
     session_close(&a.session);
     if (reason == REASON_INTERRUPTED)
         signals_yield(a.session.interrupted_by);

@@ -18,6 +18,7 @@
 #include "output/outbuf.h"
 #include "output/show.h"
 #include "output/wall_time.h"
+#include "process/fds.h"
 #include "session/session.h"
 #include "supervise/renew_daemon.h"
 #include "wire/url.h"
@@ -301,8 +302,7 @@ int cmd_hold(const struct options *options)
         reason = session_acquire(&h.session, NULL, &h.grant, &h.granted_at_ms);
     if (reason == REASON_GRANTED)
         reason = take(&h);
-    if (h.log.fd >= 0)
-        close(h.log.fd);
+    fds_close(&h.log.fd);
     session_close(&h.session);
     credentials_fini(&h.credentials);
     if (reason == REASON_INTERRUPTED)
