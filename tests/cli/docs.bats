@@ -574,28 +574,6 @@ cmd_rows() { map_of cmd; }
     agree cmd_map cmd_rows 'docs/architecture.md, Map: cmd/'
 }
 
-# ---- the words of the program ----
-
-# The two texts of the library that name members of its structs are for programmers.
-library_texts() { grep -xE 'config: size must be sizeof.*|stay_ms must be .*'; }
-# said KIND: prints the texts of this kind from the table of all texts.
-said() { awk -F '\t' -v kind="$1" '$1 == kind { print $3 }' "$DIR/messages"; }
-
-@test "messages: the table has the texts of each kind, and none names a part of the code" {
-    local kind
-    make -s -C "$ROOT" messages >"$DIR/messages"
-    for kind in error message doctor output help; do
-        (($(said "$kind" | wc -l) > 20)) || fail "fewer than 21 texts of the kind $kind"
-    done
-    said help | grep -Fqx "$(dump exits | awk -F '\t' '$2 == "timeout" { print $3 }')"
-    said doctor | grep -Fqx 'set appendonly to yes'
-    said error | grep -q '^no token: set RLOCK_TOKEN'
-    said message | grep -Fqx 'no key: name the lock with -k KEY'
-    run -1 grep -E '\b[a-z]+_[a-z_]+\b|NULL|errno|struct |[a-z]\(\)' \
-        <(cut -f3 "$DIR/messages" | grep -vxF "$(cut -f3 "$DIR/messages" | library_texts)")
-    assert_eq "$output" ''
-}
-
 make_targets() {
     sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT"/{Makefile,*/*.mk} | tr ' ' '\n'
 }

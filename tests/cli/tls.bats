@@ -53,7 +53,7 @@ setup() {
     AT=127.0.0.1:$TLS_PORT
 }
 
-once=(-n -t 3 --connect-timeout 500ms)
+once=(-n -t 20 --connect-timeout 3s)
 
 # refused STATUS REGEX OPTION...: rlock ends with STATUS and one line that matches, and runs no
 # command.
