@@ -16,8 +16,8 @@
 #   ARCH='ARCH ...'              the architectures of `make test-arch` and `make release`; default:
 #                                all that tests/tools/arch.sh knows
 #   SIGN_KEY=FILE                the private key by which `make release` and `make sign` sign
-#   JOBS=N                       run N files of tests at the same time; default for bats files: one
-#                                for each processor
+#   JOBS=N                       run N files of tests at the same time; default for bats files: two
+#                                for each processor, or one with sanitizers
 
 PREFIX  ?= /usr/local
 LIBDIR  ?= lib

@@ -176,7 +176,9 @@ endif
 
 tested := RLOCK=$(abspath $(B))/rlock RLOCK_TEST_TOOLS=$(abspath $(B))/tools \
           RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=900
-bats    = $(Q)$(tested) BATSFLAGS="$(BATSFLAGS) $(2)" tests/tools/run_tests.sh $(1)
+# A bats file without sanitizers waits most of the time.
+bats    = $(Q)JOBS=$${JOBS:-$$(($(if $(SANITIZE),1,2) * $$(nproc)))} $(tested) \
+          BATSFLAGS="$(BATSFLAGS) $(2)" tests/tools/run_tests.sh $(1)
 
 .PHONY: tests-built
 tests-built: all $(UNIT) $(REPLAYS) $(TOOLS) $(ALSO_TESTED)  ## build all that the tests need
@@ -198,7 +200,7 @@ ALL_BATS := tests/cli tests/fault $(if $(SANITIZE),,tests/interop)
 check-bats: $(B)/rlock $(TOOLS) $(ALSO_TESTED)  ## run all bats tests without the tag `long`
 	$(call bats,$(ALL_BATS),--filter-tags !long)
 
-check-long: $(B)/rlock $(TOOLS)  ## run the bats tests with the tag `long`: crowds, runaways
+check-long: $(B)/rlock $(TOOLS)  ## run the bats tests with the tag `long`: storms, runaways
 	$(call bats,$(ALL_BATS),--filter-tags long)
 
 check-cli: $(B)/rlock $(TOOLS) $(ALSO_TESTED)  ## run rlock with real servers
@@ -242,11 +244,11 @@ check-model:  ## check models of the protocols by spin; MODEL=full takes 30 min
 # rlock through most of its memory: options, verbs, kinds of servers and locks, replies of bad
 # servers. With ThreadSanitizer: those in which rlock has several threads, because the renewer
 # renews a lease while main waits for the command, or because a thread resolves a host name.
-SANITIZED_asan := $(patsubst %,tests/cli/%.bats,main options several shared slots tls list history \
+SANITIZED_asan := $(patsubst %,tests/cli/%.bats,main options several shared tls list history \
                                                 nested noscripts hold) \
                   $(patsubst %,tests/fault/%.bats,replies processes)
 SANITIZED_tsan := $(patsubst %,tests/cli/%.bats,main nested queue shared signals) \
-                  $(patsubst %,tests/fault/%.bats,ghosts lease line pause processes)
+                  $(patsubst %,tests/fault/%.bats,ghosts lease pause processes)
 
 check-sanitized: $(B)/rlock $(TOOLS)  ## with FLAVOUR=asan or tsan: run the bats files chosen for it
 	$(call bats,$(SANITIZED_$(FLAVOUR)),--filter-tags !long)

@@ -62,14 +62,8 @@ ends() {
     done <<END
 -k $KEY --no-such-option -- true|unknown option: --no-such-option
 -k $KEY -t 5x -- true|ttl: not a duration .*"5x"
--k $KEY --on-lost -- true|on-lost: not one of kill.pause.ignore: "--"
 -k $KEY|no command
--k $KEY --|no command
 -- true|no key
-true|no key
-|no key
--k|--key needs an argument
--k $KEY -c true true|-c STRING is the whole command
 END
 }
 

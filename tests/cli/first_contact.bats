@@ -59,22 +59,6 @@ END
     gone "$KEY"
 }
 
-@test "a verb's key that is given by -k and as a word, or as two words, is refused" {
-    local verb
-    for verb in acquire renew release status break; do
-        refused 64 "usage: key: given twice, by -k and behind the verb: \"$KEY:2\"; see " \
-            "$verb" -k "$KEY" "$KEY:2"
-        refused 64 "usage: key: given twice, by -k and behind the verb: \"$KEY\"; see " \
-            "$verb" "$KEY" -k "$KEY"
-        refused 64 'usage: only one key may be given as a word; for several locks: -k KEY -k KEY' \
-            "$verb" "$KEY" "$KEY:2"
-    done
-    refused 64 'usage: key: must not be empty' release ''
-    refused 64 'usage: the verb takes no arguments but options; see rlock help doctor' \
-        doctor "$KEY"
-    gone "$KEY"
-}
-
 # ---- mistakes with options ----
 
 @test "-e, --nb, --nonblocking and --timeout have the same meaning as in flock" {
@@ -118,21 +102,4 @@ END
     REDIS_URL=redis://:pw@h run -0 --separate-stderr rlock -k "$KEY" -- \
         "$RLOCK" -k "$KEY:2" -- printenv RLOCK_STRIPPED
     assert_eq "$output|$stderr" 'REDIS_URL|'
-}
-
-# ---- where configuration files are ----
-
-@test "the user's configuration is in XDG_CONFIG_HOME, if that is an absolute path" {
-    mkdir -p "$DIR/xdg/rlock" "$DIR/.config/rlock"
-    echo 'ttl = 3' >"$DIR/xdg/rlock/config"
-    echo 'ttl = 4' >"$DIR/.config/rlock/config"
-    cd "$DIR"
-    XDG_CONFIG_HOME=$DIR/xdg run -0 rlock -k "$KEY" -- printenv RLOCK_TTL_MS
-    assert_eq "$output" 3000
-    XDG_CONFIG_HOME=xdg run -0 rlock -k "$KEY" -- printenv RLOCK_TTL_MS
-    assert_eq "$output" 4000
-    XDG_CONFIG_HOME='' run -0 rlock -k "$KEY" -- printenv RLOCK_TTL_MS
-    assert_eq "$output" 4000
-    XDG_CONFIG_HOME=$DIR/none run -0 rlock -k "$KEY" -- printenv RLOCK_TTL_MS
-    [[ $output != 4000 ]] # ~/.config is not read, although the directory that was named is missing
 }

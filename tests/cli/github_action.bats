@@ -80,18 +80,6 @@ renewer() {
     eventually 15 renewer_is_gone
 }
 
-# bats test_tags=long
-@test "action: the lease is renewed between the steps, for longer than its TTL" {
-    export INPUT_TTL=1s
-    stop_runner
-    start_runner
-    main
-    assert_status 0
-    never 2 gone "$KEY"
-    post
-    assert_status 0
-}
-
 # start_runner, stop_runner: start and stop the shell that stands for GitHub's runner. This shell
 # keeps the variables with which it was started, so a test that changes variables starts it again.
 stop_runner() {
@@ -151,13 +139,6 @@ held_by_other() { redis_cli set "$KEY" other PX 60000 >/dev/null; }
     assert_status 0
     gone "$KEY"
     eventually 15 renewer_is_gone
-}
-
-# bats test_tags=long
-@test "action: when the runner is killed, the lock is free soon after" {
-    main
-    kill -KILL "$RUNNER_PID"
-    eventually 10 gone "$KEY"
 }
 
 # bats test_tags=long

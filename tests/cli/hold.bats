@@ -284,31 +284,12 @@ time_of() { date -d "$(sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" <<<"$output")" 
     [[ -z $(hold_files) ]]
 }
 
-# bats test_tags=long
-@test "hold --renew: if the renewing process is killed, the lock is free after the TTL" {
-    renewed ann
-    kill -KILL "$(renewer_of ann)"
-    eventually 10 gone "$KEY"
-    run -76 --separate-stderr rlock release -k "$KEY"
-    assert_line "not-yours: your hold, which was to last until $WHEN, has ended early"
-}
-
 @test "renew refuses a hold that a process renews with 64, and changes nothing" {
     renewed ann
     run -64 --separate-stderr rlock renew -k "$KEY" -t 2h
     assert_line 'usage: a process renews this hold until its end'
     assert_between "$(ttl_ms "$KEY")" 1 3000
     rlock release -k "$KEY"
-}
-
-# bats test_tags=long
-@test "hold --renew -u local: keeps the private server until the hold is released" {
-    unset RLOCK_URL
-    start ann "$RLOCK" hold -u local: -k "$KEY" --for 1h --renew -t 3
-    ended 0 ann
-    run -75 rlock -u local: -k "$KEY" -n -- true
-    rlock release -u local: -k "$KEY"
-    rlock -u local: -k "$KEY" -n -- true
 }
 
 # ---- other locks and servers ----

@@ -49,214 +49,199 @@ show_ttl=(-- printenv RLOCK_TTL_MS)
 
 # ---- the environment and files ----
 
-# from SOURCE NAME VALUE [VERB] ARG...: runs rlock with the option set by that source. For a flag,
-# VALUE is `yes`.
-from() {
-    local source=$1 name=$2 value=$3 variable=${2^^} verb=()
-    shift 3
-    [[ $1 == -* ]] || { verb=("$1") && shift; }
-    case $source:$value in
-        command_line:yes) run --separate-stderr rlock "${verb[@]}" "--$name" "$@" ;;
-        command_line:*) run --separate-stderr rlock "${verb[@]}" "--$name=$value" "$@" ;;
-        environment:*)
-            run --separate-stderr env "RLOCK_${variable//-/_}=$value" "$RLOCK" "${verb[@]}" "$@"
-            ;;
-        file:*)
-            echo "$name = $value" >"$DIR/config"
-            RLOCK_CONFIG=$DIR/config run --separate-stderr rlock "${verb[@]}" "$@"
-            ;;
-    esac
+# with NAME VALUE [VERB] ARG...: runs rlock with the option set by its environment variable.
+# tests/unit/test_cmd_option_parser.c shows for each option that the command line and files set it,
+# too, and which of them wins.
+with() {
+    local variable=${1^^}
+    run --separate-stderr env "RLOCK_${variable//-/_}=$2" "$RLOCK" "${@:3}"
 }
 
-# probe_NAME SOURCE: sets the option NAME by the source and checks that it has an effect. $TAKEN is
-# a key that is held.
+# probe_NAME: sets the option NAME, and checks that it has an effect. $TAKEN is a key that is held.
 probe_ttl() {
-    from "$1" ttl 2 -k "$KEY" "${show_ttl[@]}"
+    with ttl 2 -k "$KEY" "${show_ttl[@]}"
     assert_eq "$output" 2000
 }
 probe_nonblock() {
-    from "$1" nonblock yes -k "$TAKEN" -- true
+    with nonblock yes -k "$TAKEN" -- true
     assert_line ': busy: '
 }
 probe_wait() {
-    from "$1" wait 0.1 -k "$TAKEN" -- true
+    with wait 0.1 -k "$TAKEN" -- true
     assert_line ': timeout: '
 }
 probe_warn_wait() {
-    from "$1" warn-wait 0.001 -w 3 -k "$TAKEN" -- true
+    with warn-wait 0.001 -w 3 -k "$TAKEN" -- true
     assert_match "$stderr" ': waiting-long: '
 }
 probe_on_event() {
-    from "$1" on-event 'echo "$RLOCK_EVENT" >"$HOME/event"' -n -k "$TAKEN" -- true
+    with on-event 'echo "$RLOCK_EVENT" >"$HOME/event"' -n -k "$TAKEN" -- true
     assert_status 75
     eventually 5 file_has "$DIR/event" busy
     rm "$DIR/event"
 }
 probe_conflict_exit_code() {
-    from "$1" conflict-exit-code 9 -n -k "$TAKEN" -- true
+    with conflict-exit-code 9 -n -k "$TAKEN" -- true
     assert_status 9
 }
 probe_queue() {
     redis_cli config resetstat
-    from "$1" queue none -w 0.2 -k "$TAKEN" -- true
+    with queue none -w 0.2 -k "$TAKEN" -- true
     assert_line ': timeout: '
     refute_match "$(redis_cli info commandstats)" 'cmdstat_(zadd|blpop)'
 }
 probe_shared() {
     hold shared -s -k "$KEY"
-    from "$1" shared yes -n -k "$KEY" -- true
+    with shared yes -n -k "$KEY" -- true
     assert_status 0
     let_go shared
 }
 probe_exclusive() {
-    # -x must override RLOCK_SHARED=yes. If -x comes from the file, leave RLOCK_SHARED out, because
-    # the environment wins over the file.
-    [[ $1 == file ]] || local -x RLOCK_SHARED=yes
-    from "$1" exclusive yes -k "$KEY" -c "$(asking) get \"\$RLOCK_KEY\""
+    RLOCK_SHARED=yes with exclusive yes -k "$KEY" -c "$(asking) get \"\$RLOCK_KEY\""
     refute_match "$output" 'mode=shared'
 }
 probe_slots() {
-    from "$1" slots 2 -k "$KEY" -- printenv RLOCK_SLOT
+    with slots 2 -k "$KEY" -- printenv RLOCK_SLOT
     assert_eq "$output" 0
 }
 probe_nested() {
-    from "$1" nested yes -k "$KEY" -- true
+    with nested yes -k "$KEY" -- true
     assert_status 76
 }
 probe_replicas() {
-    from "$1" replicas 1 -n -k "$KEY" -- true
+    with replicas 1 -n -k "$KEY" -- true
     assert_status 69
     assert_match "$stderr" 'only 0 of 1 replicas confirmed the lock'
 }
 probe_history() {
-    from "$1" history 2 -k "$KEY" -- true
+    with history 2 -k "$KEY" -- true
     assert_eq "$(redis_cli llen "{$KEY}:rlock:history")" 2 'entries'
     redis_cli del "{$KEY}:rlock:history"
 }
 probe_protocol() {
-    from "$1" protocol timestamp -k "$KEY" -c "$(asking) get \"\$RLOCK_KEY\""
+    with protocol timestamp -k "$KEY" -c "$(asking) get \"\$RLOCK_KEY\""
     assert_match "$output" '^[0-9]{10}$'
 }
 probe_scripts() {
     redis_cli config resetstat
-    from "$1" scripts no -k "$KEY" -- true
+    with scripts no -k "$KEY" -- true
     assert_status 0
     refute_match "$(redis_cli info commandstats)" 'cmdstat_eval'
 }
 probe_timestamp_unit() {
-    RLOCK_PROTOCOL=timestamp from "$1" timestamp-unit ms -k "$KEY" -c \
+    RLOCK_PROTOCOL=timestamp with timestamp-unit ms -k "$KEY" -c \
         "$(asking) get \"\$RLOCK_KEY\""
     assert_match "$output" '^[0-9]{13}$'
 }
 probe_min_hold() {
-    from "$1" min-hold 9 -k "$KEY" -- true
+    with min-hold 9 -k "$KEY" -- true
     assert_match "$(redis_cli get "$KEY")" ' mode=rest '
     redis_cli del "$KEY"
 }
 probe_on_lost() {
-    from "$1" on-lost ignore -t 1 -k "$KEY" -c \
+    with on-lost ignore -t 1 -k "$KEY" -c \
         "$(asking) set \"\$RLOCK_KEY\" other PX 1200; sleep 1; echo went on"
     assert_status 76
     assert_eq "$output" $'OK\nwent on'
     redis_cli del "$KEY"
 }
 probe_kill_after() {
-    from "$1" kill-after 99 -k "$KEY" -- true
+    with kill-after 99 -k "$KEY" -- true
     assert_line 'kill-after of 99000 ms'
 }
 probe_max_hold() {
-    from "$1" max-hold 0.1 -k "$KEY" -- sleep 20
+    with max-hold 0.1 -k "$KEY" -- sleep 20
     assert_status 124
 }
 probe_wait_all() {
-    from "$1" wait-all yes -k "$KEY" -c "(sleep 0.3; $(asking) exists \"\$RLOCK_KEY\") &"
+    with wait-all yes -k "$KEY" -c "(sleep 0.3; $(asking) exists \"\$RLOCK_KEY\") &"
     assert_eq "$output" 1
 }
 probe_cgroup() {
-    from "$1" cgroup yes -k "$KEY" -- cat /proc/self/cgroup
+    with cgroup yes -k "$KEY" -- cat /proc/self/cgroup
     [[ $status == 71 ]] || assert_match "$output" '0::.*/rlock-[0-9]+'
 }
 probe_url() {
-    RLOCK_URL='' from "$1" url "unix://$REDIS_SOCKET?db=2" -k "$KEY" -c \
+    RLOCK_URL='' with url "unix://$REDIS_SOCKET?db=2" -k "$KEY" -c \
         "$(asking) -n 2 exists \"\$RLOCK_KEY\""
     assert_eq "$output" 1
 }
 # rlock reads the CA, certificate and key files before it connects, so no server is needed.
 probe_tls() {
-    from "$1" "$2" "$DIR/none" -u rediss://127.0.0.1:1 -k "$KEY" -- true
+    with "$1" "$DIR/none" -u rediss://127.0.0.1:1 -k "$KEY" -- true
     assert_status 78
-    assert_line "($3 file $DIR/none: |built without TLS)"
+    assert_line "($2 file $DIR/none: |built without TLS)"
 }
-probe_tls_ca() { probe_tls "$1" tls-ca CA; }
-probe_tls_cert() { probe_tls "$1" tls-cert certificate; }
-probe_tls_key() { probe_tls "$1" tls-key key; }
+probe_tls_ca() { probe_tls tls-ca CA; }
+probe_tls_cert() { probe_tls tls-cert certificate; }
+probe_tls_key() { probe_tls tls-key key; }
 probe_tls_name() {
-    from "$1" tls-name '%' -u "rediss://127.0.0.1:$REDIS_PORT" -k "$KEY" -- true
+    with tls-name '%' -u "rediss://127.0.0.1:$REDIS_PORT" -k "$KEY" -- true
     assert_status 78
     assert_line '(no certificate can name this host|built without TLS)'
 }
 probe_password_file() {
     echo hunter2 >"$DIR/password"
-    from "$1" password-file "$DIR/password" -k "$KEY" -- true
+    with password-file "$DIR/password" -k "$KEY" -- true
     assert_status 77 # the server refuses the password, as it wants none
 }
 probe_password_command() {
-    from "$1" password-command 'echo hunter2' -k "$KEY" -- true
+    with password-command 'echo hunter2' -k "$KEY" -- true
     assert_status 77 # the server refuses the password, as it wants none
 }
 # rlock refuses a user for the Sentinels without a password.
 probe_sentinel_user() {
-    from "$1" sentinel-user nobody -u redis+sentinel://127.0.0.1:1/main -k "$KEY" -- true
+    with sentinel-user nobody -u redis+sentinel://127.0.0.1:1/main -k "$KEY" -- true
     assert_status 78
     assert_line 'a user for the Sentinels is set, but no password \(--sentinel-password-file\)'
 }
 probe_sentinel_password_file() {
     redis_user sentinel resetpass '>hunter2'
     echo hunter2 >"$DIR/password"
-    RLOCK_SENTINEL_USER=sentinel from "$1" sentinel-password-file "$DIR/password" -n \
+    RLOCK_SENTINEL_USER=sentinel with sentinel-password-file "$DIR/password" -n \
         -u "redis+sentinel://127.0.0.1:$REDIS_PORT/main" -k "$KEY" -- true
     assert_status 69 # the server accepts the password, but is no Sentinel
     assert_line "says: ERR unknown command"
 }
 probe_pass_credentials() {
-    REDIS_URL=redis://:pw@host from "$1" pass-credentials yes -k "$KEY" -- printenv REDIS_URL
+    REDIS_URL=redis://:pw@host with pass-credentials yes -k "$KEY" -- printenv REDIS_URL
     assert_eq "$output" redis://:pw@host
 }
 probe_connect_timeout() {
     local before
     before=$(now_ms)
-    from "$1" connect-timeout 0.1 -u "unix://$DIR/none" -k "$KEY" -- true
+    with connect-timeout 0.1 -u "unix://$DIR/none" -k "$KEY" -- true
     assert_status 69
     (($(now_ms) - before < 4500)) || fail 'rlock waited for the default of 5 s'
 }
 probe_quiet() {
-    from "$1" quiet yes -n -k "$TAKEN" -- true
+    with quiet yes -n -k "$TAKEN" -- true
     assert_eq "$status|$stderr" '75|'
 }
 probe_verbose() {
-    from "$1" verbose yes -k "$KEY" -- true
+    with verbose yes -k "$KEY" -- true
     assert_match "$stderr" 'granted \([0-9.]+ s\)'
 }
 probe_json() {
-    from "$1" json yes -n -k "$TAKEN" -- true
+    with json yes -n -k "$TAKEN" -- true
     assert_line '^\{"event":"busy",'
 }
 
 probe_report_append() {
     rm -f "$DIR/reports"
-    from "$1" report-append "$DIR/reports" -k "$KEY" -- true
+    with report-append "$DIR/reports" -k "$KEY" -- true
     assert_match "$(<"$DIR/reports")" '^\{"time":"[^"]*Z","verdict":"granted"'
 }
 
 probe_bind_pid() {
     start bound sleep 20
-    from "$1" bind-pid "$pid" acquire -k "$KEY"
+    with bind-pid "$pid" acquire -k "$KEY"
     kill "$pid"
     eventually 5 gone "$KEY"
 }
 probe_log() {
     start bound sleep 20
-    from "$1" log "$DIR/bound.log" acquire -k "$KEY" --bind-pid "$pid" -v
+    with log "$DIR/bound.log" acquire -k "$KEY" --bind-pid "$pid" -v
     kill "$pid"
     eventually 5 file_has "$DIR/bound.log" "rlock: $KEY: ended: process $pid \\(.*\\) has ended"
     rm "$DIR/bound.log"
@@ -264,41 +249,24 @@ probe_log() {
 }
 probe_token_file() {
     rlock acquire -k "$KEY" >"$DIR/token"
-    from "$1" token-file "$DIR/token" release -k "$KEY"
+    with token-file "$DIR/token" release -k "$KEY"
     gone "$KEY"
 }
 probe_quiet_if_gone() {
-    RLOCK_TOKEN=$(printf '%032d' 1) from "$1" quiet-if-gone yes release -k "$KEY"
+    RLOCK_TOKEN=$(printf '%032d' 1) with quiet-if-gone yes release -k "$KEY"
     assert_status 0
 }
 
 probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
 
-@test "each option of the table has its effect from the command line, environment and file" {
-    local source probe name
+@test "each option of the table has its effect" {
+    local probe
     TAKEN=$KEY:taken
     redis_cli set "$TAKEN" other
     assert_eq "$(probes | tr _ -)" \
         "$(rlock --dump=options | awk -F '\t' '$4 != "-" { print $2 }' | LC_ALL=C sort)"
-    for source in command_line environment file; do
-        for probe in $(probes); do
-            "probe_$probe" "$source" || fail "$probe from $source: $status, $output, $stderr"
-        done
-    done
-}
-
-@test "key, command, label and report are read from the command line only" {
-    local name
-    RLOCK_KEY=x refused 64 'no key' true
-    RLOCK_COMMAND=true refused 64 'no command' -k "$KEY"
-    RLOCK_LABEL=hunter2 RLOCK_REPORT=$DIR/report run -0 --separate-stderr \
-        rlock -k "$KEY" -c "$(asking) get \"\$RLOCK_KEY\""
-    refute_match "$output" hunter2
-    [[ ! -e $DIR/report ]]
-    export RLOCK_CONFIG=$DIR/config
-    for name in key command label report help version; do
-        echo "$name = x" >"$DIR/config"
-        refused 78 "misconfigured: $DIR/config:1: unknown name \"$name\"" -k "$KEY" -- true
+    for probe in $(probes); do
+        "probe_$probe" || fail "$probe: $status, $output, $stderr"
     done
 }
 
@@ -318,40 +286,10 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     assert_eq "${output//$'\n'/ }" '30000 4000 30000 3000 2000 4000'
 }
 
-@test "a configuration file has lines of name = value, comments and empty lines" {
-    export RLOCK_CONFIG=$DIR/config
-    printf '%s\n' '# comment = 1' '' '   ' $'\t# another' 'ttl=9' $'  ttl\t =  2  \r' 'json = no' \
-        "url = unix://$REDIS_SOCKET?db=2" >"$DIR/config"
-    printf 'max-hold = 20' >>"$DIR/config" # the last line has no newline
-    RLOCK_URL='' run -0 --separate-stderr rlock -k "$KEY" "${show_ttl[@]}"
-    assert_eq "$output|$stderr" '2000|'
-    assert_eq "$(redis_cli exists "{$KEY}:rlock:fence")" 0 'fences in database 0'
-}
-
 @test "a bad configuration file is refused with its name, the line and the reason" {
-    local line says
     export RLOCK_CONFIG=$DIR/config
-    while IFS='|' read -r line says; do
-        printf '# first\n\n%b\nttl = 5\n' "$line" >"$DIR/config"
-        refused 78 "misconfigured: $DIR/config:3: $says" -k "$KEY" -- true
-    done <<'END'
-no-such-name = 1|unknown name "no-such-name"
-TTL = 1|unknown name "TTL"
-spots = 2|unknown name "spots"
-once = 2|unknown name "once"
-= 1|unknown name ""
-ttl|not of the form name = value
-ttl 5|not of the form name = value
-ttl = 5x|ttl: not a duration .*: "5x"
-ttl =|ttl: not a duration .*: ""
-ttl = 5 # seconds|ttl: not a duration .*: "5 # seconds"
-password-file =|password-file: must not be empty
-wait = -1|wait: not a duration
-json = maybe|json: neither yes nor no: "maybe"
-conflict-exit-code = 256|conflict-exit-code: not a number from 0 to 255
-\0033[2J = 1|unknown name "[ -~]*"$
-\0377\0376\0001|not of the form name = value
-END
+    printf '# first\n\n\377\376\1\n' >"$DIR/config"
+    refused 78 "misconfigured: $DIR/config:3: not of the form name = value" -k "$KEY" -- true
     head -c 65000 /dev/zero | tr '\0' x >"$DIR/config"
     refused 78 "misconfigured: $DIR/config:1: not of the form" -k "$KEY" -- true
     head -c 65537 /dev/zero | tr '\0' '#' >"$DIR/config"

@@ -137,3 +137,16 @@ line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
     let_go holder
     assert_clean
 }
+
+@test "the server restarts without its data while rlocks wait: they keep their order" {
+    redis_start empty
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+    redis_cli set "$KEY" foreign >/dev/null
+    queue_up 5
+    redis_crash
+    never 1 served_all 1 # the server stays away for a second
+    redis_restart
+    all_end 0 {1..5}
+    assert_order {1..5}
+    assert_clean
+}

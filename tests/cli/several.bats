@@ -7,26 +7,6 @@ load ../helpers/kinds
 
 setup() { kinds_setup; }
 
-# bats test_tags=long
-@test "8 processes, each takes 2 random keys of 5 in any order: no overlap and no deadlock" {
-    local each turns=0 overlaps=0 n o turns_each
-    turns_each=$(few 200 20)
-    loop_file <<'END'
-a=$((RANDOM % 5)) b=$(((a + 1 + RANDOM % 4) % 5))
-"$RLOCK" -k "$KEY:$a" -k "$KEY:$b" -- "$TOOLS/guarded" 0 "x:$DIR/$a" "x:$DIR/$b" || exit
-END
-    for each in {1..8}; do start "p$each" bash "$DIR/loop" "$turns_each"; done
-    for each in {1..8}; do
-        ended 0 "p$each" 120
-    done
-    for each in {0..4}; do
-        read -r n _ o <<<"$("$TOOLS/guarded" show "$DIR/$each")"
-        turns=$((turns + n)) overlaps=$((overlaps + o))
-    done
-    assert_eq "$overlaps overlaps, $turns turns" "0 overlaps, $((8 * turns_each * 2)) turns"
-    assert_only_fences
-}
-
 @test "one script acquires all keys, and one releases them" {
     redis_load_scripts
     redis_monitor "$DIR/monitor"
@@ -35,24 +15,6 @@ END
     assert_eq "$(grep -c '"EVALSHA"' "$DIR/monitor")" 2 'scripts'
     assert_eq "$(grep -v ' lua\]' "$DIR/monitor" | grep -cv '"EVALSHA"\|^OK$\|"MONITOR"')" 0 \
         'requests beside the scripts'
-}
-
-# bats test_tags=long
-@test "waiters are served in order, whatever the order of their keys" {
-    local each
-    hold other -k "$KEY:b"
-    for each in 1 2 3 4 5 6; do
-        start "w$each" "$RLOCK" -k "$KEY:$( ((each % 2)) && echo a || echo b)" \
-            -k "$KEY:$( ((each % 2)) && echo b || echo a)" -- sh -c "echo $each >>'$DIR/served'"
-        eventually 5 in_line "$each" "$KEY:a"
-        eventually 5 in_line "$each" "$KEY:b"
-    done
-    let_go other
-    for each in 1 2 3 4 5 6; do
-        ended 0 "w$each"
-    done
-    assert_eq "$(xargs <"$DIR/served")" '1 2 3 4 5 6'
-    assert_only_fences
 }
 
 @test "after a holder is killed, all its keys are free when its TTL ends" {

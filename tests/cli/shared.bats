@@ -10,42 +10,6 @@ setup() { kinds_setup; }
 holders() { redis_cli zcard "{$KEY}:rlock:holders"; }
 holds() { [[ $(holders) == "$1" ]]; }
 
-# most_before_a_writer: counts for each writer the grants to others between the writer's start and
-# its grant, and prints the greatest count. The output files have a line for each grant: the mode,
-# the time of the start, and the fence, which is the time of the grant.
-most_before_a_writer() {
-    cat "$DIR"/*.out | awk '{ at[NR] = $3 } $1 == "x" { from[NR] = $2 }
-        END { for (w in from) { n = 0
-                  for (i in at) n += at[i] > from[w] && at[i] < at[w]
-                  if (n > most) most = n }
-              print most + 0 }'
-}
-
-# bats test_tags=long
-@test "20 readers and 5 writers: a writer holds the lock alone, readers together; none starves" {
-    local each turns most before overlaps
-    turns=$(few 100 10)
-    # shellcheck disable=SC2016
-    loop_file <<'END'
-export TURN_NOTE="$2 ${EPOCHREALTIME/./}"
-"$RLOCK" "-$2" -k "$KEY" -- "$TOOLS/guarded" 1 "$2:$DIR/guarded" || exit
-END
-    for each in {1..20}; do start "s$each" bash "$DIR/loop" "$turns" s; done
-    for each in {1..5}; do start "x$each" bash "$DIR/loop" "$turns" x; done
-    for each in s{1..20} x{1..5}; do
-        ended 0 "$each" 150
-    done
-    read -r each most overlaps <<<"$("$TOOLS/guarded" show "$DIR/guarded")"
-    assert_eq "$overlaps overlaps, $each turns" "0 overlaps, $((5 * turns)) turns" \
-        'turns of writers, and overlaps with others'
-    assert_between "$most" 2 20 'readers at a time'
-    before=$(most_before_a_writer)
-    echo "# readers at a time: $most; grants before a writer's: $before" >&3
-    # 24 others can be ahead in the queue, and some more come before the writer has joined it
-    is_sanitized || assert_between "$before" 1 75 "grants before a writer's"
-    assert_only_fences
-}
-
 @test "readers that come after a waiting writer wait, too, and then hold the lock together" {
     local each
     hold first -k "$KEY" -s

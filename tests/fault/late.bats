@@ -70,10 +70,10 @@ childless() { [[ -z $(children "$1") ]]; }
 
 @test "a late renewal: the guard kills the command when the lease counted from the request ends" {
     serve READ "$GRANT" READ CLOCK "STALL $LATE" "$RENEWED"
-    start job "$RLOCK" -v -k "$KEY" -t 30 -- "${stubborn[@]}"
-    eventually 40 file_has "$DIR/job.err" ': renewed'
+    start job "$RLOCK" -v -k "$KEY" -t 12 -- "${stubborn[@]}"
+    eventually 20 file_has "$DIR/job.err" ': renewed'
     assert_ended_by_guard
-    assert_killed_in_time 30000
+    assert_killed_in_time 12000
 }
 
 @test "a late grant, --bind-pid: the process ends when the lease counted from the request ends" {

@@ -48,68 +48,6 @@ client() {
 
 only_fences_here() { [[ -z $(redis_cli --scan | grep -v ':rlock:fence$') ]]; }
 
-cut_before_acquire() {
-    netns_cut "$N" "$kind"
-    client patient -k "$KEY:2" -w 600 -- sh -c 'exit 7'
-    client hasty -k "$KEY" -w 1.5 -- touch "$DIR/$kind.ran"
-    ended 69 "$kind-hasty" 20
-    [[ ! -e $DIR/$kind.ran ]]
-    only_fences_here
-    netns_heal "$N"
-    ended 7 "$kind-patient" 20
-    eventually 20 only_fences_here
-}
-@test "a cut before the acquire: status 69 when --wait is over; a longer wait gets the lock" {
-    each_kind cut_before_acquire out route
-}
-
-# n_asked NUMBER: true if NUMBER connections have requests that the stopped server hasn't read yet.
-n_asked() {
-    local n
-    n=$(ss -N "$(netns_name "$N")" -Htn state established | awk '$1 > 0' | wc -l)
-    ((n >= $1))
-}
-
-# stop_after_asking: stops both clients when their requests wait at the server, so that they give up
-# none of them before the cut. False: they had not asked yet, or had given up.
-stop_after_asking() {
-    n_asked 2 && kill -STOP "${clients[@]}" && n_asked 2 && return
-    kill -CONT "${clients[@]}" && false
-}
-
-cut_after_grant() {
-    local token clients
-    # The server must know the scripts: its answer NOSCRIPT would be lost, and the text never sent.
-    "$RLOCK" -u "$URL" -k "$KEY" -- true
-    redis_pause
-    client patient -k "$KEY:2" -t 60 -w 600 -- sh -c 'echo "$RLOCK_TOKEN"; exit 7'
-    clients=("$pid")
-    client hasty -k "$KEY" -t 30 -w 600 -- touch "$DIR/$kind.ran"
-    clients+=("$pid")
-    eventually 5 stop_after_asking
-    netns_cut "$N" "$kind"
-    redis_continue
-    eventually 20 exists "$KEY:2"
-    token=$(value "$KEY:2" | cut -c 1-32)
-    kill -TERM "$pid" # it gives up
-    kill -CONT "${clients[@]}"
-    ended 143 "$kind-hasty" 30
-    [[ ! -e $DIR/$kind.ran ]]
-    # Only replies are cut off (out): rlock learns of no grant, but its request to undo the grant
-    # reaches the server.
-    [[ $kind != out ]] || eventually 20 gone "$KEY"
-    netns_heal "$N"
-    ended 7 "$kind-patient" 60
-    assert_eq "$output" "$token" 'token of the command'
-    # Both kernels send again what they sent during the cut. If the undo arrives first, the lock is
-    # gone. If the reply arrives first, the kernel resets the connection, because rlock has closed
-    # it, and the undo is lost: then the lock expires, 30 s after the grant.
-    eventually 60 only_fences_here
-}
-@test "a cut before an acquire's reply: rlock gets the lock if it still waits, else none is left" {
-    each_kind cut_after_grant out both
-}
-
 is_blocked() { [[ $(redis_cli client list) == *' cmd=blpop '* ]]; }
 
 cut_in_queue() {

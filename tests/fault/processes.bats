@@ -4,8 +4,6 @@
 #
 # The processes of the command write the time into files while they run. What they do is measured by
 # these files, not by the clock of the test, and a machine that stands still writes nothing.
-#
-# run: alone
 
 load ../helpers/common
 load ../helpers/server
@@ -341,9 +339,3 @@ assert_same_under_rlock() {
     # with SIGCHLD ignored rlock still gets the status of the command
     run -7 env --ignore-signal=CHLD "$RLOCK" -k "$KEY" -- sh -c 'exit 7'
 }
-
-# ---- rlock or the guard is killed at each moment of its life ----
-
-# The system calls of rlock from before it asks for the lock until after it has released it.
-rlock_calls=(getrandom socket connect poll getsockopt sendto recvfrom read timerfd_create waitid
-    socketpair prctl clone close timerfd_settime wait4 exit_group)

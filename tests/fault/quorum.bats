@@ -55,16 +55,6 @@ start_old() { # start_old MEMBERS TTL_S
     eventually 20 only_fences || fail "keys left: $(quorum_keys)"
 }
 
-@test "two of three members down: -w gets the lock when they are back" {
-    start_old 3 12
-    each_of '1 2' redis_crash
-    start waiter "$RLOCK" -k "$KEY" -w 600 --connect-timeout 2 -- true
-    eventually 60 file_has "$DIR/waiter.err" 'no-quorum: for |server-unreachable: for '
-    each_of '1 2' redis_restart
-    ended 0 waiter 60
-    assert_match "$stderr" 'server-back: after '
-}
-
 @test "two of three members restarted: they grant no lock until the longest lease has ended" {
     local restarted
     start_old 3 12

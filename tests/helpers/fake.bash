@@ -3,7 +3,6 @@
 #
 #     fake_start [OPTION...] <<'END'    start the server with a script, see tests/tools/fake.py;
 #                                       sets FAKE_PORT
-#     fake_log                          print what has happened at the server
 #
 #     line_start PORT [NAME]            start a proxy to PORT of this host; sets LINE_PORT and
 #                                       LINE_CONTROL
@@ -21,8 +20,6 @@ fake_start() {
     start fake "$ROOT/tests/tools/fake.py" "$@" "$DIR/fake.script"
     FAKE_PORT=$(ready_words "$DIR/fake.out")
 }
-
-fake_log() { cat "$DIR/fake.out" "$DIR/fake.err"; }
 
 line_start() {
     local name=${2:-line}

@@ -3,8 +3,6 @@
 #
 #     kinds_setup                do what common_setup does, and empty the server
 #     few NUMBER [SANITIZED]     print NUMBER, or SANITIZED for a build with sanitizers
-#     loop_file                  write standard input to $DIR/loop as the body of a bash loop; the
-#                                loop's argument is how often it runs
 #     in_line N [KEY]            true if N waiters are in the queue of KEY
 #     assert_only_fences         check that no key is left but the fences, and that these expire
 
@@ -16,11 +14,6 @@ kinds_setup() {
 }
 
 few() { if is_sanitized; then echo "${2:-$1}"; else echo "$1"; fi; }
-
-loop_file() {
-    # shellcheck disable=SC2016
-    { echo 'for ((i = 0; i < $1; i++)); do' && cat && echo 'done'; } >"$DIR/loop"
-}
 
 in_line() { [[ $(redis_cli zcard "{${2:-$KEY}}:rlock:queue") == "$1" ]]; }
 

@@ -14,8 +14,6 @@
 #     assert_alone                   check that no two commands ran at the same time
 #     assert_clean                   check that no key is left but the last fence, which expires
 #     started_ms NUMBER              print when the waiter's command started
-#     longest_stall_ms NUMBER...     print the longest gap between the starts of two commands, less
-#                                    1 s for each of these waiters (killed or stopped) between them
 
 queue_setup() {
     export DIR
@@ -84,14 +82,4 @@ is_last_other_than() {
     local last
     last=$(redis_cli zrange "$LINE" -1 -1)
     [[ -n $last && $last != "$1" ]]
-}
-
-longest_stall_ms() {
-    awk -v dead=" $* " '{
-        gap = $2 * 1000 - at
-        for (i = before + 1; i < $1; i++)
-            if (index(dead, " " i " ")) gap -= 1000
-        if (NR > 1 && gap > most) most = gap
-        before = $1; at = $2 * 1000
-    } END { printf "%d\n", most }' "$DIR/served"
 }

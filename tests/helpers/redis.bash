@@ -2,8 +2,6 @@
 # redis: a real server for a test, on a port of its own and a Unix socket.
 #
 #     redis_start [NAME [SERVER OPTION...]]    sets REDIS_PORT REDIS_SOCKET REDIS_PID REDIS_DIR
-#     redis_start_shifted [NAME [SERVER OPTION...]]   as redis_start; shift_clock sets its clock
-#     shift_clock MS                           set that server's clock to MS after this machine's
 #     redis_use NAME                           sets these variables to the server NAME
 #     redis_stop / redis_crash                 end the server by TERM / by KILL
 #     redis_restart                            start the server again, on the same port
@@ -29,29 +27,6 @@ redis_program() {
         ! command -v "$program" || return 0
     done
     fail "no redis-server and no valkey-server"
-}
-
-# The server maps the file into memory, so the shell must write into the file without truncating it.
-# The shell writes the number itself, in the machine's byte order: some tests have no time to start
-# a program.
-shift_clock() {
-    local byte bytes='' shift
-    for shift in "${BYTES_OF_A_NUMBER[@]}"; do
-        printf -v byte '\\%03o' $(($1 * 1000 >> shift & 255))
-        bytes+=$byte
-    done
-    # shellcheck disable=SC2059 # the escapes are meant
-    printf "$bytes" 1<>"$DIR/clock"
-}
-
-redis_start_shifted() {
-    BYTES_OF_A_NUMBER=({0..56..8})
-    [[ $(printf '\1\0' | od -An -td2) -eq 1 ]] || BYTES_OF_A_NUMBER=({56..0..8})
-    shift_clock 0
-    printf '#!/bin/sh\nLD_PRELOAD=%s CLOCKSHIM=%s exec %s "$@"\n' \
-        "$TOOLS/clockshim.so" "$DIR/clock" "$(redis_program | tail -n 1)" >"$DIR/shifted-server"
-    chmod +x "$DIR/shifted-server"
-    RLOCK_TEST_SERVER=$DIR/shifted-server redis_start "$@"
 }
 
 # redis_cli starts no program if it need not: on some machines that takes 20 ms. The program does
