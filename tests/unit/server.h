@@ -44,6 +44,11 @@ enum asked_for {
 
 /* A list of answers ends in NULL. The server repeats the last one for all later requests. */
 #define ANSWERS(...) ((const char *const[]){__VA_ARGS__, NULL})
+/* In a row of a table: what each of several servers does. */
+#define EACH(...)   \
+    {               \
+        __VA_ARGS__ \
+    }
 #define SILENT "silent" /* sends no answer */
 #define CLOSE "close"   /* sends no answer, and closes the connection */
 /* The server sends ANSWER after MS milliseconds. */

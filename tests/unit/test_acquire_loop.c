@@ -232,30 +232,20 @@ static void test_stopped(void)
  */
 static const struct {
     const char *name;
-    const char *acquire[3], *leave[2];
+    const char *const *acquire;
+    const char *const *leave;
     int64_t within_ms;
     enum rlock_status st;
     bool in_doubt;
 } doubts[] = {
-    {"no reply to the acquire, none to the undo",
-     {SILENT},
-     {SILENT},
-     300,
-     RLOCK_E_UNREACHABLE,
-     true},
+    {"no reply to the acquire, none to the undo", ANSWERS(SILENT), ANSWERS(SILENT), 300,
+     RLOCK_E_UNREACHABLE, true},
     {"the server refuses the second acquire of a waiter, and closes the connection then",
-     {HELD, "-NOPERM this user has no permissions\r\n"},
-     {CLOSE},
-     20000,
-     RLOCK_E_REFUSED,
-     false},
-    {"the lock is granted", {GRANT}, {CLOSE}, 20000, RLOCK_OK, false},
-    {"the lock is held, and the server closes the connection then",
-     {HELD},
-     {CLOSE},
-     300,
-     RLOCK_TIMEOUT,
-     false},
+     ANSWERS(HELD, "-NOPERM this user has no permissions\r\n"), ANSWERS(CLOSE), 20000,
+     RLOCK_E_REFUSED, false},
+    {"the lock is granted", ANSWERS(GRANT), ANSWERS(CLOSE), 20000, RLOCK_OK, false},
+    {"the lock is held, and the server closes the connection then", ANSWERS(HELD), ANSWERS(CLOSE),
+     300, RLOCK_TIMEOUT, false},
 };
 
 static void test_in_doubt(void)

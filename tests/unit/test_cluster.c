@@ -8,7 +8,6 @@ static const struct {
     const char *reply, *shown;
 } redirects[] = {
     {"MOVED 3999 10.0.0.1:6381", "10.0.0.1:6381"},
-    {"MOVED 3999 node-1.example:6381", "node-1.example:6381"},
     {"MOVED 3999 2001:db8::1:6381", "[2001:db8::1]:6381"},
     {"MOVED 3999 :6381", "seed:6381"},
     {"MOVED 3999 ?:6381", "seed:6381"},
@@ -16,9 +15,8 @@ static const struct {
 };
 
 static const char *const nowhere[] = {
-    "MOVED ",         "MOVED 3999",         "MOVED 3999 ",     "MOVED 3999 h",  "MOVED 3999 h:",
-    "MOVED 3999 h:0", "MOVED 3999 h:65536", "MOVED 3999 h:1x", "ASK 3999 h: 1", "ASK 3999:1",
-    "ASK :1",
+    "MOVED 3999",      "MOVED 3999 h",  "MOVED 3999 h:0", "MOVED 3999 h:65536",
+    "MOVED 3999 h:1x", "ASK 3999 h: 1", "ASK :1",
 };
 
 static void test_redirects(const struct url *seed)
@@ -186,10 +184,8 @@ static void test_endpoints(void)
         enum cluster_endpoint endpoint;
     } rows[] = {
         {"-ERR no\r\n", CLUSTER_BY_ANY},
-        {"*0\r\n", CLUSTER_BY_ANY},
         {"*1\r\n:1\r\n", CLUSTER_BY_ANY},
         {"*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$7\r\n1.2.3.4\r\n:1\r\n", CLUSTER_BY_NUMBER},
-        {"*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$3\r\n::1\r\n:1\r\n", CLUSTER_BY_NUMBER},
         {"*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$4\r\nname\r\n:1\r\n", CLUSTER_BY_NAME},
         {"*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$-1\r\n:1\r\n", CLUSTER_BY_PORT},
         {"*2\r\n*3\r\n:0\r\n:8\r\n*2\r\n$1\r\n?\r\n:1\r\n"
@@ -216,7 +212,6 @@ static const struct {
     size_t n_slots, n_primaries, n_alone;
 } healths[] = {
     {"", 0, 0, 0},
-    {"a b", 0, 0, 0},
     {"a h:1@2 master - 0 1 1 connected 0-16383", 16384, 1, 1},
     {"a h:1@2 master - 0 1 1 connected 0-5 7 9-10 [93-<-b] [94->-c]\n"
      "b h:2@3 master - 0 1 1 connected 11\n"

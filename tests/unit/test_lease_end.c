@@ -14,10 +14,9 @@
  *
  * This program is linked with --wrap=send, so that a test can stop the client right after a send.
  */
-#include "base/clock.h"
 #include "lock/timing.h"
 #include "ops/renewer.h"
-#include "server.h"
+#include "quorums.h"
 #include "tap.h"
 
 static const char *const the_key = "k";
@@ -30,13 +29,7 @@ static const char *const some_keys[] = {"k", "l"};
 #define RENEW_MS 3000
 #define PATIENCE_MS 10000
 #define TOKEN "0123456789abcdef0123456789abcdef"
-#define MEMBERS 3
 
-#define FENCE_TEXT "$16\r\n1700000000000000\r\n"
-#define GREATER_GRANT "*3\r\n:1\r\n:1700000000000\r\n$16\r\n1700000000000005\r\n"
-#define GRANT_PARENT \
-    "*5\r\n:1\r\n:1700000000000\r\n" FENCE_TEXT ":0\r\n$23\r\n1:1700000000000000:6000\r\n"
-#define CONFIRMED "*3\r\n:1\r\n:1700000000000\r\n" FENCE_TEXT
 #define LEFT_60S "*3\r\n:1\r\n:1700000000000\r\n:60000\r\n"
 #define NOSCRIPT "-NOSCRIPT No matching script. Please use EVAL.\r\n"
 
@@ -75,74 +68,33 @@ static void is_end(int64_t expires_ms, int64_t ttl_ms, int64_t from_ms, int64_t 
            (long long)(sent_ms - from_ms), (long long)(sent_ms - read_ms));
 }
 
-static struct rlock_deadline in(int64_t ms)
-{
-    return (struct rlock_deadline){rlock_clock_ms() + ms, -1};
-}
-
-static struct rlock_config config_for(const char *const *urls, size_t n)
-{
-    return (struct rlock_config){
-        .size = sizeof(struct rlock_config),
-        .urls = urls,
-        .n_urls = n,
-        .keys = &the_key,
-        .n_keys = 1,
-        .timing = {.ttl_ms = TTL_MS,
-                   .renew_ms = RENEW_MS,
-                   .reply_ms = REPLY_MS,
-                   .kill_margin_ms = 250},
-        .holder = {.host = "h"},
-        .connect_ms = PATIENCE_MS,
-    };
-}
+static const struct rlock_config usual = {
+    .keys = &the_key,
+    .n_keys = 1,
+    .timing = {.ttl_ms = TTL_MS, .renew_ms = RENEW_MS, .reply_ms = REPLY_MS, .kill_margin_ms = 250},
+    .holder = {.host = "h"},
+    .connect_ms = PATIENCE_MS,
+};
 
 /* ---- tests with a quorum of one server ---- */
 
-struct one {
-    struct server server;
-    struct quorum quorum;
-    struct owner owner;
-};
-
-static bool open_one(struct one *one, struct rlock_config config)
+static enum rlock_status acquire(int64_t *expires_ms)
 {
-    const char *url = one->server.url;
-
-    config.urls = &url;
-    return ok(server_start(&one->server) && owner_open(&one->owner, &config, NULL) == RLOCK_OK &&
-              quorum_open(&one->quorum, &config, NULL) == RLOCK_OK);
-}
-
-static void close_one(struct one *one)
-{
-    quorum_close(&one->quorum);
-    owner_close(&one->owner);
-    server_stop(&one->server);
-}
-
-static enum rlock_status acquire(struct quorum *quorum, struct owner *owner, int64_t *expires_ms)
-{
-    struct rlock_obstacle obstacle = {.left_ms = 0};
-    struct rlock_grant grant = {.expires_ms = 0};
-    int64_t block_ms = 0;
-    enum rlock_status st =
-        quorum_acquire(quorum, owner, in(PATIENCE_MS), &grant, &obstacle, &block_ms, NULL);
+    struct rlock_grant grant;
+    enum rlock_status st = quorum_attempt(in(PATIENCE_MS), &grant, NULL);
 
     *expires_ms = grant.expires_ms;
     return st;
 }
 
-static enum rlock_status renew(struct quorum *quorum, const struct owner *owner,
-                               int64_t *expires_ms)
+/* Returns when the first server had read its nth request of this kind. */
+static int64_t read_ms(enum asked_for what, int nth)
 {
-    bool restored;
-
-    return quorum_renew(quorum, owner, in(PATIENCE_MS), expires_ms, &restored, NULL);
+    return server_read_ms(&several.server[0], what, nth);
 }
 
 /* All kinds of locks: their keys and scripts differ, but their leases must end alike. */
-static const struct kind {
+static const struct {
     const char *name;
     size_t n_keys;
     enum rlock_mode mode;
@@ -154,58 +106,51 @@ static const struct kind {
              {"a timestamp lock in ms", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TIME_MS},
              {"a timestamp lock in s", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TIME_S}};
 
-static void test_kind(const struct kind *kind)
-{
-    bool is_one = kind->n_keys == 1; /* with more keys server.h logs every script as ASKED_OTHER */
-    struct one one = {
-        .server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(LATE_BY(GRANT)),
-                               [ASKED_RENEW] = ANSWERS(LATE_BY(RENEWED)),
-                               [ASKED_OTHER] = ANSWERS(LATE_BY(GRANT), LATE_BY(RENEWED))}}};
-    struct rlock_config config = config_for(NULL, 1);
-    int64_t before = rlock_clock_ms();
-    int64_t expires_ms;
-
-    config.keys = some_keys;
-    config.n_keys = kind->n_keys;
-    config.mode = kind->mode;
-    config.n_slots = 3;
-    config.protocol = kind->protocol;
-    if (!open_one(&one, config))
-        return;
-    okf(acquire(&one.quorum, &one.owner, &expires_ms) == RLOCK_OK, "%s is granted", kind->name);
-    is_end(expires_ms, TTL_MS, before,
-           server_read_ms(&one.server, is_one ? ASKED_ACQUIRE : ASKED_OTHER, 0), kind->name);
-    before = rlock_clock_ms();
-    okf(renew(&one.quorum, &one.owner, &expires_ms) == RLOCK_OK, "%s is renewed", kind->name);
-    is_end(expires_ms, TTL_MS, before,
-           server_read_ms(&one.server, is_one ? ASKED_RENEW : ASKED_OTHER, is_one ? 0 : 1),
-           kind->name);
-    close_one(&one);
-}
-
 static void test_kinds(void)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        test_kind(&kinds[i]);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        bool is_one = kinds[i].n_keys == 1; /* with more keys all scripts are ASKED_OTHER */
+        struct rlock_config config = usual;
+        int64_t before = rlock_clock_ms();
+        int64_t expires_ms;
+
+        quorum_begin();
+        quorum_answers(ASKED_ACQUIRE, LATE_BY(GRANT), NULL, NULL);
+        quorum_answers(ASKED_RENEW, LATE_BY(RENEWED), NULL, NULL);
+        several.server[0].answers[ASKED_OTHER] = ANSWERS(LATE_BY(GRANT), LATE_BY(RENEWED));
+        config.keys = some_keys;
+        config.n_keys = kinds[i].n_keys;
+        config.mode = kinds[i].mode;
+        config.n_slots = 3;
+        config.protocol = kinds[i].protocol;
+        need(quorum_start(config, 1), kinds[i].name);
+        is_int(acquire(&expires_ms), RLOCK_OK, kinds[i].name);
+        is_end(expires_ms, TTL_MS, before, read_ms(is_one ? ASKED_ACQUIRE : ASKED_OTHER, 0),
+               kinds[i].name);
+        before = rlock_clock_ms();
+        is_int(quorum_renewal(&expires_ms, NULL), RLOCK_OK, kinds[i].name);
+        is_end(expires_ms, TTL_MS, before,
+               is_one ? read_ms(ASKED_RENEW, 0) : read_ms(ASKED_OTHER, 1), kinds[i].name);
+        quorum_end();
+    }
 }
 
 /* The parent holds the lock: the acquire extends the parent's lease, whose TTL is 6 s. */
 static void test_nested(void)
 {
     static const char *const parent = TOKEN;
-    struct one one = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(LATE_BY(GRANT_PARENT))}}};
-    struct rlock_config config = config_for(NULL, 1);
+    struct rlock_config config = usual;
     int64_t before = rlock_clock_ms();
     int64_t expires_ms;
 
     config.parent_tokens = &parent;
     config.n_parents = 1;
-    if (!open_one(&one, config))
-        return;
-    is_int(acquire(&one.quorum, &one.owner, &expires_ms), RLOCK_OK);
-    is_end(expires_ms, 6000, before, server_read_ms(&one.server, ASKED_ACQUIRE, 0),
-           "a lock that a parent holds");
-    close_one(&one);
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, LATE_BY(GRANT_PARENT), NULL, NULL);
+    need(quorum_start(config, 1), "a quorum of one server is opened");
+    is_int(acquire(&expires_ms), RLOCK_OK);
+    is_end(expires_ms, 6000, before, read_ms(ASKED_ACQUIRE, 0), "a lock that a parent holds");
+    quorum_end();
 }
 
 /* ---- a client that is stopped between request and reply ---- */
@@ -223,45 +168,40 @@ static void stop(void *context)
 static void test_stopped(void)
 {
     int ms = LATE_MS + LATE_MS;
-    struct one one = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT)}}};
-    struct rlock_config config = config_for(NULL, 1);
+    struct rlock_config config = usual;
     int64_t expires_ms;
 
     config.timing.renew_ms = LATE_MS; /* the longest time that the reply to an acquire may take */
-    if (!open_one(&one, config))
-        return;
-    quorum_set_hooks(&one.quorum, (struct wait_hooks){.on_sent = stop, .context = &ms});
-    ok(acquire(&one.quorum, &one.owner, &expires_ms) != RLOCK_OK);
-    close_one(&one);
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, GRANT, NULL, NULL);
+    need(quorum_start(config, 1), "a quorum of one server is opened");
+    quorum_set_hooks(&several.quorum, (struct wait_hooks){.on_sent = stop, .context = &ms});
+    ok(acquire(&expires_ms) != RLOCK_OK);
+    quorum_end();
 }
 
 static void test_stopped_after_send(void)
 {
-    struct one one = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT)}}};
     int64_t before = rlock_clock_ms();
     int64_t expires_ms;
 
-    if (!open_one(&one, config_for(NULL, 1)))
-        return;
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, GRANT, NULL, NULL);
+    need(quorum_start(usual, 1), "a quorum of one server is opened");
     stopped_ms = LATE_MS;
-    is_int(acquire(&one.quorum, &one.owner, &expires_ms), RLOCK_OK);
+    is_int(acquire(&expires_ms), RLOCK_OK);
     stopped_ms = 0;
-    is_end(expires_ms, TTL_MS, before, server_read_ms(&one.server, ASKED_ACQUIRE, 0),
-           "a client that is stopped right after a send");
-    close_one(&one);
+    is_end(expires_ms, TTL_MS, before, read_ms(ASKED_ACQUIRE, 0), "stopped right after a send");
+    quorum_end();
 }
 
 /* ---- rlock_acquire(), which makes attempts until the lock is granted ---- */
 
 static struct rlock *open_lock(struct server *server, struct rlock_config config)
 {
-    const char *url = server->url;
-    struct rlock *lock = NULL;
+    struct rlock *lock;
 
-    config.urls = &url;
-    if (!ok(server_start(server) && rlock_open(&lock, &config, NULL) == RLOCK_OK))
-        return NULL;
-    return lock;
+    return ok(server_open(server, config, &lock, NULL) == RLOCK_OK) ? lock : NULL;
 }
 
 static void close_lock(struct server *server, struct rlock *lock)
@@ -295,7 +235,7 @@ static void test_asked_again(void)
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct server server = {.answers = {[ASKED_ACQUIRE] = rows[i].acquire}};
-        struct rlock *lock = open_lock(&server, config_for(NULL, 1));
+        struct rlock *lock = open_lock(&server, usual);
         int64_t expires_ms;
         int last;
 
@@ -314,7 +254,7 @@ static void test_woken(void)
 {
     struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD, LATE_BY(GRANT)),
                                         [ASKED_WAKE] = ANSWERS(LATE_BY(WOKEN))}};
-    struct rlock *lock = open_lock(&server, config_for(NULL, 1));
+    struct rlock *lock = open_lock(&server, usual);
     int64_t expires_ms;
 
     if (lock == NULL)
@@ -339,7 +279,7 @@ static void test_redirected(const char *kind)
     need(server_start(&there), "the target of the redirect is started");
     snprintf(redirect, sizeof redirect, LATE_BY("-%.8s 1 %.40s\r\n"), kind,
              there.url + strlen("redis://"));
-    lock = open_lock(&here, config_for(NULL, 1));
+    lock = open_lock(&here, usual);
     if (lock != NULL) {
         expires_ms = acquire_end(lock, kind);
         is_end(expires_ms, TTL_MS, server_read_ms(&here, ASKED_ACQUIRE, 0) + LATE_MS,
@@ -370,7 +310,7 @@ static void test_replicas(void)
     struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT),
                                         [ASKED_RENEW] = ANSWERS(RENEWED),
                                         [ASKED_OTHER] = ANSWERS(LATE_BY(":1\r\n"))}};
-    struct rlock_config config = config_for(NULL, 1);
+    struct rlock_config config = usual;
     int64_t before = rlock_clock_ms();
     struct rlock *lock;
     int64_t expires_ms;
@@ -409,7 +349,7 @@ static void test_renew_by_token(void)
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct server server = {.answers = {[ASKED_RENEW] = rows[i].renew}};
-        struct rlock_config config = config_for(NULL, 1);
+        struct rlock_config config = usual;
         int64_t before = rlock_clock_ms();
         struct rlock *lock;
         int64_t expires_ms = 0;
@@ -440,7 +380,7 @@ static void test_renew_for_less(void)
     for (size_t i = 0; i < sizeof asked_ms / sizeof asked_ms[0]; i++) {
         struct server server = {
             .answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT), [ASKED_RENEW] = ANSWERS(RENEWED)}};
-        struct rlock *lock = open_lock(&server, config_for(NULL, 1));
+        struct rlock *lock = open_lock(&server, usual);
         int64_t expires_ms = 0;
         int64_t before;
 
@@ -458,85 +398,53 @@ static void test_renew_for_less(void)
 
 static void test_renewer(void)
 {
-    struct one one = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(LATE_BY(RENEWED), CLOSE,
-                                                                     LATE_BY(RESTORED), SILENT)}}};
-    struct rlock_config config = config_for(NULL, 1);
+    struct rlock_config config = usual;
     struct renewer renewer = {.is_running = false};
     int64_t sent_ms = rlock_clock_ms();
     struct rlock_event event;
     int events;
 
+    quorum_begin();
+    several.server[0].answers[ASKED_RENEW] =
+        ANSWERS(LATE_BY(RENEWED), CLOSE, LATE_BY(RESTORED), SILENT);
     config.timing.renew_ms = LATE_MS;
-    if (!open_one(&one, config) ||
-        !ok(renewer_start(&renewer, &one.quorum, &one.owner, sent_ms, &events, NULL) == RLOCK_OK))
-        return;
+    need(quorum_start(config, 1) && renewer_start(&renewer, &several.quorum, &several.owner,
+                                                  sent_ms, &events, NULL) == RLOCK_OK);
     event = next_event(events);
-    is_end(event.expires_ms, TTL_MS, sent_ms, server_read_ms(&one.server, ASKED_RENEW, 0),
-           "a renewal by the renewer");
+    is_end(event.expires_ms, TTL_MS, sent_ms, read_ms(ASKED_RENEW, 0), "a renewal by the renewer");
     while (event.kind == RLOCK_KEPT_RENEWED || event.kind == RLOCK_KEPT_TROUBLE)
         event = next_event(events);
     is_int(event.kind, RLOCK_KEPT_RESTORED);
-    is_end(event.expires_ms, TTL_MS, server_read_ms(&one.server, ASKED_RENEW, 1),
-           server_read_ms(&one.server, ASKED_RENEW, 2), "a renewal that put the lock back");
+    is_end(event.expires_ms, TTL_MS, read_ms(ASKED_RENEW, 1), read_ms(ASKED_RENEW, 2),
+           "a renewal that put the lock back");
     renewer_stop(&renewer);
-    ok(renewer.renewed_at_ms >= server_read_ms(&one.server, ASKED_RENEW, 1) &&
-       renewer.renewed_at_ms <= server_read_ms(&one.server, ASKED_RENEW, 2));
-    close_one(&one);
+    ok(renewer.renewed_at_ms >= read_ms(ASKED_RENEW, 1) &&
+       renewer.renewed_at_ms <= read_ms(ASKED_RENEW, 2));
+    quorum_end();
 }
 
 static void test_first_renewal(void)
 {
-    struct one one = {.server = {.answers = {[ASKED_RENEW] = ANSWERS(SILENT)}}};
     struct renewer renewer = {.is_running = false};
     int64_t sent_ms = rlock_clock_ms() - LATE_MS;
     int events;
 
-    if (!open_one(&one, config_for(NULL, 1)) ||
-        !ok(renewer_start(&renewer, &one.quorum, &one.owner, sent_ms, &events, NULL) == RLOCK_OK))
-        return;
+    quorum_begin();
+    quorum_answers(ASKED_RENEW, SILENT, NULL, NULL);
+    need(quorum_start(usual, 1) && renewer_start(&renewer, &several.quorum, &several.owner, sent_ms,
+                                                 &events, NULL) == RLOCK_OK);
     renewer_stop(&renewer);
     is_int(renewer.renewed_at_ms, sent_ms);
-    close_one(&one);
+    quorum_end();
 }
 
 /* ---- tests with several members ---- */
 
-struct several {
-    struct server server[MEMBERS];
-    struct quorum quorum;
-    struct owner owner;
-};
-
-static bool open_several(struct several *several, const char *password)
-{
-    const char *urls[MEMBERS];
-    struct rlock_config config = config_for(urls, MEMBERS);
-    bool good = true;
-
-    config.password = password;
-    for (int i = 0; i < MEMBERS; i++) {
-        good = good && server_start(&several->server[i]);
-        urls[i] = several->server[i].url;
-    }
-    good = good && owner_open(&several->owner, &config, NULL) == RLOCK_OK &&
-           quorum_open(&several->quorum, &config, NULL) == RLOCK_OK;
-    owner_join_quorum(&several->owner, several->quorum.members.hash);
-    return ok(good, "a quorum of three servers is opened");
-}
-
-static void close_several(struct several *several)
-{
-    quorum_close(&several->quorum);
-    owner_close(&several->owner);
-    for (int i = 0; i < MEMBERS; i++)
-        server_stop(&several->server[i]);
-}
-
 /* Returns when the first of members 1 and 2 had read its first request of this kind. */
-static int64_t first_read_ms(struct several *several, enum asked_for what)
+static int64_t first_read_ms(enum asked_for what)
 {
-    int64_t one = server_read_ms(&several->server[0], what, 0);
-    int64_t other = server_read_ms(&several->server[1], what, 0);
+    int64_t one = server_read_ms(&several.server[0], what, 0);
+    int64_t other = server_read_ms(&several.server[1], what, 0);
 
     return one < other ? one : other;
 }
@@ -547,27 +455,20 @@ static int64_t first_read_ms(struct several *several, enum asked_for what)
  */
 static void test_majority(void)
 {
-    static struct several several;
     int64_t before = rlock_clock_ms();
     int64_t expires_ms;
 
-    several =
-        (struct several){.server = {{.answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT),
-                                                 [ASKED_CONFIRM] = ANSWERS(CONFIRMED),
-                                                 [ASKED_RENEW] = ANSWERS(RENEWED)}},
-                                    {.answers = {[ASKED_ACQUIRE] = ANSWERS(LATE_BY(GRANT)),
-                                                 [ASKED_CONFIRM] = ANSWERS(CONFIRMED),
-                                                 [ASKED_RENEW] = ANSWERS(LATE_BY(RENEWED))}}}};
-    if (!open_several(&several, NULL))
-        return;
-    is_int(acquire(&several.quorum, &several.owner, &expires_ms), RLOCK_OK);
-    is_end(expires_ms, TTL_MS, before, first_read_ms(&several, ASKED_ACQUIRE),
-           "a grant by a majority");
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, GRANT, LATE_BY(GRANT), NULL);
+    quorum_answers(ASKED_CONFIRM, CONFIRMED, CONFIRMED, NULL);
+    quorum_answers(ASKED_RENEW, RENEWED, LATE_BY(RENEWED), NULL);
+    need(quorum_start(usual, MEMBERS), "a quorum of three servers is opened");
+    is_int(acquire(&expires_ms), RLOCK_OK);
+    is_end(expires_ms, TTL_MS, before, first_read_ms(ASKED_ACQUIRE), "a grant by a majority");
     before = rlock_clock_ms();
-    is_int(renew(&several.quorum, &several.owner, &expires_ms), RLOCK_OK);
-    is_end(expires_ms, TTL_MS, before, first_read_ms(&several, ASKED_RENEW),
-           "a renewal by a majority");
-    close_several(&several);
+    is_int(quorum_renewal(&expires_ms, NULL), RLOCK_OK);
+    is_end(expires_ms, TTL_MS, before, first_read_ms(ASKED_RENEW), "a renewal by a majority");
+    quorum_end();
 }
 
 /*
@@ -576,45 +477,35 @@ static void test_majority(void)
  */
 static void test_asked_in_turn(int late)
 {
-    static struct several several;
-    const char *const *grant = ANSWERS(GRANT);
-    const char *const *confirmed = ANSWERS(CONFIRMED);
-    const char *const *login = ANSWERS("+OK\r\n");
-    const char *const *late_login = ANSWERS(LATE_BY("+OK\r\n"));
+    struct rlock_config config = usual;
     int64_t before = rlock_clock_ms();
     int64_t expires_ms;
 
-    several = (struct several){.owner = {.n_locks = 0}};
-    for (int i = 0; i < 2; i++) {
-        several.server[i].answers[ASKED_ACQUIRE] = grant;
-        several.server[i].answers[ASKED_CONFIRM] = confirmed;
-        several.server[i].answers[ASKED_OTHER] = i == late ? late_login : login;
-    }
-    if (!open_several(&several, "pw"))
-        return;
-    is_int(acquire(&several.quorum, &several.owner, &expires_ms), RLOCK_OK);
+    config.password = "pw";
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, GRANT, GRANT, NULL);
+    quorum_answers(ASKED_CONFIRM, CONFIRMED, CONFIRMED, NULL);
+    quorum_answers(ASKED_OTHER, late == 0 ? LATE_BY("+OK\r\n") : "+OK\r\n",
+                   late == 1 ? LATE_BY("+OK\r\n") : "+OK\r\n", NULL);
+    need(quorum_start(config, MEMBERS), "a quorum of three servers is opened");
+    is_int(acquire(&expires_ms), RLOCK_OK);
     is_end(expires_ms, TTL_MS, before, server_read_ms(&several.server[1 - late], ASKED_ACQUIRE, 0),
            "a grant by a majority, one member of it asked late");
-    close_several(&several);
+    quorum_end();
 }
 
 static void test_second_round(void)
 {
-    static struct several several;
     int64_t before = rlock_clock_ms();
     int64_t expires_ms;
 
-    several =
-        (struct several){.server = {{.answers = {[ASKED_ACQUIRE] = ANSWERS(LATE_BY(GRANT)),
-                                                 [ASKED_CONFIRM] = ANSWERS(LATE_BY(CONFIRMED))}},
-                                    {.answers = {[ASKED_ACQUIRE] = ANSWERS(LATE_BY(GREATER_GRANT)),
-                                                 [ASKED_CONFIRM] = ANSWERS(LATE_BY(CONFIRMED))}}}};
-    if (!open_several(&several, NULL))
-        return;
-    is_int(acquire(&several.quorum, &several.owner, &expires_ms), RLOCK_OK);
-    is_end(expires_ms, TTL_MS, before, first_read_ms(&several, ASKED_ACQUIRE),
-           "a grant after a confirm round");
-    close_several(&several);
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, LATE_BY(GRANT), LATE_BY(GRANT_5), NULL);
+    quorum_answers(ASKED_CONFIRM, LATE_BY(CONFIRMED), LATE_BY(CONFIRMED), NULL);
+    need(quorum_start(usual, MEMBERS), "a quorum of three servers is opened");
+    is_int(acquire(&expires_ms), RLOCK_OK);
+    is_end(expires_ms, TTL_MS, before, first_read_ms(ASKED_ACQUIRE), "a grant after a confirm");
+    quorum_end();
 }
 
 /*
@@ -624,28 +515,20 @@ static void test_second_round(void)
  */
 static bool is_undone(void)
 {
-    static struct several several;
-    const char *const *grant = ANSWERS(AFTER(700, GRANT));
-    const char *const *greater = ANSWERS(AFTER(700, GREATER_GRANT));
-    const char *const *confirmed = ANSWERS(AFTER(1200, CONFIRMED));
-    const char *const *undone = ANSWERS(RELEASED);
-    bool has_undo = false;
+    struct rlock_config config = usual;
     int64_t expires_ms;
 
-    several = (struct several){.owner = {.n_locks = 0}};
-    for (int i = 0; i < MEMBERS; i++) {
-        several.server[i].answers[ASKED_ACQUIRE] = i == 0 ? grant : greater;
-        several.server[i].answers[ASKED_CONFIRM] = confirmed;
-        several.server[i].answers[ASKED_UNDO] = undone;
-    }
-    if (!open_several(&several, NULL))
+    config.timing.renew_ms = 1300;
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, AFTER(700, GRANT), AFTER(700, GRANT_5), AFTER(700, GRANT_5));
+    quorum_answers(ASKED_CONFIRM, AFTER(1200, CONFIRMED), AFTER(1200, CONFIRMED),
+                   AFTER(1200, CONFIRMED));
+    quorum_answers(ASKED_UNDO, RELEASED, RELEASED, RELEASED);
+    if (!ok(quorum_start(config, MEMBERS), "a quorum of three servers is opened"))
         return false;
-    several.quorum.timing.renew_ms = 1300;
-    ok(acquire(&several.quorum, &several.owner, &expires_ms) != RLOCK_OK);
-    close_several(&several);
-    for (int i = 0; i < MEMBERS; i++)
-        has_undo = has_undo || server_count(&several.server[i], ASKED_UNDO) > 0;
-    return has_undo;
+    ok(acquire(&expires_ms) != RLOCK_OK);
+    quorum_end();
+    return quorum_count(ASKED_UNDO) > 0;
 }
 
 /*
@@ -661,8 +544,6 @@ static void test_both_rounds(void)
     ok(has_undo, "a grant that is confirmed too late is undone");
 }
 
-/* ---- the start of a member ---- */
-
 /*
  * A member's start is the time of its reply to INFO minus its uptime. Counted from before the
  * request, the start would be too early, and the member would seem to remember leases that it may
@@ -670,21 +551,18 @@ static void test_both_rounds(void)
  */
 static void test_uptime(void)
 {
-    static const char late[] = LATE_BY("$35\r\nrun_id:abcde\r\nuptime_in_seconds:5\r\n\r\n");
-    static struct several several;
     int64_t before = rlock_clock_ms();
     int64_t expires_ms;
 
-    several =
-        (struct several){.server = {{.info = late, .answers = {[ASKED_ACQUIRE] = ANSWERS(HELD)}},
-                                    {.answers = {[ASKED_ACQUIRE] = ANSWERS(LATE_BY(HELD))}}}};
-    if (!open_several(&several, NULL))
-        return;
-    (void)acquire(&several.quorum, &several.owner, &expires_ms);
-    is_str(several.quorum.members.member[0].server.identity.run_id, "abcde");
-    ok(several.quorum.members.member[0].server.identity.started_ms >=
-       before + LATE_MS - (5 - 1) * 1000);
-    close_several(&several);
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, HELD, LATE_BY(HELD), NULL);
+    several.server[0].info = LATE_BY("$35\r\nrun_id:abcde\r\nuptime_in_seconds:5\r\n\r\n");
+    need(quorum_start(usual, MEMBERS), "a quorum of three servers is opened");
+    (void)acquire(&expires_ms);
+    ok(strcmp(several.quorum.members.member[0].server.identity.run_id, "abcde") == 0 &&
+       several.quorum.members.member[0].server.identity.started_ms >=
+           before + LATE_MS - (5 - 1) * 1000);
+    quorum_end();
 }
 
 int main(void)

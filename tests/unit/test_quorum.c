@@ -3,53 +3,30 @@
  * test_quorum: how the replies of one member or of three decide an acquire, a renewal or a release,
  * also when members reply late, with an error, or not at all.
  */
-#include "base/clock.h"
 #include "ops/acquire_loop.h"
-#include "quorum/quorum.h"
-#include "server.h"
+#include "quorums.h"
 #include "tap.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/time.h>
 #include <time.h>
 
-static const char *const the_key = "k";
-
-#define CONNECT_MS 1000
-#define REPLY_MS 300
 #define TTL_MS 1000
-#define RENEW_MS 300 /* also the longest time that an acquire waits for its reply */
+#define FENCE_0 1700000000000000
+#define FENCE_5 1700000000000005
 
-struct single {
-    struct server server;
-    struct quorum quorum;
-    struct owner owner;
-};
+static const struct rlock_config for_one = {
+    .timing = {.ttl_ms = TTL_MS, .renew_ms = 300, .reply_ms = 300}, /* an acquire waits 300 ms */
+    .holder = {.host = "h"},
+    .connect_ms = 1000};
+static const struct rlock_config for_three = {
+    .timing = {.ttl_ms = 6000, .renew_ms = 2000, .reply_ms = 2000}, .connect_ms = 1000};
 
-static bool open_single(struct single *single)
+/* Starts three servers, whose answers are set. */
+static bool start_three(void)
 {
-    const char *url = single->server.url;
-    struct rlock_config config = {
-        .urls = &url,
-        .n_urls = 1,
-        .keys = &the_key,
-        .n_keys = 1,
-        .timing = {.ttl_ms = TTL_MS, .renew_ms = RENEW_MS, .reply_ms = REPLY_MS},
-        .holder = {.host = "h"},
-        .connect_ms = CONNECT_MS,
-    };
-
-    return server_start(&single->server) && owner_open(&single->owner, &config, NULL) == RLOCK_OK &&
-           quorum_open(&single->quorum, &config, NULL) == RLOCK_OK;
-}
-
-static void close_single(struct single *single)
-{
-    quorum_close(&single->quorum);
-    owner_close(&single->owner);
-    server_stop(&single->server);
+    return ok(quorum_start(for_three, MEMBERS), "a quorum of three servers is opened");
 }
 
 int64_t __real_rlock_clock_ms(void);
@@ -72,11 +49,6 @@ int64_t __wrap_rlock_clock_ms(void)
     int64_t now = __real_rlock_clock_ms();
 
     return slow_from_ms == 0 ? now : slow_from_ms + (now - slow_from_ms) / 10;
-}
-
-static struct rlock_deadline in(int64_t ms)
-{
-    return (struct rlock_deadline){rlock_clock_ms() + ms, -1};
 }
 
 enum operation { ACQUIRE, RENEW, RELEASE };
@@ -131,8 +103,8 @@ static const struct {
 static const char *const operation_names[] = {
     [ACQUIRE] = "an acquire", [RENEW] = "a renewal", [RELEASE] = "a release"};
 
-static enum rlock_status operate(struct single *single, enum operation operation,
-                                 struct rlock_deadline deadline, struct rlock_error *err)
+static enum rlock_status operate(enum operation operation, struct rlock_deadline deadline,
+                                 struct rlock_error *err)
 {
     struct rlock_obstacle obstacle = {.left_ms = 0};
     struct rlock_grant grant = {.fence = 0};
@@ -145,28 +117,25 @@ static enum rlock_status operate(struct single *single, enum operation operation
 
     switch (operation) {
     case ACQUIRE:
-        st = quorum_acquire(&single->quorum, &single->owner, deadline, &grant, &obstacle, &block,
+        st = quorum_acquire(&several.quorum, &several.owner, deadline, &grant, &obstacle, &block,
                             err);
         if (st == RLOCK_BUSY)
-            ok(obstacle.left_ms == 60000 && strstr(obstacle.holder.text, "foreign") != NULL);
-        if (st == RLOCK_BUSY)
-            ok(block == 50 && obstacle.place == 2 && single->owner.ticket == 1700000000000000);
-        if (st != RLOCK_OK)
-            return st;
-        is_str(grant.token, single->owner.token, "a grant has the owner's token");
-        ok(grant.fence == 1700000000000000, "a grant has the fence in the server's reply");
+            ok(obstacle.left_ms == 60000 && strstr(obstacle.holder.text, "foreign") != NULL &&
+               block == 50 && obstacle.place == 2 && several.owner.ticket == FENCE_0);
+        if (st == RLOCK_OK)
+            ok(strcmp(grant.token, several.owner.token) == 0 && grant.fence == FENCE_0);
         end = grant.expires_ms;
         break;
     case RENEW:
-        st = quorum_renew(&single->quorum, &single->owner, deadline, &end, &restored, err);
+        st = quorum_renew(&several.quorum, &several.owner, deadline, &end, &restored, err);
         break;
     case RELEASE:
     default:
-        return quorum_release(&single->quorum, &single->owner, deadline, &released, err);
+        return quorum_release(&several.quorum, &several.owner, deadline, &released, err);
     }
     if (st == RLOCK_OK)
         ok(end >= before + TTL_MS - 12 &&
-           end <= server_read_ms(&single->server,
+           end <= server_read_ms(&several.server[0],
                                  operation == ACQUIRE ? ASKED_ACQUIRE : ASKED_RENEW, 0) +
                       TTL_MS - 12);
     return st;
@@ -175,29 +144,26 @@ static enum rlock_status operate(struct single *single, enum operation operation
 static void test_answers(void)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct single single = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(rows[i].answer),
-                                                       [ASKED_RENEW] = ANSWERS(rows[i].answer),
-                                                       [ASKED_RELEASE] = ANSWERS(rows[i].answer),
-                                                       [ASKED_UNDO] = ANSWERS(SILENT)}}};
         struct rlock_error err = {.text = ""};
 
-        if (!ok(open_single(&single), "a quorum of one server is opened"))
-            continue;
+        quorum_begin();
+        quorum_answers(ASKED_ACQUIRE, rows[i].answer, NULL, NULL);
+        quorum_answers(ASKED_RENEW, rows[i].answer, NULL, NULL);
+        quorum_answers(ASKED_RELEASE, rows[i].answer, NULL, NULL);
+        quorum_answers(ASKED_UNDO, SILENT, NULL, NULL);
+        need(quorum_start(for_one, 1), "a quorum of one server is opened");
         slow_clock(rows[i].st != RLOCK_E_UNREACHABLE);
-        okf(operate(&single, rows[i].operation, in(60000), &err) == rows[i].st,
+        okf(operate(rows[i].operation, in(60000), &err) == rows[i].st,
             "%s, answered %s, returns status %d", operation_names[rows[i].operation],
             rows[i].answer, (int)rows[i].st);
         okf(strstr(err.text, rows[i].text) != NULL, "the error text contains \"%s\": %s",
             rows[i].text, err.text);
         ok(rows[i].st == RLOCK_E_UNREACHABLE || err.sys == 0);
-        okf(single.quorum.in_doubt == rows[i].in_doubt, "in_doubt is %s: the server %s",
-            rows[i].in_doubt ? "set" : "not set",
-            rows[i].in_doubt ? "may have granted the lock" : "has told what it did");
-        close_single(&single);
+        is_int(several.quorum.in_doubt, rows[i].in_doubt, rows[i].answer);
+        quorum_end();
         slow_clock(false);
-        okf(server_count(&single.server, ASKED_UNDO) == (rows[i].is_undone ? 2 : 0), "%s",
-            rows[i].is_undone ? "an acquire without an answer is undone, by EVALSHA and by EVAL"
-                              : "no undo is sent");
+        /* an acquire without an answer is undone, by EVALSHA and by EVAL */
+        is_int(quorum_count(ASKED_UNDO), rows[i].is_undone ? 2 : 0, rows[i].answer);
     }
 }
 
@@ -224,93 +190,85 @@ static void note_warning(void *context, const char *text)
 static void test_other_quorum(void)
 {
     for (size_t i = 0; i < sizeof conflicts / sizeof conflicts[0]; i++) {
-        struct single single = {
-            .server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(conflicts[i].answer),
-                                   [ASKED_UNDO] = ANSWERS(RELEASED)}}};
         struct rlock_obstacle obstacle = {.left_ms = 0};
         struct rlock_grant grant = {.fence = 0};
-        struct rlock_error err = {.text = ""};
         char warning[700] = "";
         int64_t block_ms = 0;
 
-        if (!ok(open_single(&single), "a quorum of one server is opened"))
-            continue;
-        single.quorum.members.hooks.on_warning = note_warning;
-        single.quorum.members.hooks.context = warning;
-        okf(quorum_acquire(&single.quorum, &single.owner, in(60000), &grant, &obstacle, &block_ms,
-                           &err) == conflicts[i].st,
-            "conflicts[%zu]: the acquire returns status %d: %s", i, (int)conflicts[i].st, err.text);
-        if (conflicts[i].warning != NULL)
-            okf(strstr(warning, conflicts[i].warning) != NULL, "conflicts[%zu]: a warning says: %s",
-                i, warning);
-        else
-            is_str(warning, "", "a holder with the same servers, and another program: no warning");
+        quorum_begin();
+        quorum_answers(ASKED_ACQUIRE, conflicts[i].answer, NULL, NULL);
+        quorum_answers(ASKED_UNDO, RELEASED, NULL, NULL);
+        need(quorum_start(for_one, 1), "a quorum of one server is opened");
+        several.quorum.members.hooks.on_warning = note_warning;
+        several.quorum.members.hooks.context = warning;
+        is_int(quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle,
+                              &block_ms, NULL),
+               conflicts[i].st, conflicts[i].answer);
+        okf(conflicts[i].warning != NULL ? strstr(warning, conflicts[i].warning) != NULL
+                                         : warning[0] == '\0',
+            "only a holder with other servers causes a warning: %s", warning);
         if (conflicts[i].st == RLOCK_DONE)
             is_str(obstacle.holder.host, "web1", "RLOCK_DONE names who has done the work");
         if (conflicts[i].st == RLOCK_OK)
-            quorum_requeue(&single.quorum, &single.owner);
-        close_single(&single);
-        is_int(server_count(&single.server, ASKED_UNDO), conflicts[i].st == RLOCK_OK);
+            quorum_requeue(&several.quorum, &several.owner);
+        quorum_end();
+        is_int(quorum_count(ASKED_UNDO), conflicts[i].st == RLOCK_OK);
     }
 }
 
 static void test_undo(void)
 {
-    struct single single = {
-        .server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(SILENT), [ASKED_UNDO] = ANSWERS(SILENT)}}};
     char prefix[80];
     int n;
 
-    need(open_single(&single), "a quorum of one server that never answers is opened");
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, SILENT, NULL, NULL);
+    quorum_answers(ASKED_UNDO, SILENT, NULL, NULL);
+    need(quorum_start(for_one, 1), "a quorum of one server that never answers is opened");
     for (int i = 0; i < 3; i++)
-        is_int(operate(&single, ACQUIRE, in(200), NULL), RLOCK_E_UNREACHABLE);
-    snprintf(prefix, sizeof prefix, "%s v1 try=2 ", single.owner.token);
-    close_single(&single);
-    n = atomic_load(&single.server.n_log);
-    is_int(n, 9, "the server is sent three acquires, and three undos by EVALSHA and by EVAL");
-    if (n == 9) {
-        is_str(single.server.log[3].second, "2", "the second acquire has the attempt number 2");
-        for (int i = 4; i < 6; i++) {
-            is_int(single.server.log[i].what, ASKED_UNDO, "two undos follow the second acquire");
-            is_str(single.server.log[i].first, prefix, "they remove only attempt 2");
-        }
-    }
+        is_int(operate(ACQUIRE, in(200), NULL), RLOCK_E_UNREACHABLE);
+    snprintf(prefix, sizeof prefix, "%s v1 try=2 ", several.owner.token);
+    quorum_end();
+    n = atomic_load(&several.server[0].n_log);
+    if (!is_int(n, 9, "the server gets three acquires, and each time an undo by EVALSHA and EVAL"))
+        return;
+    is_str(several.server[0].log[3].second, "2", "the second acquire has the attempt number 2");
+    for (int i = 4; i < 6; i++)
+        ok(several.server[0].log[i].what == ASKED_UNDO &&
+               strcmp(several.server[0].log[i].first, prefix) == 0,
+           "two undos follow, which remove only attempt 2");
 }
 
 static void test_stop(void)
 {
-    struct single single = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(SILENT),
-                                                   [ASKED_RENEW] = ANSWERS(SILENT),
-                                                   [ASKED_RELEASE] = ANSWERS(SILENT),
-                                                   [ASKED_UNDO] = ANSWERS(SILENT)}}};
     int64_t before = rlock_clock_ms();
     enum operation operation;
     int stop[2];
 
-    need(open_single(&single) && pipe(stop) == 0 && write(stop[1], "", 1) == 1);
-    single.quorum.timing.renew_ms = single.quorum.timing.reply_ms = 60000;
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, SILENT, NULL, NULL);
+    quorum_answers(ASKED_RENEW, SILENT, NULL, NULL);
+    quorum_answers(ASKED_RELEASE, SILENT, NULL, NULL);
+    quorum_answers(ASKED_UNDO, SILENT, NULL, NULL);
+    need(quorum_start(for_one, 1) && pipe(stop) == 0 && write(stop[1], "", 1) == 1);
+    several.quorum.timing.renew_ms = several.quorum.timing.reply_ms = 60000;
     for (operation = ACQUIRE; operation <= RELEASE; operation++)
-        okf(operate(&single, operation, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, NULL) ==
+        okf(operate(operation, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, NULL) ==
                 RLOCK_STOPPED,
             "%s returns RLOCK_STOPPED", operation_names[operation]);
     ok(rlock_clock_ms() - before < 30000, "the operations stop before their reply_ms of 60 s ends");
     close(stop[0]);
     close(stop[1]);
-    close_single(&single);
+    quorum_end();
 }
 
 /* ---- tests with several members ---- */
 
-#define FENCE "$16\r\n1700000000000000\r\n"
-#define GRANT_OF(FENCE) "*3\r\n:1\r\n:1700000000000\r\n$16\r\n" FENCE "\r\n"
-#define GRANT_PARENT \
-    "*5\r\n:1\r\n:1700000000000\r\n" FENCE ":0\r\n$23\r\n1:1700000000000000:6000\r\n"
-#define CONFIRMED "*3\r\n:1\r\n:1700000000000\r\n" FENCE
 #define GREATER_FENCE "*3\r\n:-2\r\n:1700000000000\r\n$16\r\n1700000000000009\r\n"
-#define MEMBERS 3
 #define RESTARTED "$35\r\nrun_id:young\r\nuptime_in_seconds:1\r\n\r\n"
 #define NO_INFO "-NOPERM this user has no permissions to run the 'info' command\r\n"
 #define SAME_RUN_ID "$39\r\nrun_id:twin\r\nuptime_in_seconds:100000\r\n\r\n"
+#define WRONGTYPE "-WRONGTYPE\r\n"
 
 /*
  * A waiter is stopped in the moment in which it reads that the lock is held: the stop descriptor is
@@ -318,185 +276,65 @@ static void test_stop(void)
  */
 static void test_stop_beside_reply(void)
 {
-    struct single single = {.server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD)}}};
     struct rlock_deadline deadline = {RLOCK_NEVER, epoll_create1(0)};
 
-    need(open_single(&single), "a quorum of one server is opened");
-    single.quorum.timing.renew_ms = single.quorum.timing.reply_ms = 60000;
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, HELD, NULL, NULL);
+    need(quorum_start(for_one, 1), "a quorum of one server is opened");
+    several.quorum.timing.renew_ms = several.quorum.timing.reply_ms = 60000;
     for (int i = 0; i < 2; i++) /* with the second one it asks for CLUSTER NODES */
-        is_int(operate(&single, ACQUIRE, in(60000), NULL), RLOCK_BUSY);
-    ok(epoll_ctl(deadline.stop_fd, EPOLL_CTL_ADD, server_client(&single.server),
+        is_int(operate(ACQUIRE, in(60000), NULL), RLOCK_BUSY);
+    ok(epoll_ctl(deadline.stop_fd, EPOLL_CTL_ADD, server_client(&several.server[0]),
                  &(struct epoll_event){.events = EPOLLIN}) == 0);
-    is_int(operate(&single, ACQUIRE, deadline, NULL), RLOCK_STOPPED);
-    ok(single.quorum.in_doubt == 1, "the place in the queue is in doubt, so the caller leaves it");
+    is_int(operate(ACQUIRE, deadline, NULL), RLOCK_STOPPED);
+    ok(several.quorum.in_doubt == 1, "the place in the queue is in doubt: the caller leaves it");
     close(deadline.stop_fd);
-    close_single(&single);
+    quorum_end();
 }
 
-struct several {
-    struct server server[MEMBERS];
-    const char *only[MEMBERS][2]; /* see open_answering() */
-    struct quorum quorum;
-    struct owner owner;
-};
-
-static bool open_several(struct several *several)
-{
-    const char *urls[MEMBERS];
-    struct rlock_config config = {
-        .urls = urls,
-        .n_urls = MEMBERS,
-        .keys = &the_key,
-        .n_keys = 1,
-        .timing = {.ttl_ms = 6000, .renew_ms = 2000, .reply_ms = 2000},
-        .connect_ms = CONNECT_MS,
-    };
-    bool good = true;
-
-    for (int i = 0; i < MEMBERS; i++) {
-        good = good && server_start(&several->server[i]);
-        urls[i] = several->server[i].url;
-    }
-    good = good && owner_open(&several->owner, &config, NULL) == RLOCK_OK &&
-           quorum_open(&several->quorum, &config, NULL) == RLOCK_OK;
-    owner_join_quorum(&several->owner, several->quorum.members.hash);
-    return good;
-}
-
-/* Opens a quorum whose servers have only one answer each, to requests of the kind `what`. */
-static bool open_answering(struct several *several, enum asked_for what,
-                           const char *const answers[MEMBERS])
-{
-    *several = (struct several){.owner = {.n_locks = 0}};
-    for (int i = 0; i < MEMBERS; i++) {
-        several->only[i][0] = answers[i];
-        several->server[i].answers[what] = several->only[i];
-    }
-    return ok(open_several(several), "a quorum of three servers is opened");
-}
-
-static void close_several(struct several *several)
-{
-    quorum_close(&several->quorum);
-    owner_close(&several->owner);
-    for (int i = 0; i < MEMBERS; i++)
-        server_stop(&several->server[i]);
-}
+#define NONE EACH(NULL, NULL, NULL)
+#define THREE(ANSWER) EACH(ANSWER, ANSWER, ANSWER)
 
 /* The answers of three members to an acquire, to a confirm and to INFO; and the wanted result. */
 static const struct {
     const char *acquire[MEMBERS], *confirm[MEMBERS], *info[MEMBERS];
     enum rlock_status st;
-    const char *text;    /* a part of the error text */
-    int confirms, undos; /* sums over all members; -N: at least N, see is_about() */
     uint64_t fence;
+    int confirms, undos; /* sums over all members; -N: at least N, see is_about() */
+    const char *text;    /* a part of the error text */
 } votes[] = {
-    {{GRANT, GRANT, GRANT}, {NULL}, {NULL}, RLOCK_OK, "", 0, 0, 1700000000000000},
-    {{GRANT, GRANT_OF("1700000000000005"), GRANT_OF("1700000000000002")},
-     {CONFIRMED, CONFIRMED, CONFIRMED},
-     {NULL},
-     RLOCK_OK,
-     "",
-     -2,
-     0,
-     1700000000000005},
-    {{GRANT, GRANT_OF("1700000000000005"), HELD},
-     {CONFIRMED, CONFIRMED, GONE},
-     {NULL},
-     RLOCK_OK,
-     "",
-     -2,
-     0,
-     1700000000000005},
-    {{GRANT, GRANT, CLOSE},
-     {CONFIRMED, CONFIRMED, CONFIRMED},
-     {NULL},
-     RLOCK_OK,
-     "",
-     -2,
-     0,
-     1700000000000000},
-    {{GRANT, GRANT, HELD}, {CONFIRMED, GREATER_FENCE, GONE}, {NULL}, RLOCK_PENDING, "", -2, -2, 0},
-    {{GRANT, GRANT, HELD}, {CONFIRMED, GONE, GONE}, {NULL}, RLOCK_PENDING, "", -2, -2, 0},
+    {THREE(GRANT), NONE, NONE, RLOCK_OK, FENCE_0, 0, 0, ""},
+    {EACH(GRANT, GRANT_5, HELD), EACH(CONFIRMED, CONFIRMED, GONE), NONE, RLOCK_OK, FENCE_5, -2, 0,
+     ""},
+    {EACH(GRANT, GRANT, CLOSE), THREE(CONFIRMED), NONE, RLOCK_OK, FENCE_0, -2, 0, ""},
+    {EACH(GRANT, GRANT, HELD), EACH(CONFIRMED, GREATER_FENCE, GONE), NONE, RLOCK_PENDING, 0, -2, -2,
+     ""},
+    {EACH(GRANT, GRANT, HELD), EACH(CONFIRMED, GONE, GONE), NONE, RLOCK_PENDING, 0, -2, -2, ""},
     /* member 3 answers the acquire after it was decided, and the confirm counts all the same */
-    {{GRANT, GRANT_OF("1700000000000005"), AFTER(300, GRANT)},
-     {CONFIRMED, LOADING, CONFIRMED},
-     {NULL},
-     RLOCK_OK,
-     "",
-     3,
-     0,
-     1700000000000005},
+    {EACH(GRANT, GRANT_5, AFTER(300, GRANT)), EACH(CONFIRMED, LOADING, CONFIRMED), NONE, RLOCK_OK,
+     FENCE_5, 3, 0, ""},
     /* member 3 never answers the acquire: it gets an undo, by EVALSHA and by EVAL, when the
      * confirm has failed */
-    {{GRANT, GRANT_OF("1700000000000005"), SILENT},
-     {GONE, GONE, GONE},
-     {NULL},
-     RLOCK_PENDING,
-     "",
-     2,
-     4,
-     0},
-    {{GRANT, HELD, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 1, 0},
-    {{HELD, HELD, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 0, 0},
-    {{HELD, HELD, CLOSE}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 0, 0},
+    {EACH(GRANT, GRANT_5, SILENT), THREE(GONE), NONE, RLOCK_PENDING, 0, 2, 4, ""},
+    {EACH(GRANT, HELD, HELD), NONE, NONE, RLOCK_BUSY, 0, 0, 1, ""},
+    {EACH(HELD, HELD, CLOSE), NONE, NONE, RLOCK_BUSY, 0, 0, 0, ""},
     /* each member has another holder: none of them has a majority, and all must try again */
-    {{HELD_BY("1", "a"), HELD_BY("1", "b"), HELD_BY("1", "c")},
-     {NULL},
-     {NULL},
-     RLOCK_PENDING,
-     "",
-     0,
-     0,
-     0},
-    {{GRANT_PARENT, GRANT, HELD}, {NULL}, {NULL}, RLOCK_BUSY, "", 0, 2, 0},
-    {{GRANT, GRANT, GRANT_PARENT},
-     {CONFIRMED, CONFIRMED, GONE},
-     {NULL},
-     RLOCK_OK,
-     "",
-     0,
-     1,
-     1700000000000000},
-    {{GRANT, LATE, LATE}, {NULL}, {NULL}, RLOCK_PENDING, "", 0, 1, 0},
-    {{HELD, SUPERSEDED, HELD}, {NULL}, {NULL}, RLOCK_SUPERSEDED, "", 0, 0, 0},
-    {{GRANT, LOADING, LOADING},
-     {NULL},
-     {NULL},
-     RLOCK_E_SERVER,
-     "2 of 3 members failed, 2 must agree: ",
-     0,
-     1,
-     0},
-    {{GRANT, LOADING, "-WRONGTYPE\r\n"}, {NULL}, {NULL}, RLOCK_E_NO_QUORUM, "LOADING", 0, 1, 0},
-    {{GRANT, GRANT, GRANT}, {NULL}, {RESTARTED, NULL, NULL}, RLOCK_OK, "", 0, 0, 1700000000000000},
-    {{GRANT, GRANT, HELD},
-     {NULL},
-     {RESTARTED, NULL, NULL},
-     RLOCK_E_NO_QUORUM,
-     "1 of 3 servers were restarted, and may have forgotten who holds the lock",
-     0,
-     2,
-     0},
-    {{GRANT, GRANT, HELD}, {NULL}, {NO_INFO, NULL, NULL}, RLOCK_BUSY, "", 0, 1, 0},
-    {{GRANT, GRANT, GRANT},
-     {NULL},
-     {SAME_RUN_ID, NULL, SAME_RUN_ID},
-     RLOCK_E_CONFIG,
-     "are the same server",
-     0,
-     0,
-     0},
+    {EACH(HELD_BY("1", "a"), HELD_BY("1", "b"), HELD_BY("1", "c")), NONE, NONE, RLOCK_PENDING, 0, 0,
+     0, ""},
+    {EACH(GRANT_PARENT, GRANT, HELD), NONE, NONE, RLOCK_BUSY, 0, 0, 2, ""},
+    {EACH(GRANT, GRANT, GRANT_PARENT), EACH(CONFIRMED, CONFIRMED, GONE), NONE, RLOCK_OK, FENCE_0, 0,
+     1, ""},
+    {EACH(GRANT, LATE, LATE), NONE, NONE, RLOCK_PENDING, 0, 0, 1, ""},
+    {EACH(HELD, SUPERSEDED, HELD), NONE, NONE, RLOCK_SUPERSEDED, 0, 0, 0, ""},
+    {EACH(GRANT, LOADING, LOADING), NONE, NONE, RLOCK_E_SERVER, 0, 0, 1,
+     "2 of 3 members failed, 2 "},
+    {EACH(GRANT, LOADING, WRONGTYPE), NONE, NONE, RLOCK_E_NO_QUORUM, 0, 0, 1, "LOADING"},
+    {THREE(GRANT), NONE, EACH(RESTARTED, NULL, NULL), RLOCK_OK, FENCE_0, 0, 0, ""},
+    {EACH(GRANT, GRANT, HELD), NONE, EACH(RESTARTED, NULL, NULL), RLOCK_E_NO_QUORUM, 0, 0, 2,
+     "1 of 3 servers were restarted, and may have forgotten who holds the lock"},
+    {EACH(GRANT, GRANT, HELD), NONE, EACH(NO_INFO, NULL, NULL), RLOCK_BUSY, 0, 0, 1, ""},
+    {THREE(GRANT), NONE, THREE(SAME_RUN_ID), RLOCK_E_CONFIG, 0, 0, 0, "are the same server"},
 };
-
-static int count_all(struct several *several, enum asked_for what)
-{
-    int n = 0;
-
-    for (int i = 0; i < MEMBERS; i++)
-        n += server_count(&several->server[i], what);
-    return n;
-}
 
 /*
  * Checks a number of requests. `wanted` is -N: at least N, because the quorum doesn't wait until
@@ -510,52 +348,37 @@ static void is_about(int got, int wanted, const char *what)
         is_int(got, wanted, what);
 }
 
-static void test_vote(size_t row)
-{
-    static const char *const released[] = {RELEASED, NULL};
-    static struct several several;
-    struct rlock_obstacle obstacle = {.left_ms = 0};
-    struct rlock_grant grant = {.fence = 0};
-    struct rlock_error err = {.text = ""};
-    const char *answers[MEMBERS][2][2] = {{{NULL}}};
-    char warning[700] = "";
-    int64_t block_ms = 0;
-    enum rlock_status st;
-
-    several = (struct several){.owner = {.n_locks = 0}};
-    for (int i = 0; i < MEMBERS; i++) {
-        answers[i][0][0] = votes[row].acquire[i];
-        answers[i][1][0] = votes[row].confirm[i] != NULL ? votes[row].confirm[i] : CLOSE;
-        several.server[i] = (struct server){.info = votes[row].info[i],
-                                            .answers = {[ASKED_ACQUIRE] = answers[i][0],
-                                                        [ASKED_CONFIRM] = answers[i][1],
-                                                        [ASKED_UNDO] = released}};
-    }
-    need(open_several(&several), "a quorum of three servers is opened");
-    several.quorum.members.hooks.on_warning = note_warning;
-    several.quorum.members.hooks.context = warning;
-    st = quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle, &block_ms,
-                        &err);
-    is_str(warning, "", "no holder uses other servers: no warning");
-    okf(st == votes[row].st, "votes[%zu]: the acquire returns status %d, %s", row, (int)st,
-        err.text);
-    okf(strstr(err.text, votes[row].text) != NULL, "votes[%zu]: the error text contains \"%s\"",
-        row, votes[row].text);
-    okf(grant.fence == votes[row].fence, "votes[%zu]: the grant has the fence %llu", row,
-        (unsigned long long)grant.fence);
-    if (strstr(err.text, "count again in ") != NULL)
-        ok(atof(strstr(err.text, "count again in ") + strlen("count again in ")) < 60);
-    close_several(&several);
-    is_about(count_all(&several, ASKED_CONFIRM), votes[row].confirms,
-             "the members get the wanted number of confirms");
-    is_about(count_all(&several, ASKED_UNDO), votes[row].undos,
-             "the members get the wanted number of undos");
-}
-
 static void test_votes(void)
 {
-    for (size_t i = 0; i < sizeof votes / sizeof votes[0]; i++)
-        test_vote(i);
+    for (size_t row = 0; row < sizeof votes / sizeof votes[0]; row++) {
+        const char *const *acquire = votes[row].acquire;
+        const char *const *confirm = votes[row].confirm;
+        struct rlock_error err = {.text = ""};
+        struct rlock_grant grant;
+        char warning[700] = "";
+        enum rlock_status st;
+
+        quorum_begin();
+        quorum_answers(ASKED_ACQUIRE, acquire[0], acquire[1], acquire[2]);
+        quorum_answers(ASKED_CONFIRM, confirm[0], confirm[1], confirm[2]);
+        quorum_answers(ASKED_UNDO, RELEASED, RELEASED, RELEASED);
+        for (int i = 0; i < MEMBERS; i++)
+            several.server[i].info = votes[row].info[i];
+        need(start_three());
+        several.quorum.members.hooks.on_warning = note_warning;
+        several.quorum.members.hooks.context = warning;
+        st = quorum_attempt(in(60000), &grant, &err);
+        is_str(warning, "", "no holder uses other servers: no warning");
+        okf(st == votes[row].st && strstr(err.text, votes[row].text) != NULL &&
+                grant.fence == votes[row].fence,
+            "votes[%zu]: the acquire returns status %d, fence %llu, %s", row, (int)st,
+            (unsigned long long)grant.fence, err.text);
+        if (strstr(err.text, "count again in ") != NULL)
+            ok(atof(strstr(err.text, "count again in ") + strlen("count again in ")) < 60);
+        quorum_end();
+        is_about(quorum_count(ASKED_CONFIRM), votes[row].confirms, "confirms");
+        is_about(quorum_count(ASKED_UNDO), votes[row].undos, "undos");
+    }
 }
 
 #define HELD_FOR_LONG "*8\r\n" HELD_BY_FOREIGN ":5000\r\n$16\r\n1700000000000000\r\n:2\r\n:1\r\n"
@@ -568,22 +391,17 @@ static void test_votes(void)
  */
 static void test_split(bool is_single_attempt)
 {
-    static const char *const acquire[MEMBERS][2] = {{GRANT}, {HELD_FOR_LONG}, {AFTER(600, GRANT)}};
-    static const char *const confirm[] = {CONFIRMED, NULL};
-    static const char *const released[] = {RELEASED, NULL};
-    static struct several several;
     struct rlock_obstacle obstacle = {.left_ms = 0};
     struct rlock_grant grant = {.fence = 0};
     enum rlock_status st = RLOCK_BUSY;
     int64_t block_ms = 0;
     int tries;
 
-    several = (struct several){.owner = {.n_locks = 0}};
-    for (int i = 0; i < MEMBERS; i++)
-        several.server[i] = (struct server){
-            .answers = {
-                [ASKED_ACQUIRE] = acquire[i], [ASKED_CONFIRM] = confirm, [ASKED_UNDO] = released}};
-    need(open_several(&several), "a quorum of three servers, one of them slow, is opened");
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, GRANT, HELD_FOR_LONG, AFTER(600, GRANT));
+    quorum_answers(ASKED_CONFIRM, CONFIRMED, CONFIRMED, CONFIRMED);
+    quorum_answers(ASKED_UNDO, RELEASED, RELEASED, RELEASED);
+    need(start_three());
     several.owner.is_single_attempt = is_single_attempt;
     for (tries = 0; st == RLOCK_BUSY && tries < 20; tries++) {
         st = quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle,
@@ -596,7 +414,7 @@ static void test_split(bool is_single_attempt)
         okf(block_ms <= 100, "the next attempt comes soon: after %lld ms", (long long)block_ms);
     }
     okf(st == RLOCK_OK, "attempt %d has waited until the slow member answered", tries);
-    close_several(&several);
+    quorum_end();
 }
 
 /*
@@ -605,26 +423,18 @@ static void test_split(bool is_single_attempt)
  */
 static void test_greater_fence(void)
 {
-    static const char *const confirmed[] = {GREATER_FENCE, CONFIRMED, NULL};
-    static const char *const granted[] = {GRANT, NULL};
-    static const char *const granted_5[] = {GRANT_OF("1700000000000005"), NULL};
-    static struct several several;
-    struct rlock_obstacle obstacle = {.left_ms = 0};
-    struct rlock_grant grant = {.fence = 0};
-    int64_t block_ms = 0;
+    static const char *const refused_once[] = {GREATER_FENCE, CONFIRMED, NULL};
+    struct rlock_grant grant;
     int j;
 
-    several = (struct several){.owner = {.n_locks = 0}};
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, GRANT, GRANT_5, GRANT_5);
     for (int i = 0; i < MEMBERS; i++)
-        several.server[i] = (struct server){
-            .answers = {
-                [ASKED_ACQUIRE] = i == 0 ? granted : granted_5, [ASKED_CONFIRM] = confirmed}};
-    need(open_several(&several), "a quorum of three servers is opened");
-    is_int(quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle, &block_ms,
-                          NULL),
-           RLOCK_OK, "the members confirm the second fence");
+        several.server[i].answers[ASKED_CONFIRM] = refused_once;
+    need(start_three());
+    is_int(quorum_attempt(in(60000), &grant, NULL), RLOCK_OK, "the second fence is confirmed");
     is_int((int64_t)grant.fence, 1700000000000010, "the grant has the fence that was confirmed");
-    close_several(&several);
+    quorum_end();
     for (int i = 0; i < MEMBERS; i++) {
         const char *wanted = i == 0 ? " 1700000000000005 6000 1700000000000000 "
                                     : " 1700000000000005 6000 1700000000000005 ";
@@ -660,41 +470,26 @@ static void be_stopped(int number)
  */
 static void test_late_grant_is_no_confirmation(void)
 {
-    static const char *const late[] = {AFTER(400, GRANT), NULL};
-    static const char *const grant[] = {GRANT, NULL};
-    static const char *const greater[] = {GRANT_OF("1700000000000005"), NULL};
-    static const char *const confirmed[] = {CONFIRMED, NULL};
-    static const char *const refused[] = {LOADING, NULL};
-    static const char *const released[] = {RELEASED, NULL};
-    static const char *const *const first[] = {grant, greater, late};
-    static struct several several;
     struct itimerval alarm = {.it_value = {.tv_usec = STOPPED_FROM_MS * 1000}};
     struct sigaction action = {.sa_handler = be_stopped};
-    struct rlock_obstacle obstacle = {.left_ms = 0};
-    struct rlock_grant taken = {.fence = 0};
-    struct rlock_error err = {.text = ""};
-    int64_t block_ms = 0;
+    struct rlock_grant taken;
     sigset_t alarms;
 
-    several = (struct several){.owner = {.n_locks = 0}};
-    for (int i = 0; i < MEMBERS; i++)
-        several.server[i] =
-            (struct server){.answers = {[ASKED_ACQUIRE] = first[i],
-                                        [ASKED_CONFIRM] = i == 0 ? confirmed : refused,
-                                        [ASKED_UNDO] = released}};
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, GRANT, GRANT_5, AFTER(400, GRANT));
+    quorum_answers(ASKED_CONFIRM, CONFIRMED, LOADING, LOADING);
+    quorum_answers(ASKED_UNDO, RELEASED, RELEASED, RELEASED);
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
     sigaction(SIGALRM, &action, NULL);
     pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* the servers' threads inherit the mask */
-    need(open_several(&several), "a quorum of three servers, one of them slow, is opened");
+    need(start_three());
     pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
     setitimer(ITIMER_REAL, &alarm, NULL);
-    ok(quorum_acquire(&several.quorum, &several.owner, in(300), &taken, &obstacle, &block_ms,
-                      &err) != RLOCK_OK);
-    close_several(&several);
+    ok(quorum_attempt(in(300), &taken, NULL) != RLOCK_OK);
+    quorum_end();
 }
 
-#define NOT_OURS ":0\r\n"
 #define NOT_THERE ":-1\r\n"
 
 /*
@@ -705,36 +500,28 @@ static const struct {
     const char *release[MEMBERS];
     enum rlock_status st;
 } releases[] = {
-    {{RELEASED, RELEASED, NOT_THERE}, RLOCK_OK}, {{RELEASED, NOT_THERE, CLOSE}, RLOCK_OK},
-    {{CLOSE, NOT_OURS, RELEASED}, RLOCK_OK},     {{RELEASED, NOT_THERE, NOT_THERE}, RLOCK_GONE},
-    {{NOT_OURS, CLOSE, NOT_THERE}, RLOCK_LOST},  {{RELEASED, CLOSE, CLOSE}, RLOCK_E_UNREACHABLE},
+    {EACH(RELEASED, RELEASED, NOT_THERE), RLOCK_OK},
+    {EACH(RELEASED, NOT_THERE, CLOSE), RLOCK_OK},
+    {EACH(CLOSE, NOT_OURS, RELEASED), RLOCK_OK},
+    {EACH(RELEASED, NOT_THERE, NOT_THERE), RLOCK_GONE},
+    {EACH(NOT_OURS, CLOSE, NOT_THERE), RLOCK_LOST},
+    {EACH(RELEASED, CLOSE, CLOSE), RLOCK_E_UNREACHABLE},
 };
 
 static void test_releases(void)
 {
-    static struct several several;
-
     for (size_t row = 0; row < sizeof releases / sizeof releases[0]; row++) {
-        struct rlock_error err = {.text = ""};
+        const char *const *release = releases[row].release;
         unsigned released = 0;
-        enum rlock_status st;
 
-        if (!open_answering(&several, ASKED_RELEASE, releases[row].release))
-            return;
-        st = quorum_release(&several.quorum, &several.owner, in(60000), &released, &err);
-        okf(st == releases[row].st, "releases[%zu]: the release returns status %d, %s", row,
-            (int)st, err.text);
-        close_several(&several);
+        quorum_begin();
+        quorum_answers(ASKED_RELEASE, release[0], release[1], release[2]);
+        need(start_three());
+        okf(quorum_release(&several.quorum, &several.owner, in(60000), &released, NULL) ==
+                releases[row].st,
+            "releases[%zu] returns status %d", row, (int)releases[row].st);
+        quorum_end();
     }
-}
-
-static enum rlock_status renew_several(struct several *several, struct rlock_error *err)
-{
-    int64_t expires_ms;
-    bool is_restored;
-
-    return quorum_renew(&several->quorum, &several->owner, in(60000), &expires_ms, &is_restored,
-                        err);
 }
 
 /*
@@ -744,77 +531,56 @@ static enum rlock_status renew_several(struct several *several, struct rlock_err
  */
 static const struct {
     const char *what;
-    const char *renew[MEMBERS][3]; /* {NULL}: no renewal precedes the release */
-    const char *repair;            /* the first member's answer; NULL: it closes the connection */
-    const char *release[MEMBERS][4];
+    const char *const *renew[MEMBERS]; /* none: no renewal precedes the release */
+    const char *repair; /* the first member's answer; NULL: it closes the connection */
+    const char *const *release[MEMBERS];
     enum rlock_status st;
 } retries[] = {
-    {"a member has released the lock, and another one has lost it",
-     {{NULL}},
-     NULL,
-     {{RELEASED, NOT_THERE}, {LOADING, NOT_THERE}, {LOADING, RELEASED}},
+    {"a member has released the lock, and another one has lost it", EACH(NULL), NULL,
+     EACH(ANSWERS(RELEASED, NOT_THERE), ANSWERS(LOADING, NOT_THERE), ANSWERS(LOADING, RELEASED)),
      RLOCK_OK},
-    {"a member may have released the lock, and another one has lost it",
-     {{NULL}},
-     NULL,
-     {{CLOSE, NOT_OURS}, {LOADING, NOT_THERE}, {LOADING, RELEASED}},
+    {"a member may have released the lock, and another one has lost it", EACH(NULL), NULL,
+     EACH(ANSWERS(CLOSE, NOT_OURS), ANSWERS(LOADING, NOT_THERE), ANSWERS(LOADING, RELEASED)),
      RLOCK_OK},
-    {"a member may have released the lock, and the two others have lost it",
-     {{NULL}},
-     NULL,
-     {{CLOSE, NOT_THERE}, {LOADING, NOT_THERE}, {LOADING, NOT_OURS}},
+    {"a member may have released the lock, and the two others have lost it", EACH(NULL), NULL,
+     EACH(ANSWERS(CLOSE, NOT_THERE), ANSWERS(LOADING, NOT_THERE), ANSWERS(LOADING, NOT_OURS)),
      RLOCK_LOST},
     /* member 3 reads the first release behind the renewal, and may execute it */
     {"a member was sent the release behind a pending renewal, and another one has lost the lock",
-     {{RENEWED}, {RENEWED}, {SILENT}},
-     NULL,
-     {{LOADING, NOT_THERE}, {LOADING, RELEASED}, {RELEASED, LOADING, NOT_THERE}},
+     EACH(ANSWERS(RENEWED), ANSWERS(RENEWED), ANSWERS(SILENT)), NULL,
+     EACH(ANSWERS(LOADING, NOT_THERE), ANSWERS(LOADING, RELEASED),
+          ANSWERS(RELEASED, LOADING, NOT_THERE)),
      RLOCK_OK},
-    {"two members have lost the lock, and the first of them answers only one release",
-     {{NULL}},
+    {"two members have lost the lock, and the first of them answers only one release", EACH(NULL),
      NULL,
-     {{NOT_OURS, CLOSE, NOT_THERE}, {LOADING, NOT_THERE}, {LOADING, CLOSE, RELEASED}},
+     EACH(ANSWERS(NOT_OURS, CLOSE, NOT_THERE), ANSWERS(LOADING, NOT_THERE),
+          ANSWERS(LOADING, CLOSE, RELEASED)),
      RLOCK_GONE},
-    {"two members have lost the lock, and the first of them leaves out a release",
-     {{NULL}},
-     NULL,
-     {{NOT_OURS, CLOSE, NOT_OURS}, {LOADING, LOADING, RELEASED}, {LOADING, LOADING, NOT_THERE}},
+    {"two members have lost the lock, and the first of them leaves out a release", EACH(NULL), NULL,
+     EACH(ANSWERS(NOT_OURS, CLOSE, NOT_OURS), ANSWERS(LOADING, LOADING, RELEASED),
+          ANSWERS(LOADING, LOADING, NOT_THERE)),
      RLOCK_LOST},
     {"two members have lost the lock, and the first of them answers only the renewal",
-     {{LOST_TO}, {RENEWED}, {RENEWED}},
-     NULL,
-     {{CLOSE}, {NOT_OURS}, {RELEASED}},
-     RLOCK_LOST},
+     EACH(ANSWERS(LOST_TO), ANSWERS(RENEWED), ANSWERS(RENEWED)), NULL,
+     EACH(ANSWERS(CLOSE), ANSWERS(NOT_OURS), ANSWERS(RELEASED)), RLOCK_LOST},
     {"two members have lost the lock, and one was sent the release behind a pending renewal",
-     {{LOST_TO, SILENT}, {RENEWED}, {RENEWED}},
-     NULL,
-     {{RELEASED, NOT_OURS}, {NOT_THERE}, {RELEASED}},
-     RLOCK_LOST},
+     EACH(ANSWERS(LOST_TO, SILENT), ANSWERS(RENEWED), ANSWERS(RENEWED)), NULL,
+     EACH(ANSWERS(RELEASED, NOT_OURS), ANSWERS(NOT_THERE), ANSWERS(RELEASED)), RLOCK_LOST},
     {"a member has lost the lock, and the others release it",
-     {{LOST_TO}, {RENEWED}, {RENEWED}},
-     NULL,
-     {{CLOSE}, {RELEASED}, {RELEASED}},
-     RLOCK_OK},
+     EACH(ANSWERS(LOST_TO), ANSWERS(RENEWED), ANSWERS(RENEWED)), NULL,
+     EACH(ANSWERS(CLOSE), ANSWERS(RELEASED), ANSWERS(RELEASED)), RLOCK_OK},
     {"a member has lost the lock and confirms it again, then another one loses it",
-     {{LOST_TO, RENEWED}, {RENEWED}, {RENEWED}},
-     NULL,
-     {{CLOSE}, {NOT_OURS}, {RELEASED}},
-     RLOCK_OK},
+     EACH(ANSWERS(LOST_TO, RENEWED), ANSWERS(RENEWED), ANSWERS(RENEWED)), NULL,
+     EACH(ANSWERS(CLOSE), ANSWERS(NOT_OURS), ANSWERS(RELEASED)), RLOCK_OK},
     {"a member has lost the lock and gets it again, then another one loses it",
-     {{GONE}, {RENEWED}, {RENEWED}},
-     GRANT,
-     {{CLOSE}, {NOT_OURS}, {RELEASED}},
-     RLOCK_OK},
+     EACH(ANSWERS(GONE), ANSWERS(RENEWED), ANSWERS(RENEWED)), GRANT,
+     EACH(ANSWERS(CLOSE), ANSWERS(NOT_OURS), ANSWERS(RELEASED)), RLOCK_OK},
     {"a member has lost the lock and may have got it again, then another one loses it",
-     {{GONE}, {RENEWED}, {RENEWED}},
-     NULL,
-     {{CLOSE}, {NOT_OURS}, {RELEASED}},
-     RLOCK_OK},
+     EACH(ANSWERS(GONE), ANSWERS(RENEWED), ANSWERS(RENEWED)), NULL,
+     EACH(ANSWERS(CLOSE), ANSWERS(NOT_OURS), ANSWERS(RELEASED)), RLOCK_OK},
     {"a member has lost the lock to another owner, then another one loses it",
-     {{GONE}, {RENEWED}, {RENEWED}},
-     HELD,
-     {{CLOSE}, {NOT_OURS}, {RELEASED}},
-     RLOCK_LOST},
+     EACH(ANSWERS(GONE), ANSWERS(RENEWED), ANSWERS(RENEWED)), HELD,
+     EACH(ANSWERS(CLOSE), ANSWERS(NOT_OURS), ANSWERS(RELEASED)), RLOCK_LOST},
 };
 
 /*
@@ -824,67 +590,52 @@ static const struct {
  */
 static void test_release_behind_acquire(void)
 {
-    static const char *const grant[] = {GRANT, NULL};
-    static const char *const late[] = {AFTER(400, GRANT), NULL};
-    static const char *const confirmed[] = {CONFIRMED, NULL};
-    static const char *const released[] = {RELEASED, NULL};
-    static const char *const time[] = {"*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n", NULL};
-    static struct several several;
-    struct rlock_obstacle obstacle = {.left_ms = 0};
-    struct rlock_grant taken = {.fence = 0};
-    struct rlock_error err = {.text = ""};
-    int64_t block_ms = 0;
+    static const char time[] = "*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n";
+    struct rlock_grant taken;
     unsigned members = 0;
     int stop[2];
 
-    several = (struct several){.owner = {.n_locks = 0}};
-    for (int i = 0; i < MEMBERS; i++)
-        several.server[i] = (struct server){.answers = {[ASKED_ACQUIRE] = i == 2 ? late : grant,
-                                                        [ASKED_CONFIRM] = confirmed,
-                                                        [ASKED_RELEASE] = released,
-                                                        [ASKED_OTHER] = time}};
-    need(open_several(&several) && pipe(stop) == 0 && write(stop[1], "", 1) == 1,
-         "a quorum of three servers, one of them slow, is opened");
-    is_int(quorum_acquire(&several.quorum, &several.owner, in(60000), &taken, &obstacle, &block_ms,
-                          &err),
-           RLOCK_OK);
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, GRANT, GRANT, AFTER(400, GRANT));
+    quorum_answers(ASKED_CONFIRM, CONFIRMED, CONFIRMED, CONFIRMED);
+    quorum_answers(ASKED_RELEASE, RELEASED, RELEASED, RELEASED);
+    quorum_answers(ASKED_OTHER, time, time, time);
+    need(start_three() && pipe(stop) == 0 && write(stop[1], "", 1) == 1);
+    is_int(quorum_attempt(in(60000), &taken, NULL), RLOCK_OK);
     quorum_learn_topology(&several.quorum, (struct rlock_deadline){RLOCK_NEVER, stop[0]});
-    is_int(quorum_release(&several.quorum, &several.owner, in(60000), &members, &err), RLOCK_OK);
+    is_int(quorum_release(&several.quorum, &several.owner, in(60000), &members, NULL), RLOCK_OK);
     close(stop[0]);
     close(stop[1]);
-    close_several(&several);
+    quorum_end();
     ok(server_count(&several.server[2], ASKED_RELEASE) > 0,
        "the release follows the acquire on the connection");
 }
 
 static void test_release_retries(void)
 {
-    static struct several several;
-
     /*
      * After two members have answered, the third has from 20 to 100 ms. If it answers later, it may
      * have executed the release, and the outcome is another one.
      */
     slow_clock(true);
     for (size_t row = 0; row < sizeof retries / sizeof retries[0]; row++) {
-        const char *const repair[] = {retries[row].repair, NULL};
         struct rlock_error err = {.text = ""};
         enum rlock_status st;
+        int64_t end;
 
-        several = (struct several){.owner = {.n_locks = 0}};
+        quorum_begin();
+        quorum_answers(ASKED_ACQUIRE, retries[row].repair, NULL, NULL);
         for (int i = 0; i < MEMBERS; i++) {
             several.server[i].answers[ASKED_RENEW] = retries[row].renew[i];
             several.server[i].answers[ASKED_RELEASE] = retries[row].release[i];
         }
-        if (retries[row].repair != NULL)
-            several.server[0].answers[ASKED_ACQUIRE] = repair;
-        need(open_several(&several), "a quorum of three servers is opened");
-        for (int i = 0; retries[row].renew[0][i] != NULL; i++)
-            is_int(renew_several(&several, &err), RLOCK_OK, "a majority renews the lock");
+        need(start_three());
+        for (int i = 0; retries[row].renew[0] != NULL && retries[row].renew[0][i] != NULL; i++)
+            is_int(quorum_renewal(&end, NULL), RLOCK_OK, "a majority renews the lock");
         st = release_loop_run(&several.quorum, &several.owner, in(60000), &err);
         okf(st == retries[row].st, "%s: the release returns status %d, %s", retries[row].what,
             (int)st, err.text);
-        close_several(&several);
+        quorum_end();
     }
     slow_clock(false);
 }
@@ -898,31 +649,32 @@ static const struct {
     enum rlock_status st;
     const char *text; /* a part of the error text */
 } renewals[] = {
-    {{RENEWED, RENEWED, FREED}, RLOCK_OK, ""},
-    {{RENEWED, FREED, CLOSE}, RLOCK_E_NO_QUORUM, "1 of 3 members failed, 2 must agree: "},
-    {{FREED, FREED, CLOSE}, RLOCK_RELEASED, "the lock was released"},
-    {{LOST_TO, FREED, CLOSE}, RLOCK_RELEASED, "the lock was released"},
-    {{LOST_TO, LOST_TO, FREED}, RLOCK_RELEASED, "the lock was released"},
-    {{GONE, FREED, RENEWED}, RLOCK_RELEASED, "the lock was released"},
-    {{LOST_TO, LOST_TO, RENEWED}, RLOCK_LOST, "another program"},
-    {{GONE, LOST_TO, CLOSE}, RLOCK_LOST, "another program"},
-    {{GONE, CLOSE, GONE}, RLOCK_GONE, "the server no longer has the lock"},
+    {EACH(RENEWED, RENEWED, FREED), RLOCK_OK, ""},
+    {EACH(RENEWED, FREED, CLOSE), RLOCK_E_NO_QUORUM, "1 of 3 members failed, 2 must agree: "},
+    {EACH(FREED, FREED, CLOSE), RLOCK_RELEASED, "the lock was released"},
+    {EACH(LOST_TO, FREED, CLOSE), RLOCK_RELEASED, "the lock was released"},
+    {EACH(LOST_TO, LOST_TO, FREED), RLOCK_RELEASED, "the lock was released"},
+    {EACH(GONE, FREED, RENEWED), RLOCK_RELEASED, "the lock was released"},
+    {EACH(LOST_TO, LOST_TO, RENEWED), RLOCK_LOST, "another program"},
+    {EACH(GONE, LOST_TO, CLOSE), RLOCK_LOST, "another program"},
+    {EACH(GONE, CLOSE, GONE), RLOCK_GONE, "the server no longer has the lock"},
 };
 
 static void test_renewals(void)
 {
-    static struct several several;
-
     for (size_t row = 0; row < sizeof renewals / sizeof renewals[0]; row++) {
+        const char *const *renew = renewals[row].renew;
         struct rlock_error err = {.text = ""};
         enum rlock_status st;
+        int64_t end;
 
-        if (!open_answering(&several, ASKED_RENEW, renewals[row].renew))
-            return;
-        st = renew_several(&several, &err);
+        quorum_begin();
+        quorum_answers(ASKED_RENEW, renew[0], renew[1], renew[2]);
+        need(start_three());
+        st = quorum_renewal(&end, &err);
         okf(st == renewals[row].st && strstr(err.text, renewals[row].text) != NULL,
             "renewals[%zu]: the renewal returns status %d, %s", row, (int)st, err.text);
-        close_several(&several);
+        quorum_end();
     }
 }
 
@@ -931,150 +683,120 @@ static void test_renewals(void)
  * that has lost the lock and doesn't answer the second renewal has lost the lock all the same.
  */
 static const struct {
-    const char *renew[MEMBERS][3];
+    const char *const *renew[MEMBERS];
     enum rlock_status st;
     enum rlock_status release; /* of a release that no member answers */
 } second_renewals[] = {
-    {{{LOST_TO, CLOSE}, {LOADING, GONE}, {LOADING, RENEWED}}, RLOCK_GONE, RLOCK_GONE},
-    {{{GONE, CLOSE}, {LOADING, LOST_TO}, {LOADING, CLOSE}}, RLOCK_LOST, RLOCK_GONE},
-    {{{LOST_TO, CLOSE}, {LOADING, FREED}, {LOADING, CLOSE}}, RLOCK_RELEASED, RLOCK_E_UNREACHABLE},
-    {{{LOST_TO, CLOSE}, {LOADING, CLOSE}, {LOADING, RENEWED}},
-     RLOCK_E_UNREACHABLE,
+    {EACH(ANSWERS(LOST_TO, CLOSE), ANSWERS(LOADING, GONE), ANSWERS(LOADING, RENEWED)), RLOCK_GONE,
+     RLOCK_GONE},
+    {EACH(ANSWERS(GONE, CLOSE), ANSWERS(LOADING, LOST_TO), ANSWERS(LOADING, CLOSE)), RLOCK_LOST,
+     RLOCK_GONE},
+    {EACH(ANSWERS(LOST_TO, CLOSE), ANSWERS(LOADING, FREED), ANSWERS(LOADING, CLOSE)),
+     RLOCK_RELEASED, RLOCK_E_UNREACHABLE},
+    {EACH(ANSWERS(LOST_TO, CLOSE), ANSWERS(LOADING, CLOSE), ANSWERS(LOADING, RENEWED)),
+     RLOCK_E_UNREACHABLE, RLOCK_E_UNREACHABLE},
+    {EACH(ANSWERS(LOST_TO, CLOSE), ANSWERS(LOADING, CLOSE), ANSWERS(LOADING, CLOSE)),
+     RLOCK_E_UNREACHABLE, RLOCK_E_UNREACHABLE},
+    {EACH(ANSWERS(LOST_TO, CLOSE), ANSWERS(RENEWED, RENEWED), ANSWERS(RENEWED, RENEWED)), RLOCK_OK,
      RLOCK_E_UNREACHABLE},
-    {{{LOST_TO, CLOSE}, {LOADING, CLOSE}, {LOADING, CLOSE}},
-     RLOCK_E_UNREACHABLE,
-     RLOCK_E_UNREACHABLE},
-    {{{LOST_TO, CLOSE}, {RENEWED, RENEWED}, {RENEWED, RENEWED}}, RLOCK_OK, RLOCK_E_UNREACHABLE},
 };
 
 static void test_second_renewals(void)
 {
-    static struct several several;
-
     for (size_t row = 0; row < sizeof second_renewals / sizeof second_renewals[0]; row++) {
         struct rlock_error err = {.text = ""};
         enum rlock_status st;
+        int64_t end;
 
-        several = (struct several){.owner = {.n_locks = 0}};
+        quorum_begin();
         for (int i = 0; i < MEMBERS; i++)
             several.server[i].answers[ASKED_RENEW] = second_renewals[row].renew[i];
-        need(open_several(&several), "a quorum of three servers is opened");
-        (void)!renew_several(&several, NULL);
-        st = renew_several(&several, &err);
-        okf(st == second_renewals[row].st,
-            "second_renewals[%zu]: the second renewal returns status %d, %s", row, (int)st,
-            err.text);
+        need(start_three());
+        (void)!quorum_renewal(&end, NULL);
+        st = quorum_renewal(&end, &err);
+        okf(st == second_renewals[row].st, "second_renewals[%zu] returns status %d, %s", row,
+            (int)st, err.text);
         st = release_loop_run(&several.quorum, &several.owner, in(100), NULL);
         is_int(st, second_renewals[row].release);
-        close_several(&several);
+        quorum_end();
     }
 }
 
 /* A release that no member answers is repeated, also if the lock is known to be lost. */
 static void test_release_after_loss(void)
 {
-    static const char *const renew[MEMBERS] = {LOST_TO, LOST_TO, RENEWED};
     static const char *const release[MEMBERS][3] = {{CLOSE}, {CLOSE, NOT_OURS}, {CLOSE, RELEASED}};
-    static struct several several;
+    int64_t end;
 
-    if (!open_answering(&several, ASKED_RENEW, renew))
-        return;
+    quorum_begin();
+    quorum_answers(ASKED_RENEW, LOST_TO, LOST_TO, RENEWED);
     for (int i = 0; i < MEMBERS; i++)
         several.server[i].answers[ASKED_RELEASE] = release[i];
-    is_int(renew_several(&several, NULL), RLOCK_LOST, "a renewal finds the lock lost");
+    need(start_three());
+    is_int(quorum_renewal(&end, NULL), RLOCK_LOST, "a renewal finds the lock lost");
     is_int(release_loop_run(&several.quorum, &several.owner, in(60000), NULL), RLOCK_LOST);
-    close_several(&several);
+    quorum_end();
     is_int(server_count(&several.server[2], ASKED_RELEASE), 2);
 }
 
 /* What a member has said of a lost lock doesn't count for the next grant of the same handle. */
 static void test_loss_before_acquire(void)
 {
-    static const char *const acquire[MEMBERS] = {LOADING, GRANT, GRANT};
-    static const char *const renew[MEMBERS] = {LOST_TO, LOST_TO, RENEWED};
-    static const char *const release[MEMBERS] = {CLOSE, RELEASED, NOT_THERE};
-    static const char *const confirm[] = {CONFIRMED, NULL};
-    static struct several several;
-    struct rlock_obstacle obstacle = {.left_ms = 0};
-    struct rlock_grant grant = {.fence = 0};
-    const char *renewed[MEMBERS][2] = {{NULL}};
-    const char *ended[MEMBERS][2] = {{NULL}};
-    int64_t block_ms = 0;
+    struct rlock_grant grant;
+    int64_t end;
 
-    several = (struct several){.owner = {.n_locks = 0}};
-    for (int i = 0; i < MEMBERS; i++) {
-        several.only[i][0] = acquire[i];
-        renewed[i][0] = renew[i];
-        several.server[i].answers[ASKED_ACQUIRE] = several.only[i];
-        several.server[i].answers[ASKED_CONFIRM] = confirm;
-        several.server[i].answers[ASKED_RENEW] = renewed[i];
-        ended[i][0] = release[i];
-        several.server[i].answers[ASKED_RELEASE] = ended[i];
-    }
-    need(open_several(&several), "a quorum of three servers is opened");
-    is_int(renew_several(&several, NULL), RLOCK_LOST, "a renewal finds the lock lost");
-    is_int(quorum_acquire(&several.quorum, &several.owner, in(60000), &grant, &obstacle, &block_ms,
-                          NULL),
-           RLOCK_OK, "the lock is granted again");
+    quorum_begin();
+    quorum_answers(ASKED_ACQUIRE, LOADING, GRANT, GRANT);
+    quorum_answers(ASKED_CONFIRM, CONFIRMED, CONFIRMED, CONFIRMED);
+    quorum_answers(ASKED_RENEW, LOST_TO, LOST_TO, RENEWED);
+    quorum_answers(ASKED_RELEASE, CLOSE, RELEASED, NOT_THERE);
+    need(start_three());
+    is_int(quorum_renewal(&end, NULL), RLOCK_LOST, "a renewal finds the lock lost");
+    is_int(quorum_attempt(in(60000), &grant, NULL), RLOCK_OK, "the lock is granted again");
     is_int(release_loop_run(&several.quorum, &several.owner, in(60000), NULL), RLOCK_OK);
-    close_several(&several);
+    quorum_end();
 }
 
 static void test_alone(void)
 {
-    static const char *const answers[MEMBERS][2] = {{":1\r\n"}, {":2\r\n"}, {":3\r\n"}};
-    static struct several several;
     struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX];
     const struct resp_value *reply = NULL;
     struct request request;
     struct quorum one;
 
-    several = (struct several){.owner = {.n_locks = 0}};
-    for (int i = 0; i < MEMBERS; i++)
-        several.server[i].answers[ASKED_OTHER] = answers[i];
-    need(open_several(&several), "a quorum of three servers is opened");
+    quorum_begin();
+    quorum_answers(ASKED_OTHER, ":1\r\n", ":2\r\n", ":3\r\n");
+    need(start_three());
     one = quorum_alone(&several.quorum, &several.quorum.members.member[1], pollfds);
     request_begin(&request, "PING");
     ok(quorum_ask(&one, &request, in(60000), &reply, NULL) == RLOCK_OK && resp_int(reply) == 2);
-    ok(server_count(&several.server[0], ASKED_OTHER) == 0 &&
-       server_count(&several.server[2], ASKED_OTHER) == 0);
-    close_several(&several);
+    is_int(quorum_count(ASKED_OTHER), 1, "no other member is asked");
+    quorum_end();
+}
+
+static const char *hash_of(const char *const *urls, size_t n)
+{
+    static char hash[2][16];
+    static size_t made;
+    struct rlock_config config = {.urls = urls, .n_urls = n};
+    struct quorum quorum;
+    char *text = hash[made++ % 2];
+
+    is_int(quorum_open(&quorum, &config, NULL), RLOCK_OK);
+    snprintf(text, sizeof hash[0], "%s", quorum.members.hash);
+    quorum_close(&quorum);
+    return text;
 }
 
 static void test_members_hash(void)
 {
-    const char *urls[] = {"redis://h", "redis://i/3", "unix:///s"};
-    const char *others[] = {"redis://i/3", "unix:///s", "redis://:pw@h:6379/0"};
-    struct rlock_config config = {.urls = urls, .n_urls = 3};
-    struct quorum one;
-    struct quorum other;
+    static const char *const urls[] = {"redis://h", "redis://i/3", "unix:///s"};
+    static const char *const alike[] = {"redis://i/3", "unix:///s", "redis://:pw@h:6379/0"};
+    static const char *const other[] = {"redis://i/4", "unix:///s", "redis://h"};
 
-    ok(quorum_open(&one, &config, NULL) == RLOCK_OK && strlen(one.members.hash) == 8);
-    config.urls = others;
-    ok(quorum_open(&other, &config, NULL) == RLOCK_OK &&
-       strcmp(one.members.hash, other.members.hash) == 0);
-    quorum_close(&other);
-    others[0] = "redis://i/4";
-    ok(quorum_open(&other, &config, NULL) == RLOCK_OK &&
-       strcmp(one.members.hash, other.members.hash) != 0);
-    quorum_close(&other);
-    config.n_urls = 1;
-    ok(quorum_open(&other, &config, NULL) == RLOCK_OK && other.members.hash[0] == '\0');
-    quorum_close(&other);
-    quorum_close(&one);
-}
-
-static void test_open(void)
-{
-    const char *const urls[] = {"redis://h", "redis://i", NULL};
-    struct rlock_config config = {.urls = urls};
-    struct quorum quorum;
-
-    for (config.n_urls = 0; config.n_urls <= 2; config.n_urls += 2) {
-        okf(quorum_open(&quorum, &config, NULL) == RLOCK_E_CONFIG,
-            "a quorum of %zu members is refused", config.n_urls);
-        quorum_close(&quorum);
-    }
+    ok(strlen(hash_of(urls, 3)) == 8 && strcmp(hash_of(urls, 3), hash_of(alike, 3)) == 0);
+    ok(strcmp(hash_of(urls, 3), hash_of(other, 3)) != 0);
+    is_str(hash_of(urls, 1), "", "a lock of one server has no list of servers");
 }
 
 int main(void)
@@ -1083,7 +805,7 @@ int main(void)
     RUN(test_split(false));
     RUN(test_split(true));
     RUN_ALL(test_greater_fence, test_late_grant_is_no_confirmation, test_release_behind_acquire,
-            test_release_retries, test_loss_before_acquire, test_members_hash, test_open);
+            test_release_retries, test_loss_before_acquire, test_members_hash);
 
     slow_clock(true);
     RUN_ALL(test_other_quorum, test_releases, test_renewals, test_second_renewals,
