@@ -6,83 +6,45 @@
  * command can be moved, so that a command that hangs doesn't take the test 10 s.
  */
 #include "session/event_hook.h"
+#include "supervise/proctree.h"
 #include "tap.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PATIENCE_MS 30000 /* how long a test waits at most: a busy machine runs processes late */
 
 static char top[] = "/tmp/rlock-hook-XXXXXX"; /* a directory of this test alone */
-static int64_t *clock_ahead_ms;               /* shared with the processes that are forked */
+static int64_t *ahead_s; /* how far the clock is put forward; shared with forked processes */
 
-int64_t __real_rlock_clock_ms(void);
-int64_t __wrap_rlock_clock_ms(void);
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 
-/* The linker replaces rlock_clock_ms() by this function. */
-int64_t __wrap_rlock_clock_ms(void)
+/* The linker replaces clock_gettime() by this function. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
-    return __real_rlock_clock_ms() + *clock_ahead_ms;
-}
+    int failed = __real_clock_gettime(clock, now);
 
-static const char *file(const char *name)
-{
-    static char path[100];
-
-    snprintf(path, sizeof path, "%s/%s", top, name);
-    return path;
+    now->tv_sec += (time_t)*ahead_s;
+    return failed;
 }
 
 /* Reads a file of the test. The text is valid until the next call. */
 static const char *text_of(const char *name)
 {
     static char text[4096];
-    int fd = open(file(name), O_RDONLY | O_CLOEXEC);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = '\0';
     return text;
-}
-
-static bool eventually_exists(const char *name)
-{
-    int64_t until = __real_rlock_clock_ms() + PATIENCE_MS;
-
-    while (access(file(name), F_OK) != 0)
-        if (poll(NULL, 0, 1) != 0 || __real_rlock_clock_ms() >= until)
-            return false;
-    return true;
-}
-
-/* Waits for the end of a process that another process may have to reap. */
-static bool eventually_ends(pid_t pid)
-{
-    int64_t until = __real_rlock_clock_ms() + PATIENCE_MS;
-    char path[64];
-    char text[512];
-    const char *state;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    while (__real_rlock_clock_ms() < until) {
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-
-        if (fd >= 0)
-            close(fd);
-        text[n > 0 ? n : 0] = '\0';
-        state = strrchr(text, ')');
-        if (state == NULL || state[2] == 'Z' || state[2] == 'X')
-            return true;
-        poll(NULL, 0, 1);
-    }
-    return false;
 }
 
 /* Starts the hook process. Its working directory is `top`. */
@@ -112,22 +74,16 @@ static bool await_failure(struct event_hook *hook, char why[256])
     return poll(&watch, 1, PATIENCE_MS) == 1 && event_hook_failure(hook, why, 256);
 }
 
-/*
- * Ends the hook process, the only child of this process, when it has run all commands. Returns its
- * status; -1: it didn't end.
- */
+/* Ends the hook process when it has run all commands, by two calls. Returns its exit status. */
 static int stop(struct event_hook *hook)
 {
-    int64_t until = __real_rlock_clock_ms() + PATIENCE_MS;
     int status = -1;
 
     event_hook_stop(hook);
+    event_hook_stop(hook);
     is_int(hook->fd, -1, "the socket is closed");
-    event_hook_stop(hook); /* a second call changes nothing */
-    while (waitpid(-1, &status, WNOHANG) == 0)
-        if (poll(NULL, 0, 1) != 0 || __real_rlock_clock_ms() >= until)
-            return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    ok(waitpid(-1, &status, 0) > 0 && WIFEXITED(status), "the hook process ends by itself");
+    return WEXITSTATUS(status);
 }
 
 #define SHOW                                                                               \
@@ -154,8 +110,7 @@ static void test_events(void)
     event_hook_tell(&hook, &(struct message){.what = EVENT_GRANTED,
                                              .facts = {{FACT_NUMBER, "fence", .number = 12},
                                                        {FACT_TEXT, "fence", .text = "13"}}});
-    event_hook_tell(&hook, &(struct message){.what = EVENT_GRANTED,
-                                             .facts = {{FACT_NUMBER, "fence", .number = 12}}});
+    tell(&hook, EVENT_GRANTED);
     tell(&hook, EVENT_RENEWAL_FAILED);
     event_hook_tell(&hook, &(struct message){.what = EVENT_LOST, .why = "the server is gone"});
     tell(&hook, EVENT_LOST);
@@ -171,7 +126,7 @@ static void test_events(void)
            "token=\n"
            "busy key=key one\nkey two fence=12 waited= holder= why= token=\n"
            "released key=key one\nkey two fence=12 waited= holder= why= token=\n");
-    unlink(file("shown"));
+    unlink("shown");
     tell(&hook, EVENT_GRANTED);
     ok(!event_hook_failure(&hook, why, sizeof why), "without a hook process nothing happens");
     unsetenv("RLOCK_TOKEN");
@@ -230,34 +185,36 @@ static void test_killed(void)
 /* A command that hangs gets KILL, and so does what it has started. */
 static void test_hangs(void)
 {
-    struct event_hook hook;
+    struct event_hook hook = start("sleep 100 & echo $PPID $! >pids; mv pids started; wait");
     char why[256];
     pid_t process;
     pid_t child;
 
-    hook = start("sleep 100 & echo $PPID $! >pids; mv pids started; wait");
     tell(&hook, EVENT_GRANTED);
-    need(eventually_exists("started") &&
-         sscanf(text_of("started"), "%d %d", &process, &child) == 2);
-    *clock_ahead_ms = 9000;
+    while (access("started", F_OK) != 0)
+        poll(NULL, 0, 1);
+    need(sscanf(text_of("started"), "%d %d", &process, &child) == 2);
+    *ahead_s = 9;
     kill(process, SIGCHLD); /* wakes it */
     ok(!event_hook_failure(&hook, why, sizeof why), "after 9 s the command has not failed");
-    *clock_ahead_ms = 10000;
+    *ahead_s = 10;
     kill(process, SIGCHLD);
     ok(await_failure(&hook, why), "after 10 s it has failed");
     is_str(why, "--on-event: for granted the command did not end within 10 s, and was killed");
-    *clock_ahead_ms = 0;
+    *ahead_s = 0;
     is_int(stop(&hook), 0, "the hook process goes on, and ends");
-    unlink(file("started"));
-    ok(eventually_ends(child), "what the command had started has got KILL");
+    unlink("started");
+    while (proctree_state(child) == 'S') /* alarm(2) ends this test if it doesn't end */
+        poll(NULL, 0, 1);
+    ok(true, "what the command had started has got KILL");
 }
 
 /* The command has a session and descriptors of its own. */
 static void test_command(void)
 {
     struct event_hook hook;
-    char text[200];
-    char *at;
+    const char *text;
+    const char *at;
     int ours = dup(STDERR_FILENO); /* doesn't close on exec */
     int first = 0;
     int second = 0;
@@ -273,22 +230,21 @@ static void test_command(void)
     tell(&hook, EVENT_GRANTED);
     tell(&hook, EVENT_RELEASED);
     is_int(stop(&hook), 0, "the command has run twice");
-    snprintf(text, sizeof text, "%s", text_of("shown"));
+    text = text_of("shown");
     at = strchr(text, '\n');
     ok(at != NULL && sscanf(text, "%d %d", &pid, &sid) == 2 && pid == sid);
     is_str(at != NULL ? at + 1 : "", "/dev/null\nrlock-hook\n");
-    unlink(file("shown"));
+    unlink("shown");
     ok(sscanf(text_of("fds"), "%d %d", &first, &second) == 2 && first == second && first > 0);
-    unlink(file("fds"));
+    unlink("fds");
 }
 
 int main(void)
 {
-    clock_ahead_ms = mmap(NULL, sizeof *clock_ahead_ms, PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (clock_ahead_ms == MAP_FAILED ||
-        !ok(mkdtemp(top) != NULL && chdir(top) == 0, "a directory for this test is created"))
-        return done_testing();
+    ahead_s =
+        mmap(NULL, sizeof *ahead_s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (ahead_s == MAP_FAILED || mkdtemp(top) == NULL || chdir(top) != 0)
+        abort();
     alarm(500);
     RUN_ALL(test_events, test_failures, test_killed, test_hangs, test_command);
     ok(rmdir(top) == 0, "no file is left");

@@ -2,6 +2,7 @@
 /* test_cmd_progress: the line and the messages that are shown while rlock waits. */
 #include "output/printable.h"
 #include "output/progress.h"
+#include "stderr.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -135,7 +136,7 @@ static void test_any_width(void)
 /* With the longest key, holder and numbers progress_text() writes no byte beyond its buffer. */
 static void test_any_room(void)
 {
-    static char key[70000];
+    static char key[2 * PROGRESS_BYTES];
     const struct report odd = {.level = REPORT_NOTICE, .key = key, .start_ms = 0};
     struct rlock_obstacle obstacle = {.seen_ms = 0, .left_ms = INT64_MAX / 4, .place = INT64_MAX};
     char out[PROGRESS_BYTES];
@@ -153,42 +154,32 @@ static void test_any_room(void)
     ok(is_good, "the line is printable, and stays within its buffer");
 }
 
-/* Put what progress_show() writes to stderr into `text`. */
-static void told(char *text, size_t room, struct progress *progress,
-                 const struct rlock_obstacle *obstacle)
-{
-    int before = dup(STDERR_FILENO);
-    int ends[2];
-    ssize_t n = 0;
+static struct progress progress;
 
-    if (pipe(ends) == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        progress_show(progress, obstacle);
-        dup2(before, STDERR_FILENO);
-        close(ends[1]);
-        n = read(ends[0], text, room - 1);
-        close(ends[0]);
-    }
-    close(before);
-    text[n > 0 ? n : 0] = '\0';
+static void begins(const char *text, const char *wanted)
+{
+    okf(strncmp(text, wanted, strlen(wanted)) == 0, "\"%s\" begins with \"%s\"", text, wanted);
 }
 
-static void told_granted(char *text, size_t room, const struct progress *progress)
+/* Returns what progress_show() writes to stderr. */
+static const char *shown(const struct rlock_obstacle *obstacle)
 {
-    int before = dup(STDERR_FILENO);
-    int ends[2];
-    ssize_t n = 0;
+    stderr_catch();
+    progress_show(&progress, obstacle);
+    return stderr_caught();
+}
 
-    if (pipe(ends) == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        progress_say_granted(progress, rlock_clock_ms(), 7);
-        dup2(before, STDERR_FILENO);
-        close(ends[1]);
-        n = read(ends[0], text, room - 1);
-        close(ends[0]);
-    }
-    close(before);
-    text[n > 0 ? n : 0] = '\0';
+static const char *shown_granted(void)
+{
+    stderr_catch();
+    progress_say_granted(&progress, rlock_clock_ms(), 7);
+    return stderr_caught();
+}
+
+/* A report that has waited so long. */
+static struct report waited(enum report_level level, int64_t ms)
+{
+    return (struct report){.level = level, .key = "k", .start_ms = rlock_clock_ms() - ms};
 }
 
 static struct rlock_obstacle held(void)
@@ -205,174 +196,115 @@ static struct rlock_obstacle held(void)
                                    .place = 2};
 }
 
-static bool is_shown(enum report_level level, bool json)
-{
-    const struct report wanted = {
-        .level = level, .json = json, .key = "k", .start_ms = rlock_clock_ms()};
-    struct rlock_obstacle obstacle = {
-        .holder = {.text = "x"}, .seen_ms = rlock_clock_ms(), .left_ms = 3600000, .place = 2};
-    struct progress progress;
-    char text[512];
-
-    progress_init(&progress, &wanted, 5000, 0);
-    told(text, sizeof text, &progress, &obstacle);
-    return text[0] != '\0';
-}
-
 /* rlock reports trouble once when it has lasted for a second, and once when it is over. */
 static void test_trouble(void)
 {
-    int64_t now = rlock_clock_ms();
-    const struct report quiet = {.level = REPORT_FAILURE, .key = "k", .start_ms = now};
-    const struct report usual = {.level = REPORT_NOTICE, .key = "k", .start_ms = now};
-    struct rlock_obstacle obstacle = {.holder = {.text = "x"},
-                                      .seen_ms = now,
-                                      .left_ms = 3600000,
-                                      .place = 2,
-                                      .trouble = {RLOCK_E_UNREACHABLE, .text = "h:1: refused"},
-                                      .trouble_ms = now};
-    struct progress progress;
+    const struct report usual = waited(REPORT_NOTICE, 0);
+    const struct report quiet = waited(REPORT_FAILURE, 0);
+    struct rlock_obstacle obstacle = held();
     char text[512];
 
-    progress_text(text, sizeof text, 100, &usual, &obstacle, now + 5000);
+    obstacle.trouble = (struct rlock_error){RLOCK_E_UNREACHABLE, .text = "h:1: refused"};
+    obstacle.trouble_ms = usual.start_ms;
+    progress_text(text, sizeof text, 100, &usual, &obstacle, usual.start_ms + 5000);
     is_str(text, "rlock: k: waiting 5s, server unreachable for 5s: h:1: refused");
-    progress_text(text, sizeof text, 29, &usual, &obstacle, now + 5000);
+    progress_text(text, sizeof text, 29, &usual, &obstacle, usual.start_ms + 5000);
     is_str(text, "k: 5s, server unreachable ...", "a narrow line is cut at its end");
     progress_init(&progress, &usual, 5000, 0);
-    told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "trouble of less than a second isn't reported");
-    obstacle.trouble_ms = now - 5000;
-    told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: server-unreachable: for 5s: h:1: refused; still trying\n");
-    told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "the same trouble is not reported again");
+    is_str(shown(&obstacle), "", "trouble of less than a second isn't reported");
+    obstacle.trouble_ms -= 5000;
+    is_str(shown(&obstacle), "rlock: k: server-unreachable: for 5s: h:1: refused; still trying\n");
+    is_str(shown(&obstacle), "", "the same trouble is not reported again");
     obstacle.trouble.status = RLOCK_OK;
-    told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: server-back: after 5s\n", "the end of the trouble is reported");
-    told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "the end is not reported again");
+    is_str(shown(&obstacle), "rlock: k: server-back: after 5s\n");
+    is_str(shown(&obstacle), "", "the end is not reported again");
     obstacle.trouble.status = RLOCK_E_REPLICAS;
-    told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "rlock: k: too-few-replicas: for 5s: h:1: refused; still trying\n");
+    is_str(shown(&obstacle), "rlock: k: too-few-replicas: for 5s: h:1: refused; still trying\n");
     progress_init(&progress, &quiet, 5000, 0);
-    told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "with --quiet trouble is not reported");
+    is_str(shown(&obstacle), "", "with --quiet trouble is not reported");
 }
 
 /* With --warn-wait rlock warns once, when it has waited as long as the option says. */
 static void test_long_wait(void)
 {
-    const struct report usual = {
-        .level = REPORT_NOTICE, .key = "k", .start_ms = rlock_clock_ms() - 5000};
-    const struct report quiet = {
-        .level = REPORT_FAILURE, .key = "k", .start_ms = rlock_clock_ms() - 5000};
+    const struct report usual = waited(REPORT_NOTICE, 5000);
+    const struct report quiet = waited(REPORT_FAILURE, 5000);
     struct rlock_obstacle obstacle = held();
-    struct progress progress;
-    char text[512];
 
     progress_init(&progress, &usual, 5000, 6000000);
-    told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "a wait shorter than --warn-wait isn't reported");
+    is_str(shown(&obstacle), "", "a wait shorter than --warn-wait isn't reported");
     progress_init(&progress, &usual, 5000, 5000);
-    told(text, sizeof text, &progress, &obstacle);
-    ok(strstr(text, "rlock: k: waiting-long: for 5s, place 2: held for 3m41s by x") == text, text);
-    told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "the same wait is not reported again");
+    begins(shown(&obstacle), "rlock: k: waiting-long: for 5s, place 2: held for 3m41s by x");
+    is_str(shown(&obstacle), "", "the same wait is not reported again");
     progress_init(&progress, &usual, 5000, 5000);
     obstacle.trouble = (struct rlock_error){RLOCK_E_UNREACHABLE, .text = "h:1: refused"};
     obstacle.trouble_ms = rlock_clock_ms();
-    told(text, sizeof text, &progress, &obstacle);
-    ok(strstr(text, ": waiting-long: for 5s, place 2: server unreachable for 0s: h:1: ref") != NULL,
-       text);
+    begins(shown(&obstacle), "rlock: k: waiting-long: for 5s, place 2: server unreachable for 0s: "
+                             "h:1: ref");
     progress_init(&progress, &quiet, 5000, 5000);
-    told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "with --quiet a long wait is not reported");
+    is_str(shown(&obstacle), "", "with --quiet a long wait is not reported");
     ok(!progress.has_told, "with --quiet the grant is not reported either");
+}
+
+/* Shows a wait again at once, and when the next message is due, in `period_ms`. */
+static const char *shown_again(const struct rlock_obstacle *obstacle, int64_t period_ms)
+{
+    is_str(shown(obstacle), "", "the message is not repeated at once");
+    ok(progress.next_message_at_ms > rlock_clock_ms() + period_ms - 5000 &&
+       progress.next_message_at_ms <= rlock_clock_ms() + period_ms);
+    is_str(shown(NULL), "", "the end of the wait writes no message");
+    progress.next_message_at_ms = rlock_clock_ms();
+    return shown(obstacle);
 }
 
 /* With -v rlock tells who holds the lock when the wait begins, and then each minute. */
 static void test_steps(void)
 {
-    const struct report steps = {
-        .level = REPORT_STEP, .json = true, .key = "k", .start_ms = rlock_clock_ms()};
+    struct report steps = waited(REPORT_STEP, 0);
     struct rlock_obstacle obstacle = held();
-    struct progress progress;
-    char text[1024];
+    const char *text;
 
     progress_init(&progress, &steps, 5000, 0);
-    told(text, sizeof text, &progress, &obstacle);
-    ok(strstr(text, "{\"event\":\"waiting\",") == text, "the event comes first");
+    ok(shown(&obstacle)[0] != '\0', "with -v rlock tells at once that it waits");
+    steps.json = true;
+    progress_init(&progress, &steps, 5000, 0);
+    text = shown(&obstacle);
+    begins(text, "{\"event\":\"waiting\",");
     ok(strstr(text, "\"why\":\"place 2: held for 3m41s by x; renewed 4s ago") != NULL, text);
     ok(strstr(text, "\"place\":2,\"mode\":\"exclusive\",\"holder\":{\"host\":\"h\",") != NULL,
        text);
-    told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "the message is not repeated at once");
-    ok(progress.next_message_at_ms > rlock_clock_ms() + 55000 &&
-       progress.next_message_at_ms <= rlock_clock_ms() + 60000);
-    told(text, sizeof text, &progress, NULL);
-    is_str(text, "", "the end of the wait writes no message");
-    progress.next_message_at_ms = rlock_clock_ms();
-    told(text, sizeof text, &progress, &obstacle);
-    ok(strstr(text, "\"event\":\"waiting\"") != NULL, "after a minute the message is repeated");
-}
-
-/* Puts what a cron job writes to stderr after a wait of `waited_ms` into `text`. */
-static void wait_of(char *text, size_t room, enum report_level level, int64_t waited_ms)
-{
-    const struct report report_of_job = {
-        .level = level, .key = "k", .start_ms = rlock_clock_ms() - waited_ms};
-    struct rlock_obstacle obstacle = held();
-    struct progress progress;
-
-    progress_init(&progress, &report_of_job, 5000, 0);
-    told(text, room, &progress, &obstacle);
+    begins(shown_again(&obstacle, 60000), "{\"event\":\"waiting\",");
 }
 
 /* Without a terminal rlock reports a wait after 10 s, and then every 10 minutes; -q silences it. */
 static void test_log(void)
 {
-    const struct report job = {
-        .level = REPORT_NOTICE, .key = "k", .start_ms = rlock_clock_ms() - 1872000};
+    static const struct {
+        enum report_level level;
+        int64_t waited_ms;
+        bool json;
+        const char *wanted;
+    } jobs[] = {{REPORT_NOTICE, 9000, false, ""},
+                {REPORT_NOTICE, 0, true, ""},
+                {REPORT_NOTICE, 10500, false,
+                 "rlock: k: waiting: for 10s, place 2: held for 3m41s by x; renewed 4s ago\n"},
+                {REPORT_FAILURE, 10500, false, ""}};
+    struct report job;
     struct rlock_obstacle obstacle = held();
-    struct progress progress;
-    char text[1024];
 
-    wait_of(text, sizeof text, REPORT_NOTICE, 9000);
-    is_str(text, "", "a wait of less than 10 s is not reported");
-    wait_of(text, sizeof text, REPORT_NOTICE, 10500);
-    is_str(text, "rlock: k: waiting: for 10s, place 2: held for 3m41s by x; renewed 4s ago\n");
-    wait_of(text, sizeof text, REPORT_FAILURE, 10500);
-    is_str(text, "", "with -q rlock says nothing in a job");
-    progress_init(&progress, &job, 5000, 0);
-    told(text, sizeof text, &progress, &obstacle);
-    ok(progress.next_message_at_ms > rlock_clock_ms() + 595000 &&
-       progress.next_message_at_ms <= rlock_clock_ms() + 600000);
-    told(text, sizeof text, &progress, &obstacle);
-    is_str(text, "", "the next message is not written earlier");
-    progress.next_message_at_ms = rlock_clock_ms();
-    told(text, sizeof text, &progress, &obstacle);
-    ok(strstr(text, "waiting: for 31m12s, place 2: ") != NULL);
-    told_granted(text, sizeof text, &progress);
-    is_str(text, "rlock: k: granted: after 31m12s\n");
-    progress_init(&progress, &job, 5000, 0);
-    told_granted(text, sizeof text, &progress);
-    is_str(text, "", "a job that has not said that it waits doesn't say that it was granted");
-}
-
-int main(void)
-{
-    int before = dup(STDERR_FILENO);
-    int ends[2];
-
-    RUN_ALL(test_lines, test_unheld, test_any_width, test_any_room, test_steps, test_trouble,
-            test_long_wait);
-    if (pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) >= 0) {
-        RUN(test_log());
-        ok(!is_shown(REPORT_NOTICE, false), "without a terminal nothing is shown");
-        ok(!is_shown(REPORT_NOTICE, true), "with --json nothing is shown");
-        ok(!is_shown(REPORT_FAILURE, false), "with --quiet nothing is shown");
-        ok(is_shown(REPORT_STEP, false) && is_shown(REPORT_STEP, true));
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        job = waited(jobs[i].level, jobs[i].waited_ms);
+        job.json = jobs[i].json;
+        progress_init(&progress, &job, 5000, 0);
+        is_str(shown(&obstacle), jobs[i].wanted);
     }
-    dup2(before, STDERR_FILENO);
-    return done_testing();
+    job = waited(REPORT_NOTICE, 1872000);
+    progress_init(&progress, &job, 5000, 0);
+    is_str(shown_granted(), "", "a job that hasn't said that it waits doesn't say that it got it");
+    ok(shown(&obstacle)[0] != '\0', "a job says that it waits");
+    begins(shown_again(&obstacle, 600000), "rlock: k: waiting: for 31m12s, place 2: ");
+    is_str(shown_granted(), "rlock: k: granted: after 31m12s\n");
 }
+
+TESTS(test_lines, test_unheld, test_any_width, test_any_room, test_steps, test_trouble,
+      test_long_wait, test_log)

@@ -2,6 +2,7 @@
 /* test_cmd_report: a message is one line, whatever bytes it has; a report file is written whole. */
 #include "base/err.h"
 #include "output/report.h"
+#include "stderr.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -53,23 +54,18 @@ static void test_escape(void)
     ok(strlen(out) > 3 && strcmp(out + strlen(out) - 3, "...") == 0, "a cut text ends in ...");
 }
 
-/* Put what report_say() writes to stderr into `line`. */
-static void said(char *line, size_t room, const struct report *report, struct message message)
+/* Returns what report_say() writes to stderr. */
+static const char *said(const struct report *report, struct message message)
 {
-    int before = dup(STDERR_FILENO);
-    int ends[2];
-    ssize_t n = 0;
+    stderr_catch();
+    report_say(report, REPORT_NOTICE, message);
+    return stderr_caught();
+}
 
-    if (pipe(ends) == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        report_say(report, REPORT_NOTICE, message);
-        dup2(before, STDERR_FILENO);
-        close(ends[1]);
-        n = read(ends[0], line, room - 1);
-        close(ends[0]);
-    }
-    close(before);
-    line[n > 0 ? n : 0] = '\0';
+/* Returns whether the text is one line of at most 4096 bytes. */
+static bool is_line(const char *text)
+{
+    return strlen(text) <= 4096 && strchr(text, '\n') == text + strlen(text) - 1;
 }
 
 static void test_say(void)
@@ -79,40 +75,34 @@ static void test_say(void)
     const struct rlock_party party = {
         .host = "h", .pid = "42", .since_ms = 2000, .for_ms = 5, .slot = 0, .renewed_ms = -1};
     static char big[70000];
-    char line[8192];
+    const char *line;
 
-    said(line, sizeof line, &report, lost);
-    is_str(line, "rlock: a\\x0ab: lost: it is \\x1b[2Jgone\\x0a; look\n");
-    said(line, sizeof line, &report, (struct message){.what = EVENT_BUSY, .why = "by caf\\xc3"});
-    is_str(line, "rlock: a\\x0ab: busy: by caf\\xc3\n", "an escaped reason is not escaped again");
-    said(line, sizeof line, &report, (struct message){.what = EVENT_GRANTED});
-    is_str(line, "rlock: a\\x0ab: granted\n");
+    is_str(said(&report, lost), "rlock: a\\x0ab: lost: it is \\x1b[2Jgone\\x0a; look\n");
+    is_str(said(&report, (struct message){.what = EVENT_BUSY, .why = "by caf\\xc3"}),
+           "rlock: a\\x0ab: busy: by caf\\xc3\n", "an escaped reason is not escaped again");
+    is_str(said(&report, (struct message){.what = EVENT_GRANTED}), "rlock: a\\x0ab: granted\n");
     report.json = true;
-    said(line, sizeof line, &report, lost);
-    ok(strstr(line, "{\"event\":\"lost\",\"time\":\"20") == line &&
+    line = said(&report, lost);
+    ok(strstr(line, "{\"event\":\"lost\",\"time\":\"20") == line && is_line(line) &&
        strstr(line, "\"key\":\"a\\u000ab\",\"why\":\"it is \\u001b[2Jgone"
-                    "\\u000a\",\"hint\":\"look\"}\n") != NULL &&
-       strchr(line, '\n') == line + strlen(line) - 1);
-    said(line, sizeof line, &report,
-         (struct message){.what = EVENT_DONE,
-                          .facts = {fact_text("text", NULL), fact_number("left_ms", -1),
-                                    fact_time("since", 1000), fact_time("until", 0),
-                                    fact_party("holder", &party, "held_ms")}});
+                    "\\u000a\",\"hint\":\"look\"}\n") != NULL);
+    line = said(&report,
+                (struct message){.what = EVENT_DONE,
+                                 .facts = {fact_text("text", NULL), fact_number("left_ms", -1),
+                                           fact_time("since", 1000), fact_time("until", 0),
+                                           fact_party("holder", &party, "held_ms")}});
     ok(strstr(line, "\"key\":\"a\\u000ab\",\"left_ms\":-1,\"since\":\"1970-01-01T00:00:01.000Z\","
                     "\"holder\":{\"host\":\"h\",\"pid\":42,\"since\":\"1970-01-01T00:00:02.000Z\","
                     "\"held_ms\":5,\"slot\":0}}\n") != NULL);
     report.level = REPORT_FAILURE;
-    said(line, sizeof line, &report, lost);
-    is_str(line, "", "a message above the level is not written");
+    is_str(said(&report, lost), "", "a message above the level is not written");
 
     memset(big, '\n', sizeof big - 1);
     report = (struct report){.level = REPORT_STEP, .key = big};
-    said(line, sizeof line, &report, (struct message){.what = EVENT_LOST, .why = big, .hint = big});
-    ok(strlen(line) <= 4096 && strchr(line, '\n') == line + strlen(line) - 1);
+    ok(is_line(said(&report, (struct message){.what = EVENT_LOST, .why = big, .hint = big})));
     report.json = true;
-    said(line, sizeof line, &report, (struct message){.what = EVENT_LOST, .why = big, .hint = big});
-    ok(strlen(line) <= 4096 && strchr(line, '\n') == line + strlen(line) - 1 &&
-       line[strlen(line) - 2] == '}');
+    line = said(&report, (struct message){.what = EVENT_LOST, .why = big, .hint = big});
+    ok(is_line(line) && line[strlen(line) - 2] == '}');
 }
 
 /* syslog(3) is this function here, by whichever of its two names the compiler calls it. */
