@@ -43,7 +43,12 @@ has() { readelf -W "$1" "$RLOCK" | grep -E -- "$2"; }
     needs '__(vsn|sn)printf_chk'
 }
 
-needs() { readelf -Ws "$objects"/cmd/*/*.o | grep -E "UND $1"; }
+needs() {
+    local layer
+    for layer in cmd lib; do
+        readelf -Ws "$objects/$layer"/*/*.o | grep -E "UND $1" || fail "$layer: nothing calls $1"
+    done
+}
 
 @test "the program has indirect branch tracking and shadow stacks (x86)" {
     [[ $(uname -m) == x86_64 ]] || skip 'only x86 has these protections'
