@@ -447,7 +447,7 @@ static void take_message(struct supervisor *s, const struct guard_news *news)
     case GUARD_NEWS_FAILED:
         s->last = *news;
         handle(s, SUPERVISE_EVENT_NOT_STARTED,
-               (struct supervise_input){.reason = reason_not_started(news)});
+               (struct supervise_input){.news = news, .reason = reason_not_started(news)});
         break;
     case GUARD_NEWS_DONE:
         s->last = *news;
@@ -656,26 +656,23 @@ static void start(struct supervisor *s)
     int failed;
 
     s->timer = plan->timer >= 0 ? plan->timer : timer_open();
-    if (!runs_command(s)) {
-        handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
+    if (!runs_command(s))
         return;
-    }
     if (session_is_interrupted(s->session)) {
         guard_client_reap(s->guard);
-        handle(s, SUPERVISE_EVENT_SIGNAL, (struct supervise_input){0});
+        handle(s, SUPERVISE_EVENT_NOT_STARTED,
+               (struct supervise_input){.reason = REASON_INTERRUPTED});
         return;
     }
     environment_put_grant(request.variables, plan->grant);
     failed = s->timer < 0 ? errno : guard_client_start(s->guard, plan->guard_plan, &request);
     /* START is sent first, because a write to the terminal may block. */
     progress_say_granted(&s->session->progress, plan->granted_ms, plan->grant->fence);
-    if (failed == 0) {
-        handle(s, SUPERVISE_EVENT_STARTED, (struct supervise_input){0});
+    if (failed == 0)
         return;
-    }
     report_fault(&s->session->report, REASON_SYSTEM, s->timer < 0 ? "timer" : "fork", failed);
     guard_client_reap(s->guard);
-    handle(s, SUPERVISE_EVENT_NO_GUARD, (struct supervise_input){0});
+    handle(s, SUPERVISE_EVENT_NOT_STARTED, (struct supervise_input){.reason = REASON_SYSTEM});
 }
 
 /* ---- releasing the lock ---- */
@@ -808,7 +805,7 @@ enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_r
     *result = (struct supervise_result){.status = 0};
     init_run(&s.run, plan);
     start(&s);
-    while (is_watching(&s) && s.run.state != SUPERVISE_STATE_WAITING)
+    while (is_watching(&s))
         watch_command(&s);
     if (s.run.state == SUPERVISE_STATE_REPLACING)
         replace_guard(&s);

@@ -217,29 +217,13 @@ static void note_refused(struct supervision *run)
 
 /* ---- cells of the table: before the command is started ---- */
 
-static enum supervise_state interrupt(struct supervision *run)
-{
-    run->reason = REASON_INTERRUPTED;
-    return SUPERVISE_STATE_RELEASING;
-}
-
-static enum supervise_state start(struct supervision *run)
-{
-    (void)run;
-    return SUPERVISE_STATE_RUNNING;
-}
-
-static enum supervise_state fail_without_guard(struct supervision *run)
-{
-    run->reason = REASON_SYSTEM;
-    return SUPERVISE_STATE_RELEASING;
-}
-
 /* The reason `run->in.reason` outweighs even a lost lock: the command has not run at all. */
 static enum supervise_state not_started(struct supervision *run)
 {
     run->reason = run->in.reason;
-    run->actions |= SUPERVISE_ACTION_DISMISS_GUARD | SUPERVISE_ACTION_SAY_NOT_STARTED;
+    run->actions |= SUPERVISE_ACTION_DISMISS_GUARD;
+    if (run->in.news != NULL)
+        run->actions |= SUPERVISE_ACTION_SAY_NOT_STARTED;
     return SUPERVISE_STATE_RELEASING;
 }
 
@@ -497,12 +481,6 @@ static enum supervise_state released(struct supervision *run)
 
 /* An event whose cell is NULL can't happen in that state. */
 static transition *const transitions[SUPERVISE_STATES][SUPERVISE_EVENTS] = {
-    [SUPERVISE_STATE_WAITING] =
-        {
-            [SUPERVISE_EVENT_SIGNAL] = interrupt,
-            [SUPERVISE_EVENT_STARTED] = start,
-            [SUPERVISE_EVENT_NO_GUARD] = fail_without_guard,
-        },
     [SUPERVISE_STATE_RUNNING] =
         {
             LIVE_CELLS,
@@ -576,7 +554,7 @@ void supervise_state_init(struct supervision *run, enum supervise_kind kind,
                           int64_t max_hold_ms)
 {
     *run = (struct supervision){
-        .state = SUPERVISE_STATE_WAITING,
+        .state = SUPERVISE_STATE_RUNNING,
         .reason = REASON_GRANTED,
         .kind = kind,
         .on_lost = kind == SUPERVISE_HOLD ? ON_LOST_IGNORE : on_lost,

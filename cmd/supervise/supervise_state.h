@@ -23,9 +23,7 @@ enum supervise_kind {
 
 /* What the main process of rlock is doing. */
 enum supervise_state {
-    /* The main process has not asked the guard to start the command yet. */
-    SUPERVISE_STATE_WAITING,
-    /* The command runs. With --on-lost ignore it also runs on after the lock was lost. */
+    /* The command runs, or is to be started. With --on-lost ignore it runs on without the lock. */
     SUPERVISE_STATE_RUNNING,
     /* --on-lost pause: the guard has frozen the command, as no renewal was confirmed in time. */
     SUPERVISE_STATE_PAUSED,
@@ -47,13 +45,10 @@ enum supervise_state {
  * returns them. Names in backquotes are the fields of struct supervise_input that the event uses.
  */
 enum supervise_event {
-    /* Before the command is started: a signal that ends rlock. Afterwards: any handled signal. */
+    /* A signal came for the command. */
     SUPERVISE_EVENT_SIGNAL,
-    /* The main process has asked the guard to start the command. */
-    SUPERVISE_EVENT_STARTED,
-    /* The main process could not fork the guard or open its own timer. */
-    SUPERVISE_EVENT_NO_GUARD,
-    /* The guard could not start the command; `reason` is why. */
+    /* The command was not started; `reason` is why. The guard tells that in `news`; NULL: the main
+     * process has not asked it to, as a signal came or no guard could be forked. */
     SUPERVISE_EVENT_NOT_STARTED,
     /* The server has confirmed the renewal sent at `sent_ms`: the lease lasts to `expires_ms`. */
     SUPERVISE_EVENT_RENEWED,
@@ -136,7 +131,7 @@ enum supervise_action {
     SUPERVISE_ACTION_SAY_REFUSED = 1 << 11,
     /* Report that --max-hold, or the time of a hold, is over. */
     SUPERVISE_ACTION_SAY_MAX_HOLD = 1 << 12,
-    /* Report that the command could not be started. */
+    /* Report that the guard could not start the command. */
     SUPERVISE_ACTION_SAY_NOT_STARTED = 1 << 13,
     /* Report that the renewer could not be started. */
     SUPERVISE_ACTION_SAY_NO_RENEWER = 1 << 14
@@ -201,7 +196,7 @@ struct supervision {
 };
 
 /*
- * supervise_state_init: begin a run in SUPERVISE_STATE_WAITING, under a lease that the server
+ * supervise_state_init: begin a run in SUPERVISE_STATE_RUNNING, under a lease that the server
  * granted at `granted_ms`. `max_hold_ms` is how long the command may run, or a hold lasts; 0:
  * without limit. A loss of the lock ends no hold's process, so `on_lost` doesn't matter to a hold.
  */

@@ -48,18 +48,16 @@ static unsigned tell(struct supervision *run, enum supervise_event event)
 static struct supervision run_in(enum supervise_state state)
 {
     static const struct {
-        enum supervise_event event[3];
+        enum supervise_event event[2];
         int n;
     } ways[SUPERVISE_STATES] = {
-        [SUPERVISE_STATE_WAITING] = {{0}, 0},
-        [SUPERVISE_STATE_RUNNING] = {{SUPERVISE_EVENT_STARTED}, 1},
-        [SUPERVISE_STATE_PAUSED] = {{SUPERVISE_EVENT_STARTED, SUPERVISE_EVENT_GUARD_PAUSED}, 2},
-        [SUPERVISE_STATE_ENDING] = {{SUPERVISE_EVENT_STARTED, SUPERVISE_EVENT_MAX_HOLD_DUE}, 2},
-        [SUPERVISE_STATE_UNKILLABLE] = {{SUPERVISE_EVENT_STARTED, SUPERVISE_EVENT_KILL_REFUSED}, 2},
-        [SUPERVISE_STATE_REPLACING] = {{SUPERVISE_EVENT_STARTED, SUPERVISE_EVENT_GUARD_GONE}, 2},
-        [SUPERVISE_STATE_RELEASING] = {{SUPERVISE_EVENT_STARTED, SUPERVISE_EVENT_COMMAND_ENDED}, 2},
-        [SUPERVISE_STATE_DONE] = {
-            {SUPERVISE_EVENT_STARTED, SUPERVISE_EVENT_COMMAND_ENDED, SUPERVISE_EVENT_RELEASED}, 3}};
+        [SUPERVISE_STATE_RUNNING] = {{0}, 0},
+        [SUPERVISE_STATE_PAUSED] = {{SUPERVISE_EVENT_GUARD_PAUSED}, 1},
+        [SUPERVISE_STATE_ENDING] = {{SUPERVISE_EVENT_MAX_HOLD_DUE}, 1},
+        [SUPERVISE_STATE_UNKILLABLE] = {{SUPERVISE_EVENT_KILL_REFUSED}, 1},
+        [SUPERVISE_STATE_REPLACING] = {{SUPERVISE_EVENT_GUARD_GONE}, 1},
+        [SUPERVISE_STATE_RELEASING] = {{SUPERVISE_EVENT_COMMAND_ENDED}, 1},
+        [SUPERVISE_STATE_DONE] = {{SUPERVISE_EVENT_COMMAND_ENDED, SUPERVISE_EVENT_RELEASED}, 2}};
     struct supervision run;
 
     supervise_state_init(&run, SUPERVISE_COMMAND, &grant, GRANTED_MS,
@@ -86,9 +84,6 @@ static const struct cell {
     unsigned actions;
     enum exit_reason reason;
 } cells[] = {
-    {AT(WAITING), E(SIGNAL), S(RELEASING), 0, REASON_INTERRUPTED},
-    {AT(WAITING), E(STARTED), S(RUNNING), 0, REASON_GRANTED},
-    {AT(WAITING), E(NO_GUARD), S(RELEASING), 0, REASON_SYSTEM},
     {LIVE, E(SIGNAL), SAME, A(PASS_SIGNAL), KEPT},
     {LIVE, E(RENEWED), SAME, A(EXTEND_GUARD), KEPT},
     {LIVE, E(TERM_REFUSED), SAME, A(SAY_REFUSED), KEPT},
@@ -166,7 +161,7 @@ static void test_gone_server(void)
 /* rlock reports why the command didn't start, even after it has reported the lock as lost. */
 static void test_too_short_a_lease(void)
 {
-    struct supervise_input input = {.reason = REASON_LOST};
+    struct supervise_input input = {.news = &usual_news, .reason = REASON_LOST};
     struct supervision run = run_in(SUPERVISE_STATE_RUNNING);
     unsigned actions = supervise_state_handle(&run, SUPERVISE_EVENT_NOT_STARTED, NOW_MS, input);
 
@@ -175,6 +170,11 @@ static void test_too_short_a_lease(void)
     tell(&run, SUPERVISE_EVENT_LEASE_DUE);
     actions = supervise_state_handle(&run, SUPERVISE_EVENT_NOT_STARTED, NOW_MS, input);
     ok((actions & SUPERVISE_ACTION_SAY_NOT_STARTED) != 0);
+    run = run_in(SUPERVISE_STATE_RUNNING);
+    input = (struct supervise_input){.reason = REASON_INTERRUPTED};
+    actions = supervise_state_handle(&run, SUPERVISE_EVENT_NOT_STARTED, NOW_MS, input);
+    ok(actions == SUPERVISE_ACTION_DISMISS_GUARD && run.state == SUPERVISE_STATE_RELEASING);
+    is_int(run.reason, REASON_INTERRUPTED, "a signal came before the guard was asked");
 }
 
 /*
@@ -213,7 +213,6 @@ static void test_renewer_times(void)
            SUPERVISE_ACTION_SAY_NO_RENEWER);
     is_int(supervise_state_next_ms(&run), SENT_MS + 7000);
     supervise_state_init(&run, SUPERVISE_COMMAND, &grant, SENT_MS + 8000, ON_LOST_KILL, 0);
-    supervise_state_handle(&run, SUPERVISE_EVENT_STARTED, SENT_MS + 8000, none);
     is_int(supervise_state_next_ms(&run), SENT_MS + 5000);
 }
 
@@ -224,7 +223,6 @@ static struct supervision run_of(enum supervise_kind kind, enum on_lost on_lost)
     struct supervision run;
 
     supervise_state_init(&run, kind, &grant, GRANTED_MS, on_lost, 60000);
-    tell(&run, SUPERVISE_EVENT_STARTED);
     return run;
 }
 
@@ -625,16 +623,11 @@ static void walk_once(struct walk *w)
     supervise_state_init(&w->run, below(4) ? SUPERVISE_COMMAND : SUPERVISE_BOUND, &grant,
                          GRANTED_MS, (enum on_lost)below(ON_LOST_IGNORE + 1), max_hold_ms);
     w->extended = supervise_state_deadlines(&w->run);
-    if (below(50) > 0)
-        step(w, SUPERVISE_EVENT_STARTED, (struct supervise_input){.expires_ms = 0});
     while (n-- > 0 && w->run.state != SUPERVISE_STATE_DONE) {
-        if (w->run.state != SUPERVISE_STATE_WAITING)
-            pass_time(w, draw_ms(w));
+        pass_time(w, draw_ms(w));
         if (w->run.state != SUPERVISE_STATE_DONE)
             bring(w, draw_event(w));
     }
-    if (w->run.state == SUPERVISE_STATE_WAITING)
-        bring(w, SUPERVISE_EVENT_SIGNAL);
     if (below(2))
         be_silent(w);
     end_run(w);
