@@ -2,8 +2,8 @@
 /*
  * guard: ends the command and everything it started before its lease ends.
  *
- * The program may hang, be stopped or be killed, so the guard has a timer of its own. It is the
- * command's parent, and the subreaper of its descendants; it uses no network, and allocates no
+ * The main process may hang, be stopped or be killed, so the guard has a timer of its own. It is
+ * the command's parent, and the subreaper of its descendants; it uses no network, and allocates no
  * memory after the start. guard_state.c decides what it does. With `acquire --bind-pid` the command
  * runs already: only a pidfd tells its end, and the guard looks for its descendants.
  */
@@ -28,13 +28,13 @@
 
 #define REAPED_AT_ONCE 64    /* how many children reap() reaps before the guard reads requests */
 #define AGAIN_MS 5           /* the pause after a call on the socket has failed */
-#define HEARD_WITHIN_MS 1000 /* after this time the guard takes a silent program for stopped */
+#define HEARD_WITHIN_MS 1000 /* after this time the guard takes a silent main process for stopped */
 
-/* What the last recv(2) on the socket to the program has shown. */
-enum program_link {
-    PROGRAM_IS_HEARD,
-    PROGRAM_IS_UNHEARD, /* recv(2) failed, but the program lives: the guard tries again soon */
-    PROGRAM_IS_GONE     /* the program has closed the socket, or is dead */
+/* What the last recv(2) on the socket to the main process has shown. */
+enum main_link {
+    MAIN_IS_HEARD,
+    MAIN_IS_UNHEARD, /* recv(2) failed, but the main process lives: the guard tries again soon */
+    MAIN_IS_GONE     /* the main process has closed the socket, or is dead */
 };
 
 /* The last process that the guard has reported, because the kernel refuses our signals to it. */
@@ -46,9 +46,9 @@ struct refused {
 struct guard {
     const struct guard_plan *plan;
     struct guard_machine machine;
-    pid_t program;
-    enum program_link link;
-    int fd;       /* the socket to the program */
+    pid_t main_pid;
+    enum main_link link;
+    int fd;       /* the socket to the main process */
     int children; /* signalfd: SIGCHLD */
     int timer;
     int failed; /* errno of a failure in prepare(), which start() reports; 0: none */
@@ -69,10 +69,10 @@ static void tell(const struct guard *guard, struct guard_news news)
 }
 
 /*
- * For a large tree the guard has set earlier times for TERM and KILL. The guard tells the program
- * the earlier time of TERM, but the lease's own time of KILL, because the program replaces a guard
- * that is silent for some time after KILL. With the earlier time of KILL the program would replace
- * a guard that is still busy with ending a large tree.
+ * For a large tree the guard has set earlier times for TERM and KILL. The guard tells the main
+ * process the earlier time of TERM, but the lease's own time of KILL, because the main process
+ * replaces a guard that is silent for some time after KILL. With the earlier time of KILL the main
+ * process would replace a guard that is still busy with ending a large tree.
  */
 static void tell_deadlines(const struct guard *guard)
 {
@@ -108,7 +108,7 @@ static bool is_bound(const struct guard *guard)
 
 /*
  * The guard reports a process once for TERM. It repeats the message about KILL with each KILL: a
- * program that hears no more of them knows that the guard hangs.
+ * main process that hears no more of them knows that the guard hangs.
  */
 static void tell_refused(struct guard *guard, bool was_kill)
 {
@@ -119,7 +119,7 @@ static void tell_refused(struct guard *guard, bool was_kill)
     if (pid == 0 || (is_told && !was_kill))
         return;
     *told = (struct refused){.pid = pid, .was_kill = was_kill};
-    if (guard->link != PROGRAM_IS_GONE)
+    if (guard->link != MAIN_IS_GONE)
         tell(guard,
              (struct guard_news){.kind = GUARD_NEWS_REFUSED, .pid = pid, .was_kill = was_kill});
     else if (!is_told)
@@ -290,7 +290,7 @@ static void look_at_bound(struct guard *guard)
         handle(guard, GUARD_EVENT_TREE_EMPTY);
 }
 
-/* ---- receiving the program's requests ---- */
+/* ---- receiving the main process's requests ---- */
 
 static bool asks_for_the_end(int number)
 {
@@ -298,9 +298,9 @@ static bool asks_for_the_end(int number)
 }
 
 /*
- * The terminal sends a signal to all processes of the job. The command has not got it if the
- * program read it before the command's exec, or if the guard, which blocks all signals, had got it
- * before it started the command: then the program read it late.
+ * The terminal sends a signal to all processes of the job. The command has not got it if the main
+ * process read it before the command's exec, or if the guard, which blocks all signals, had got it
+ * before it started the command: then the main process read it late.
  */
 static bool command_has_it(struct guard *guard, const struct guard_request *request)
 {
@@ -314,7 +314,7 @@ static bool command_has_it(struct guard *guard, const struct guard_request *requ
 
 /*
  * Notes for command_has_it() which signals the guard has got. A pending SIGWINCH may be an old one,
- * which the program read while it waited for the lock; a signal that asks for the end can't be.
+ * which the main process read while it waited for the lock; one that asks for the end can't be.
  */
 static void note_early_signals(struct guard *guard)
 {
@@ -359,29 +359,29 @@ static void obey(struct guard *guard, const struct guard_request *request)
 }
 
 /*
- * One failure of recv(2), such as ENOMEM, does not mean that the program is dead. If the guard took
- * the program for dead, it would kill the tree for nothing. So the guard calls recv(2) again as
- * long as the program is its parent. If the guard misses a renewal meanwhile, the old deadlines end
- * the tree.
+ * One failure of recv(2), such as ENOMEM, does not mean that the main process is dead. If the guard
+ * took the main process for dead, it would kill the tree for nothing. So the guard calls recv(2)
+ * again as long as the main process is its parent. If the guard misses a renewal meanwhile, the old
+ * deadlines end the tree.
  */
-static void listen_to_program(struct guard *guard)
+static void listen_to_main(struct guard *guard)
 {
     struct guard_request request;
     bool is_closed;
     ssize_t n;
 
-    if (guard->link == PROGRAM_IS_GONE)
+    if (guard->link == MAIN_IS_GONE)
         return;
     while ((n = recv(guard->fd, &request, sizeof request, MSG_DONTWAIT)) == (ssize_t)sizeof request)
         obey(guard, &request);
     is_closed = n == 0 || (n < 0 && errno == ECONNRESET);
     if (n > 0 || is_closed || errno == EAGAIN || errno == EINTR)
-        guard->link = PROGRAM_IS_HEARD;
+        guard->link = MAIN_IS_HEARD;
     else
-        guard->link = PROGRAM_IS_UNHEARD;
-    if (is_closed || (guard->link == PROGRAM_IS_UNHEARD && getppid() != guard->program)) {
-        guard->link = PROGRAM_IS_GONE;
-        handle(guard, GUARD_EVENT_PROGRAM_GONE);
+        guard->link = MAIN_IS_UNHEARD;
+    if (is_closed || (guard->link == MAIN_IS_UNHEARD && getppid() != guard->main_pid)) {
+        guard->link = MAIN_IS_GONE;
+        handle(guard, GUARD_EVENT_MAIN_GONE);
     }
 }
 
@@ -396,7 +396,7 @@ static int64_t next_ms(const struct guard *guard)
 
     if (guard->has_unreaped)
         return now;
-    if ((guard->link == PROGRAM_IS_UNHEARD || has_to_thaw(guard)) && at_ms > now + AGAIN_MS)
+    if ((guard->link == MAIN_IS_UNHEARD || has_to_thaw(guard)) && at_ms > now + AGAIN_MS)
         return now + AGAIN_MS;
     return at_ms;
 }
@@ -404,7 +404,7 @@ static int64_t next_ms(const struct guard *guard)
 static void wait_for_something(const struct guard *guard)
 {
     struct pollfd watch[] = {
-        {.fd = guard->link == PROGRAM_IS_HEARD ? guard->fd : -1, .events = POLLIN},
+        {.fd = guard->link == MAIN_IS_HEARD ? guard->fd : -1, .events = POLLIN},
         /* for a bound process the guard has no child, and reads no SIGCHLD */
         {.fd = is_bound(guard) ? -1 : guard->children, .events = POLLIN},
         {.fd = guard->timer, .events = POLLIN},
@@ -421,11 +421,12 @@ static void wait_for_something(const struct guard *guard)
 
 /*
  * The kernel closes the descriptors of a killed process a moment before it gives the children to
- * another parent. So getppid(2) alone may still name a program that is dying.
+ * another parent. So getppid(2) alone may still name a main process that is dying.
  */
-static bool program_lives(const struct guard *guard)
+static bool main_lives(const struct guard *guard)
 {
-    return (proctree_flags(guard->program) & PROCTREE_EXITING) == 0 && getppid() == guard->program;
+    return (proctree_flags(guard->main_pid) & PROCTREE_EXITING) == 0 &&
+           getppid() == guard->main_pid;
 }
 
 static struct ending ending_of(const struct guard *guard)
@@ -456,24 +457,24 @@ static void say_lost_alone(const struct guard *guard, const char *cause, const c
     say_lost(guard->plan->report, &lost);
 }
 
-/* A program that is dead or stopped can't report what happened, so the guard does. */
-static void report_for_program(const struct guard *guard)
+/* A main process that is dead or stopped can't report what happened, so the guard does. */
+static void report_for_main(const struct guard *guard)
 {
-    struct pollfd program = {.fd = guard->fd, .events = POLLIN};
+    struct pollfd main_process = {.fd = guard->fd, .events = POLLIN};
 
-    if (guard->link == PROGRAM_IS_GONE && program_lives(guard))
-        return; /* the program has closed the socket, and reports by itself */
+    if (guard->link == MAIN_IS_GONE && main_lives(guard))
+        return; /* the main process has closed the socket, and reports by itself */
     if (guard->term_ms == 0 && guard->machine.killing_since_ms == 0)
-        return; /* nothing was ended: a bound process whose program is dead ended by itself */
-    if (guard->link == PROGRAM_IS_GONE && guard->told_refused.was_kill)
+        return; /* nothing was ended: a bound process whose main process is dead ended by itself */
+    if (guard->link == MAIN_IS_GONE && guard->told_refused.was_kill)
         say_lost(guard->plan->report,
                  &(struct lost){.cause = "rlock-killed",
                                 .why = "rlock was killed while the command ran",
                                 .hint = "the lock is free when its ttl ends"});
-    else if (guard->link == PROGRAM_IS_GONE)
+    else if (guard->link == MAIN_IS_GONE)
         say_lost_alone(guard, "rlock-killed", "rlock was killed", "was ended",
                        "the lock is free when its ttl ends");
-    else if (guard->machine.lease_ended_first && poll(&program, 1, HEARD_WITHIN_MS) == 0)
+    else if (guard->machine.lease_ended_first && poll(&main_process, 1, HEARD_WITHIN_MS) == 0)
         say_lost_alone(guard, "rlock-stopped",
                        "rlock was stopped for too long, or got no processor time",
                        "was ended before the lease ended", NULL);
@@ -513,8 +514,8 @@ static void prepare(struct guard *guard)
 
 /*
  * The guard closes its copies of descriptors that rlock has opened: with a copy of the socket to
- * the server, that connection would stay open after the program has exited. Descriptors that rlock
- * was started with stay open for the command.
+ * the server, that connection would stay open after the main process has exited. Descriptors that
+ * rlock was started with stay open for the command.
  */
 static void drop_descriptors(const struct guard *guard)
 {
@@ -531,7 +532,7 @@ static void wait_for_start(const struct guard *guard, struct guard_request *requ
 {
     ssize_t n;
 
-    while ((n = recv(guard->fd, request, sizeof *request, 0)) < 0 && getppid() == guard->program)
+    while ((n = recv(guard->fd, request, sizeof *request, 0)) < 0 && getppid() == guard->main_pid)
         if (errno != EINTR)
             poll(NULL, 0, AGAIN_MS);
     if (n != (ssize_t)sizeof *request)
@@ -558,9 +559,10 @@ static void start_command(struct guard *guard, struct guard_request *request,
 }
 
 /*
- * `rlock acquire` hands the lock out as soon as it hears this from the guard, and not from its
- * program, which may be killed before it has heard it, too: the guard would end a process for a
- * lock that is not handed out. The program hears it first, so it knows whether the guard has begun.
+ * `rlock acquire` hands the lock out as soon as it hears this from the guard, and not from its main
+ * process, which may be killed before it has heard it, too: the guard would end a process for a
+ * lock that is not handed out. The main process hears it first, so it knows whether the guard has
+ * begun.
  */
 static void tell_begun(const struct guard *guard)
 {
@@ -625,12 +627,12 @@ static void tell_done(const struct guard *guard)
                                                            : rlock_clock_ms(),
                                     .ending = ending_of(guard),
                                     .lease_ended_first = machine->lease_ended_first,
-                                    .program_was_gone = guard->link == PROGRAM_IS_GONE});
+                                    .main_was_gone = guard->link == MAIN_IS_GONE});
 }
 
 _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, int fd)
 {
-    struct guard guard = {.plan = plan, .program = getppid(), .tree = tree, .fd = fd};
+    struct guard guard = {.plan = plan, .main_pid = getppid(), .tree = tree, .fd = fd};
     struct guard_request request;
 
     prepare(&guard);
@@ -639,7 +641,7 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
     start(&guard, &request);
     while (guard.machine.state != GUARD_STATE_DONE || guard.may_be_frozen) {
         wait_for_something(&guard);
-        listen_to_program(&guard);
+        listen_to_main(&guard);
         if (is_bound(&guard))
             look_at_bound(&guard);
         else
@@ -647,8 +649,8 @@ _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, i
         obey_clock(&guard);
     }
     tell_done(&guard);
-    report_for_program(&guard);
-    if (guard.link == PROGRAM_IS_GONE)
-        cgroup_remove(plan->cgroup); /* a program that lives removes the cgroup itself */
+    report_for_main(&guard);
+    if (guard.link == MAIN_IS_GONE)
+        cgroup_remove(plan->cgroup); /* a main process that lives removes the cgroup itself */
     _exit(0);
 }

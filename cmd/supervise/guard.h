@@ -12,8 +12,8 @@
 #include "supervise/spawn.h"
 
 /*
- * What the guard knows from its start. The program forks the guard while it still waits for the
- * lock, so all that depends on the grant comes later, with GUARD_REQUEST_START.
+ * What the guard knows from its start. The main process forks the guard while it still waits for
+ * the lock, so all that depends on the grant comes later, with GUARD_REQUEST_START.
  */
 struct guard_plan {
     /*
@@ -32,11 +32,11 @@ struct guard_plan {
     struct cgroup *cgroup; /* for the command; CGROUP_NONE: the command stays in rlock's own */
     int keep_fd;           /* a descriptor that the guard does not close; -1: none */
     int hook_fd;           /* socket to the process of --on-event, kept open as well; -1: none */
-    struct rlock *lock;    /* the program's handle; the guard clears its copy's passwords */
+    struct rlock *lock;    /* the main process's handle; the guard clears its copy's passwords */
     const struct report *report;
 };
 
-/* What the program asks of the guard. START comes once, before all others. */
+/* What the main process asks of the guard. START comes once, before all others. */
 enum guard_request_kind {
     GUARD_REQUEST_START,
     GUARD_REQUEST_EXTEND,
@@ -47,14 +47,14 @@ enum guard_request_kind {
 struct guard_request {
     enum guard_request_kind kind;
     int signal;               /* SIGNAL: the signal for the command */
-    int64_t terminal_read_ms; /* SIGNAL: when the program read it; 0: not the terminal's */
+    int64_t terminal_read_ms; /* SIGNAL: when the main process read it; 0: not the terminal's */
     struct deadlines lease;   /* START, EXTEND: the lease's deadlines; END: only kill_ms is set */
     int64_t not_after_ms;     /* START: from this time on the command must not be started */
     int64_t grace_ms;         /* START: from TERM to KILL */
     char variables[ENVIRONMENT_GRANT_BYTES]; /* START: what environment_put_grant() has written */
 };
 
-/* What the guard tells the program. */
+/* What the guard tells the main process. */
 enum guard_news_kind {
     GUARD_NEWS_FAILED,  /* the command was not started, and the guard exits */
     GUARD_NEWS_AGREES,  /* the guard acts by `lease` from now on, and the tree is not frozen */
@@ -72,9 +72,9 @@ struct guard_news {
     int status;              /* DONE: the command's status, as wait(2) gives it */
     struct ending ending;    /* DONE: when the tree got TERM and KILL, and had ended */
     bool lease_ended_first;  /* DONE: the guard ended the tree because of the lease */
-    bool program_was_gone;   /* DONE: the guard took the program for dead, and so killed the tree */
-    pid_t pid;               /* REFUSED: the process that the signal was for */
-    bool was_kill;           /* REFUSED: true: the signal was KILL; false: it was TERM */
+    bool main_was_gone; /* DONE: the guard took the main process for dead, and so killed the tree */
+    pid_t pid;          /* REFUSED: the process that the signal was for */
+    bool was_kill;      /* REFUSED: true: the signal was KILL; false: it was TERM */
 };
 
 /* guard_command: the name of the command for messages; "the command" if there is no memory. */

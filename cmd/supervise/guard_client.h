@@ -51,7 +51,7 @@ int guard_client_hear(struct guard_client *guard, struct guard_news *news);
 void guard_client_fate(const struct guard_client *guard, char *text, size_t room);
 
 /*
- * guard_client_stand_by: open the list of the program's children, which guard_client_replace()
+ * guard_client_stand_by: open the list of the main process's children, which guard_client_replace()
  * needs: later there may be no descriptor free. Call this some time after the start: opening the
  * list takes as long as a dozen system calls, and guard_client_replace() is seldom needed.
  */

@@ -41,7 +41,7 @@ static enum guard_state begin_kill(struct guard_machine *machine)
 }
 
 /* Nobody renews the lease any more. A bound process may use what is left of it. */
-static enum guard_state lose_program(struct guard_machine *machine)
+static enum guard_state lose_main(struct guard_machine *machine)
 {
     return machine->rules.is_bound ? machine->state : begin_kill(machine);
 }
@@ -83,8 +83,8 @@ static enum guard_state count(struct guard_machine *machine)
 }
 
 /*
- * The guard tells the program the earlier time of TERM, because the program reports the lock as
- * lost at that time.
+ * The guard tells the main process the earlier time of TERM, because the main process reports the
+ * lock as lost at that time.
  */
 static enum guard_state move_deadlines(struct guard_machine *machine)
 {
@@ -165,14 +165,14 @@ static enum guard_state take_lease_while_ending(struct guard_machine *machine)
 
 /*
  * If TERM was sent because of the lease, the guard does not agree to the renewal: it sends no
- * answer, and the program goes on by the old deadlines.
+ * answer, and the main process goes on by the old deadlines.
  */
 static enum guard_state take_lease_if_in_time(struct guard_machine *machine)
 {
     return machine->lease_ended_first ? machine->state : take_lease_while_ending(machine);
 }
 
-/* TELL_DEADLINES, which take_lease() adds, tells the program that the tree runs again. */
+/* TELL_DEADLINES, which take_lease() adds, tells the main process that the tree runs again. */
 static enum guard_state thaw(struct guard_machine *machine)
 {
     take_lease(machine);
@@ -225,7 +225,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_END_ASKED] = end_as_asked,
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = pass_signal,
-            [GUARD_EVENT_PROGRAM_GONE] = lose_program,
+            [GUARD_EVENT_MAIN_GONE] = lose_main,
             [GUARD_EVENT_COMMAND_EXITED] = stay_or_finish,
             [GUARD_EVENT_COMMAND_KILLED] = end_orphans,
             [GUARD_EVENT_TREE_EMPTY] = finish,
@@ -241,7 +241,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_END_ASKED] = take_earlier_kill,
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = pass_signal,
-            [GUARD_EVENT_PROGRAM_GONE] = lose_program,
+            [GUARD_EVENT_MAIN_GONE] = lose_main,
             [GUARD_EVENT_COMMAND_EXITED] = stay,
             [GUARD_EVENT_COMMAND_KILLED] = stay,
             [GUARD_EVENT_TREE_EMPTY] = finish,
@@ -256,7 +256,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_END_ASKED] = begin_kill,
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = begin_kill,
-            [GUARD_EVENT_PROGRAM_GONE] = begin_kill,
+            [GUARD_EVENT_MAIN_GONE] = begin_kill,
             [GUARD_EVENT_COMMAND_EXITED] = stay_or_finish,
             [GUARD_EVENT_COMMAND_KILLED] = begin_kill,
             [GUARD_EVENT_TREE_EMPTY] = finish,
@@ -269,7 +269,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
             [GUARD_EVENT_END_ASKED] = stay,
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = pass_signal,
-            [GUARD_EVENT_PROGRAM_GONE] = stay,
+            [GUARD_EVENT_MAIN_GONE] = stay,
             [GUARD_EVENT_COMMAND_EXITED] = stay,
             [GUARD_EVENT_COMMAND_KILLED] = stay,
             [GUARD_EVENT_TREE_EMPTY] = finish,

@@ -17,13 +17,12 @@ enum guard_state {
     GUARD_STATES
 };
 
-/* "The program" is the main process of rlock, which renews the lease. */
 enum guard_event {
-    GUARD_EVENT_LEASE_EXTENDED, /* the program has sent the deadlines of a confirmed renewal */
-    GUARD_EVENT_END_ASKED,      /* the program has asked the guard to end the tree */
-    GUARD_EVENT_SIGNAL,         /* the program passes on another signal than HUP, INT, QUIT, TERM */
-    GUARD_EVENT_END_SIGNAL,     /* the program passes on HUP, INT, QUIT or TERM */
-    GUARD_EVENT_PROGRAM_GONE,   /* the program is dead, so nobody renews the lease any more */
+    GUARD_EVENT_LEASE_EXTENDED, /* the main process has sent the deadlines of a confirmed renewal */
+    GUARD_EVENT_END_ASKED,      /* the main process has asked the guard to end the tree */
+    GUARD_EVENT_SIGNAL,         /* it passes on another signal than HUP, INT, QUIT, TERM */
+    GUARD_EVENT_END_SIGNAL,     /* it passes on HUP, INT, QUIT or TERM */
+    GUARD_EVENT_MAIN_GONE,      /* the main process is dead, so nobody renews the lease any more */
     GUARD_EVENT_COMMAND_EXITED, /* the command has called exit(3); descendants of it are left */
     GUARD_EVENT_COMMAND_KILLED, /* a signal has ended the command; descendants of it are left */
     GUARD_EVENT_TREE_EMPTY,     /* the command has ended, and no descendant of it is left */
@@ -40,9 +39,9 @@ enum guard_event {
  * What the guard has to do at once. Several are joined with |; the guard does them in this order.
  */
 enum guard_action {
-    GUARD_ACTION_TELL_DEADLINES = 1 << 0, /* tell the program which deadlines the guard acts by */
-    GUARD_ACTION_TELL_PAUSED = 1 << 1,    /* tell the program since when the tree is frozen */
-    GUARD_ACTION_PASS_SIGNAL = 1 << 2,    /* send the program's signal to the command */
+    GUARD_ACTION_TELL_DEADLINES = 1 << 0, /* tell the main process the guard's deadlines */
+    GUARD_ACTION_TELL_PAUSED = 1 << 1,    /* tell the main process since when the tree is frozen */
+    GUARD_ACTION_PASS_SIGNAL = 1 << 2,    /* send the main process's signal to the command */
     GUARD_ACTION_COUNT = 1 << 3,          /* count the tree, then handle TREE_COUNTED */
     GUARD_ACTION_TERM = 1 << 4,           /* send TERM to each process, then handle TREE_COUNTED */
     GUARD_ACTION_FREEZE = 1 << 5,         /* freeze the tree; if nothing runs, handle TREE_FROZEN */

@@ -397,7 +397,7 @@ static enum supervise_state finish(struct supervision *run)
     end_pause(run);
     if (run->in.news->lease_ended_first || run->in.news->frozen_since_ms >= run->expires_ms)
         note_loss(run, loss_by_time(run));
-    if (run->in.news->program_was_gone)
+    if (run->in.news->main_was_gone)
         note_loss(run, SUPERVISE_LOSS_GUARD_ALONE);
     return SUPERVISE_STATE_RELEASING;
 }

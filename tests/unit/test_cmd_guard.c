@@ -158,7 +158,7 @@ static void test_status(void)
     news = hear_done("the guard tells that the command has ended");
     ok(WIFEXITED(news.status) && WEXITSTATUS(news.status) == 3);
     ok(news.ending.term_ms == 0 && news.ending.kill_ms == 0 && news.ending.ended_ms > 0);
-    ok(!news.lease_ended_first && !news.program_was_gone);
+    ok(!news.lease_ended_first && !news.main_was_gone);
     stop();
 }
 

@@ -93,7 +93,7 @@ static const struct step steps[] = {
     ASKED(710, 800, KILLING, KILL, 710),
     AT(710, SIGNAL, KILLING, PASS | KILL, 710),
     AT(710, END_SIGNAL, KILLING, PASS | KILL, 710),
-    AT(710, PROGRAM_GONE, KILLING, KILL, 710),
+    AT(710, MAIN_GONE, KILLING, KILL, 710),
     AT(710, COMMAND_EXITED, KILLING, KILL, 710),
     AT(710, COMMAND_KILLED, KILLING, KILL, 710),
     LEASE(720, 7000, 8000, KILLING, AGREED | KILL, 720),
@@ -116,15 +116,15 @@ static const struct step steps[] = {
 
     /* the program is gone: that ends a command at once, but no bound process */
     START(0),
-    AT(100, PROGRAM_GONE, KILLING, KILL, 100),
+    AT(100, MAIN_GONE, KILLING, KILL, 100),
     START(0),
     ASKED(100, 900, TERMINATING, TERM, 900),
-    AT(200, PROGRAM_GONE, KILLING, KILL, 200),
+    AT(200, MAIN_GONE, KILLING, KILL, 200),
     START(BOUND),
-    AT(100, PROGRAM_GONE, RUNNING, 0, 667),
+    AT(100, MAIN_GONE, RUNNING, 0, 667),
     AT(667, COUNT_DUE, RUNNING, COUNT, 1000),
     AT(1000, TERM_DUE, TERMINATING, TERM | BY_LEASE, 1020),
-    AT(1010, PROGRAM_GONE, TERMINATING, TERM | BY_LEASE, 1030),
+    AT(1010, MAIN_GONE, TERMINATING, TERM | BY_LEASE, 1030),
     AT(2000, KILL_DUE, KILLING, KILL | BY_LEASE, 2000),
 
     /* --on-lost pause: the tree is not frozen in time */
@@ -156,7 +156,7 @@ static const struct step steps[] = {
     FROZEN(PAUSES),
     AT(3000, TREE_EMPTY, DONE, 0, NEVER),
     FROZEN(PAUSES),
-    AT(3000, PROGRAM_GONE, KILLING, KILL, 3000),
+    AT(3000, MAIN_GONE, KILLING, KILL, 3000),
     FROZEN(PAUSES),
     AT(3000, COMMAND_KILLED, KILLING, KILL, 3000),
     FROZEN(PAUSES),
@@ -270,7 +270,7 @@ static struct world {
     enum command command;
     int n_running; /* running processes of the tree; the command isn't counted */
     int n_stopped; /* frozen processes of the tree; the command isn't counted */
-    bool program_lives;
+    bool main_lives;
     bool command_is_zombie; /* the command has ended, and the guard has not reaped it */
     struct guard_rules rules;
     struct deadlines lease;   /* the last that the guard has agreed to */
@@ -488,7 +488,7 @@ static void send_program_events(void)
     const struct deadlines none = {0, 0};
     struct deadlines lease;
 
-    if (!w.program_lives)
+    if (!w.main_lives)
         return;
     if (chance_one_in(6)) {
         lease.term_ms = w.now_ms + chance_from(-100, 800);
@@ -506,8 +506,8 @@ static void send_program_events(void)
     if (chance_one_in(60))
         dispatch(GUARD_EVENT_END_SIGNAL, none);
     if (chance_one_in(80)) {
-        w.program_lives = false;
-        dispatch(GUARD_EVENT_PROGRAM_GONE, none);
+        w.main_lives = false;
+        dispatch(GUARD_EVENT_MAIN_GONE, none);
     }
 }
 
@@ -559,8 +559,8 @@ static void check_invariants(void)
 
     if (state == GUARD_STATE_DONE) {
         must(!command_is_there(), "the guard is done while the command is there");
-        must(tree_is_empty() || (!w.rules.wait_all && !w.is_ending && !was_asked &&
-                                 w.program_lives && w.command == COMMAND_EXITED),
+        must(tree_is_empty() || (!w.rules.wait_all && !w.is_ending && !was_asked && w.main_lives &&
+                                 w.command == COMMAND_EXITED),
              "the guard is done while a process is there that it had to end");
         return;
     }
@@ -590,13 +590,13 @@ static void check_invariants(void)
     }
     must(!w.is_ending || state == GUARD_STATE_TERMINATING || w.has_sent_kill,
          "the guard has sent TERM, and no KILL will follow");
-    must(w.program_lives || w.has_sent_kill, "the program is gone, and the guard has sent no KILL");
+    must(w.main_lives || w.has_sent_kill, "the program is gone, and the guard has sent no KILL");
 }
 
 static void start_guard(void)
 {
     w = (struct world){
-        .program_lives = true,
+        .main_lives = true,
         .now_ms = chance_from(1, 100000),
         .n_running = (int)chance_from(0, 3),
         .rules = {.pauses = chance_one_in(2), .wait_all = chance_one_in(2), .grace_ms = GRACE_MS},

@@ -411,7 +411,7 @@ static void note_event(struct walk *w, enum supervise_event event,
             w->answer_by_ms = w->now_ms + w->run.timing.renew_ms;
         break;
     case SUPERVISE_EVENT_COMMAND_ENDED:
-        w->is_unproven = w->is_unproven || news->lease_ended_first || news->program_was_gone ||
+        w->is_unproven = w->is_unproven || news->lease_ended_first || news->main_was_gone ||
                          news->frozen_since_ms >= w->run.expires_ms;
         end_pause(w);
         break;
@@ -564,7 +564,7 @@ static void bring(struct walk *w, enum supervise_event event)
                               .frozen_since_ms = w->now_ms - below(500),
                               .lease_ended_first =
                                   w->run.on_lost != ON_LOST_IGNORE && below(4) == 0,
-                              .program_was_gone = below(16) == 0};
+                              .main_was_gone = below(16) == 0};
     struct supervise_input input = {.news = &news,
                                     .expires_ms = w->now_ms - below(2000) + 29698,
                                     .pid = (pid_t)(PID + below(2)),
