@@ -88,16 +88,6 @@ tested() {
     let_go other
 }
 
-@test "example: the wait ends with status 75 after the time of -w" {
-    hold other -k job:nightly
-    example 'Give up after ten minutes' 's/ 10m / 0.3 /'
-    run_example
-    assert_eq "$status:$output" 75:
-    let_go other
-    run_example
-    assert_eq "$status:$output" 0:ran
-}
-
 @test "example: a script tells by 75 and 76 what has happened to the lock" {
     example 'What is 76?' 's/ 10m / 0.3 /'
     run_example
