@@ -2,14 +2,11 @@
 /*
  * helper: a process that runs short shell commands for rlock, each with a time limit.
  *
- * rlock can't run these commands itself: it must not fork beside the renewer's thread, and what
- * hangs must delay neither the renewal nor the release. So rlock forks helpers before it starts a
- * thread, and sends them requests by a socket, without waiting.
- *
- * A helper doesn't belong to the tree that the guard ends: it is a child of the main process, and
- * guard_client.c spares the children that the main process has before it forks the guard. A helper
- * is a subreaper: processes that a command leaves behind become the helper's children, not those of
- * the main process, which might kill them with the tree.
+ * rlock itself must not fork beside the renewer's thread, and what hangs must delay neither a
+ * renewal nor the release. So it forks helpers before it starts a thread, and sends them requests
+ * by a socket, without waiting. A helper is no part of the command's tree: guard_client.c spares
+ * the children that the main process has before the guard. It is a subreaper, so that what its
+ * commands leave behind isn't killed with the tree.
  */
 #include "process/helper.h"
 

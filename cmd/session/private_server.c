@@ -2,38 +2,21 @@
 /*
  * private_server: a private server on a Unix socket, for locks on one machine.
  *
- * If two processes of one user chose two directories for the socket, they would start two servers,
- * and both servers would grant the same lock. So the choice depends on nothing that differs between
- * two processes of one user on one machine: not on a login (XDG_RUNTIME_DIR, /run/user/UID), not on
- * HOME, and not on /tmp, of which a systemd unit may have its own (PrivateTmp=). The first of these
- * that applies is used:
+ * Two servers of one user would both grant the same lock. So their directory, see open_dir(),
+ * depends on nothing that differs between two processes of one user on one machine: not on a login
+ * (XDG_RUNTIME_DIR, /run/user/UID), HOME, or /tmp, of which a systemd unit may have its own. If
+ * rlock can't write there at present (ProtectHome=, not mounted), it fails. Several machines may
+ * share a home, so a path in it has the boot ID, which a container has in common with its host.
  *
- *   RLOCK_LOCAL_DIR is set       the directory that it names
- *   the user is root             /run/rlock
- *   the user has a home          ~/.local/state/rlock/BOOT_ID, in the home of the user database
- *   else                         /var/tmp/rlock-UID
- *
- * If rlock can't write to the home at present (ProtectHome=, not mounted), rlock fails: to use
- * another directory would be to start a second server. Several machines may share a home, but a
- * Unix socket works on one machine only. So the path contains the kernel's boot ID, which a
- * container has in common with its host.
- *
- * Each rlock that uses the server holds a shared flock(2) on the file PRIVATE_SERVER_USERS. The
- * guard of a command holds the flock as well, for as long as the command may run. The kernel drops
- * the flock of a process when the process ends, even by KILL. Only who has the exclusive flock
- * starts a server, or ends one. From this follow two rules:
- *
- * - A server ends only when no process uses it any more, unless it is killed.
- * - The next server starts when no process uses the previous one any more.
- *
- * The second rule keeps two commands from running under the same lock after a server was killed:
+ * Each rlock that uses the server, and the guard of a command, holds a shared flock(2) on the file
+ * PRIVATE_SERVER_USERS; the kernel drops it when the process ends, even by KILL. Only who has the
+ * exclusive flock starts a server, or ends one. So a server ends when no process uses it any more;
+ * and if it is killed, no command runs under its locks any more when the next server starts:
  *
  * 1. The server is killed. The locks are gone, but the commands under these locks still run.
  * 2. Each rlock is told that the server's process has ended, and ends its command.
- * 3. An rlock that only waits for a lock drops its shared flock: it has no command to end, and
- *    would delay step 4.
- * 4. When all commands have ended, another rlock gets the exclusive flock and starts the next
- *    server.
+ * 3. An rlock that only waits drops its flock: it has no command to end, and would delay step 4.
+ * 4. When all commands have ended, another rlock gets the exclusive flock, and starts the server.
  */
 #include "session/private_server.h"
 
@@ -104,6 +87,7 @@ static void remove_unused(int dir)
         fds_close(&above);
 }
 
+/* RLOCK_LOCAL_DIR; for root /run/rlock; in the home of the user database, or else /var/tmp. */
 static enum rlock_status open_dir(int *fd, struct rlock_error *err)
 {
     static const struct private_dir_words words = {"local",

@@ -2,15 +2,10 @@
 /*
  * private_server_process: the private server's process, from its start to its end.
  *
- * The rlock that starts the server forks a keeper, and the keeper forks the server. When the keeper
- * gets the exclusive flock on PRIVATE_SERVER_USERS, no process uses the server any more: the keeper
- * ends the server, and then itself, which drops the flock. In the meantime no process can become a
- * user. If the keeper is killed, the kernel kills the server (PR_SET_PDEATHSIG).
- *
- * The rlock forks twice, so that init adopts the keeper, which outlives that rlock.
- *
- * Cleaners of temporary files remove files that were not used for days, and private_server.c
- * directories that were not used for a month. So the keeper updates their times each hour.
+ * The rlock that starts the server forks twice: init adopts the keeper, which forks the server, and
+ * kills it when it gets the exclusive flock on PRIVATE_SERVER_USERS: then no process uses the
+ * server, and none can become a user. If the keeper is killed, the kernel kills the server. Each
+ * hour the keeper updates the times of the files, which cleaners of temporary files would remove.
  */
 #include "session/private_server_process.h"
 

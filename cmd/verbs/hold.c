@@ -2,13 +2,9 @@
 /*
  * hold: hold a lock for a person, without a command, until a time or until it is released.
  *
- * After rlock has ended, the token is only in a file of the user. Without the token the user can't
- * release the lock, so no lease may last for hours before rlock has stored the token:
- *
- * 1. The server grants a lease of 30 s.
- * 2. rlock stores the token. If that fails, or rlock is killed here, the lock is soon free again.
- * 3. rlock renews the lease for the whole length of the hold; with --renew it forks a process that
- *    renews the lease again and again.
+ * Without the token, which is only in a file of the user, nobody can release the lock. So the
+ * server grants a lease of 30 s first. When rlock has stored the token, it renews the lease for the
+ * whole length of the hold; with --renew it forks a process that renews it again and again.
  */
 #include "cmd.h"
 
