@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #define COLUMNS_UNKNOWN 80
-#define PATIENCE_BYTES (UNITS_TEXT_BYTES + 16)
 #define TROUBLE_MS 1000 /* a shorter failure of the server, such as a restart, isn't reported */
 #define KEY_BYTES 512
 #define KEY_PART 3       /* if the line is too long, the key gets 1/KEY_PART of its columns */
@@ -76,37 +75,15 @@ const char *progress_trouble_words(enum rlock_status status)
     return row_of(status)->words;
 }
 
-static void describe_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle,
-                             int64_t now_ms)
-{
-    char lasted[UNITS_TEXT_BYTES];
-
-    units_text(lasted, now_ms - obstacle->trouble_ms);
-    snprintf(out, room, "for %s: %s", lasted, obstacle->trouble.text);
-}
-
-/* Before any server has answered: write for how long rlock still tries to reach a server. */
-static void describe_patience(char out[PATIENCE_BYTES], const struct rlock_obstacle *obstacle,
-                              int64_t now_ms)
-{
-    char left[UNITS_TEXT_BYTES];
-
-    units_text(left, obstacle->gives_up_ms - now_ms + 999);
-    snprintf(out, PATIENCE_BYTES, "trying for %s", left);
-}
-
 void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle, int64_t now_ms)
 {
-    char trouble[sizeof obstacle->trouble.text + 64];
-    char patience[PATIENCE_BYTES];
+    bool has_limit = obstacle->gives_up_ms != 0; /* before any server has answered */
+    char time[UNITS_TEXT_BYTES];
 
-    describe_trouble(trouble, sizeof trouble, obstacle, now_ms);
-    describe_patience(patience, obstacle, now_ms);
-    if (obstacle->gives_up_ms != 0)
-        snprintf(out, room, "%s, %s: %s", row_of(obstacle->trouble.status)->words, patience,
-                 obstacle->trouble.text);
-    else
-        snprintf(out, room, "%s %s", row_of(obstacle->trouble.status)->words, trouble);
+    units_text(time,
+               has_limit ? obstacle->gives_up_ms - now_ms + 999 : now_ms - obstacle->trouble_ms);
+    snprintf(out, room, "%s%s for %s: %s", row_of(obstacle->trouble.status)->words,
+             has_limit ? ", trying" : "", time, obstacle->trouble.text);
 }
 
 /* ---- fitting the line to the terminal ---- */
@@ -266,40 +243,58 @@ static int64_t quiet_ms(const struct progress *progress, const struct rlock_obst
     return progress->report->level == REPORT_STEP ? 0 : progress->connect_ms;
 }
 
+static void say_server_back(const struct progress *progress, int64_t trouble_ms)
+{
+    char took[UNITS_TEXT_BYTES];
+    char why[UNITS_TEXT_BYTES + 8];
+
+    units_text(took, trouble_ms);
+    snprintf(why, sizeof why, "after %s", took);
+    report_say(progress->report, REPORT_NOTICE,
+               (struct message){.what = EVENT_SERVER_BACK,
+                                .why = why,
+                                .facts = {fact_number("trouble_ms", trouble_ms)}});
+}
+
+static void say_trouble(const struct progress *progress, const struct rlock_obstacle *obstacle,
+                        int64_t now_ms)
+{
+    char why[sizeof obstacle->trouble.text + 64];
+    char hint[UNITS_TEXT_BYTES + 16] = "still trying";
+    char time[UNITS_TEXT_BYTES];
+
+    units_text(time, now_ms - obstacle->trouble_ms);
+    if (now_ms < obstacle->trouble_ms + TROUBLE_MS)
+        snprintf(why, sizeof why, "%s", obstacle->trouble.text);
+    else
+        snprintf(why, sizeof why, "for %s: %s", time, obstacle->trouble.text);
+    units_text(time, obstacle->gives_up_ms - now_ms + 999);
+    if (obstacle->gives_up_ms != 0)
+        snprintf(hint, sizeof hint, "trying for %s", time);
+    report_say(progress->report, REPORT_NOTICE,
+               (struct message){
+                   .what = row_of(obstacle->trouble.status)->what,
+                   .why = why,
+                   .hint = hint,
+                   .facts = {fact_time("trouble_since", wall_time_of(obstacle->trouble_ms))}});
+}
+
 /* Report a failure of the server once, when it has lasted for quiet_ms(); and once its end. */
 static void report_trouble(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
     int64_t now_ms = rlock_clock_ms();
-    char why[sizeof obstacle->trouble.text + 64];
-    char patience[PATIENCE_BYTES];
-    char took[UNITS_TEXT_BYTES];
+    bool is_reported = progress->trouble_since_ms != 0;
 
     if (obstacle == NULL)
         return;
-    if (progress->trouble_since_ms != 0 && obstacle->trouble.status == RLOCK_OK) {
+    if (is_reported && obstacle->trouble.status == RLOCK_OK) {
         clear(progress);
-        units_text(took, now_ms - progress->trouble_since_ms);
-        snprintf(why, sizeof why, "after %s", took);
-        report_say(progress->report, REPORT_NOTICE,
-                   (struct message){
-                       .what = EVENT_SERVER_BACK,
-                       .why = why,
-                       .facts = {fact_number("trouble_ms", now_ms - progress->trouble_since_ms)}});
+        say_server_back(progress, now_ms - progress->trouble_since_ms);
         progress->trouble_since_ms = 0;
-    } else if (progress->trouble_since_ms == 0 && obstacle->trouble.status != RLOCK_OK &&
+    } else if (!is_reported && obstacle->trouble.status != RLOCK_OK &&
                now_ms >= obstacle->trouble_ms + quiet_ms(progress, obstacle)) {
         clear(progress);
-        if (now_ms < obstacle->trouble_ms + TROUBLE_MS)
-            snprintf(why, sizeof why, "%s", obstacle->trouble.text);
-        else
-            describe_trouble(why, sizeof why, obstacle, now_ms);
-        describe_patience(patience, obstacle, now_ms);
-        report_say(progress->report, REPORT_NOTICE,
-                   (struct message){
-                       .what = row_of(obstacle->trouble.status)->what,
-                       .why = why,
-                       .hint = obstacle->gives_up_ms != 0 ? patience : "still trying",
-                       .facts = {fact_time("trouble_since", wall_time_of(obstacle->trouble_ms))}});
+        say_trouble(progress, obstacle, now_ms);
         progress->trouble_since_ms = obstacle->trouble_ms;
     }
 }
