@@ -224,20 +224,17 @@ static enum exit_reason store(struct hold_verb *h)
                               "the token could not be stored, so the lock is given back", failed);
 }
 
-/* Let the lease last as long as the hold: as `rlock renew` does, which notes its TTL for others. */
+/* Let the lease last as long as the hold. */
 static enum exit_reason extend_and_print(struct hold_verb *h)
 {
     struct session *session = &h->session;
     struct rlock_error err = {.status = RLOCK_OK};
     int64_t expires_ms;
-    enum exit_reason reason = session_adopt(session, &h->credentials, h->hold.token,
-                                            session->options->keys, session->options->n_keys);
 
-    if (reason == REASON_GRANTED &&
-        rlock_renew(session->lock, session->hold_ms, session_deadline(session), &expires_ms,
-                    &err) != RLOCK_OK)
-        reason = session_fault(session, &err);
-    return reason == REASON_GRANTED ? print_hold(h, 0) : reason;
+    return rlock_renew(session->lock, session->hold_ms, session_deadline(session), &expires_ms,
+                       &err) == RLOCK_OK
+               ? print_hold(h, 0)
+               : session_fault(session, &err);
 }
 
 static enum exit_reason take(struct hold_verb *h)
