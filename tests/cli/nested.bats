@@ -69,7 +69,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
 @test "the nested rlock renews the lease while the parent rlock is stopped" {
     outer --on-lost ignore
     kill -STOP "$pid"
-    never 2 gone "$KEY"
+    never 5 gone "$KEY" # for longer than the TTL
     kill -CONT "$pid"
     end inner
     eventually 5 file_has "$DIR/outer.out" '^inner 0$'
