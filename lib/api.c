@@ -25,7 +25,6 @@ struct rlock {
     struct renewer renewer;
     struct rlock_grant grant;
     struct rlock_observer observer;
-    struct rlock_hooks hooks;
     char *password;
     char *sentinel_password;
 };
@@ -191,12 +190,12 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadli
     enum rlock_status st;
 
     st = acquire_loop_run(&lock->quorum, &lock->owner, deadline, &lock->grant, &seen,
-                          &lock->observer, &lock->hooks, &fault);
+                          &lock->observer, &fault);
     if (goes_on(lock, lock_needs_scripts(lock), &st, &fault)) {
         refusal = fault;
         seen = (struct rlock_obstacle){.left_ms = -1};
         st = acquire_loop_run(&lock->quorum, &lock->owner, deadline, &lock->grant, &seen,
-                              &lock->observer, &lock->hooks, &fault);
+                              &lock->observer, &fault);
         if (st == RLOCK_OK)
             warn_of_commands(lock, &refusal);
     }
@@ -353,11 +352,6 @@ enum rlock_status rlock_history_keys(struct rlock *lock, const char *pattern,
 void rlock_set_end(struct rlock *lock, const struct rlock_end *end)
 {
     owner_set_end(&lock->owner, end);
-}
-
-void rlock_set_hooks(struct rlock *lock, const struct rlock_hooks *hooks)
-{
-    lock->hooks = *hooks;
 }
 
 const char *rlock_built_with(void)

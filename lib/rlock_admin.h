@@ -247,24 +247,7 @@ struct rlock_password_source {
  */
 void rlock_forget_passwords(struct rlock *lock);
 
-/* ---- hooks, advice, and the version of libraries ---- */
-
-/*
- * Further callbacks of rlock_acquire(), in the caller's thread. Each may be NULL.
- *
- *   on_sent         called after a request was sent, before its reply is read. rlock forks its
- *                   guard here, so that the fork costs no time after the grant. Must not block.
- *   on_unreachable  called after a server could not be reached, before the next attempt. May block:
- *                   rlock starts its private server here.
- */
-struct rlock_hooks {
-    void (*on_sent)(void *context);
-    void (*on_unreachable)(void *context);
-    void *context;
-};
-
-/* rlock_set_hooks: sets the hooks of the next rlock_acquire(); copies `hooks`. */
-void rlock_set_hooks(struct rlock *lock, const struct rlock_hooks *hooks);
+/* ---- advice, and the version of libraries ---- */
 
 /*
  * rlock_reason_help: says what a user of rlock(1) can do about a fault with this reason, such as

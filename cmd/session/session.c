@@ -82,7 +82,7 @@ bool session_is_interrupted(struct session *session)
     return signals_end(&session->signals, &session->interrupted_by);
 }
 
-/* ---- hooks: the library calls these while it waits for the lock ---- */
+/* ---- what the library calls while it waits for the lock ---- */
 
 static void blocked(void *context, const struct rlock_obstacle *obstacle)
 {
@@ -186,8 +186,6 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     struct parent parent = has_token ? (struct parent){.n = 0} : environment_parent();
     struct utsname host;
     enum rlock_status st;
-    const struct rlock_hooks hooks = {
-        .on_sent = sent, .on_unreachable = unreachable, .context = session};
     const struct rlock_password_source password_source =
         password_helper_source(&session->password_helper);
     const struct rlock_password_source sentinel_password_source =
@@ -230,6 +228,8 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .queue = (enum rlock_queue)options->queue,
         .observer = {.on_blocked = blocked,
                      .on_warning = warn,
+                     .on_sent = sent,
+                     .on_unreachable = unreachable,
                      .context = session,
                      .every_ms = PROGRESS_EVERY_MS},
         .scripts = (enum rlock_scripts)options->scripts,
@@ -237,8 +237,6 @@ static enum rlock_status open_lock(struct session *session, const char *program,
     };
 
     st = rlock_open(&session->lock, &config, err);
-    if (st == RLOCK_OK)
-        rlock_set_hooks(session->lock, &hooks);
     parent_fini(&parent);
     return st;
 }

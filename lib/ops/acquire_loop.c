@@ -41,7 +41,6 @@ struct acquire_loop {
     struct rlock_deadline deadline;
     struct rlock_obstacle *obstacle;
     const struct rlock_observer *observer;
-    const struct rlock_hooks *hooks;
     int64_t began_ms;             /* when the last attempt began */
     int64_t refresh_at_ms;        /* when to show an unchanged obstacle again; RLOCK_NEVER: never */
     bool has_warned;              /* on_warning() was called; further warnings are dropped */
@@ -57,7 +56,7 @@ static bool uses_queue(const struct acquire_loop *loop)
     return !loop->owner->is_single_attempt && loop->owner->queue != RLOCK_QUEUE_NONE;
 }
 
-/* ---- the observer and the hooks ---- */
+/* ---- the observer ---- */
 
 /* Calls on_blocked(). `obstacle` is NULL when the wait is over. */
 static void show(struct acquire_loop *loop, const struct rlock_obstacle *obstacle)
@@ -95,8 +94,8 @@ static void on_sent(void *context)
 {
     const struct acquire_loop *loop = context;
 
-    if (loop->hooks->on_sent != NULL)
-        loop->hooks->on_sent(loop->hooks->context);
+    if (loop->observer->on_sent != NULL)
+        loop->observer->on_sent(loop->observer->context);
 }
 
 /* Notes the trouble `err`, which began at `since_ms`, or earlier if trouble is noted already. */
@@ -367,8 +366,8 @@ static enum rlock_status attempt_until_final(struct acquire_loop *loop, struct r
             return st;
         if (!is_worth_waiting(quorum, st))
             warn_of_password(loop, err);
-        if (st == RLOCK_E_UNREACHABLE && loop->hooks->on_unreachable != NULL)
-            loop->hooks->on_unreachable(loop->hooks->context);
+        if (st == RLOCK_E_UNREACHABLE && loop->observer->on_unreachable != NULL)
+            loop->observer->on_unreachable(loop->observer->context);
         loop->has_answered = loop->has_answered || quorum->recently_restarted || st == RLOCK_BUSY ||
                              st == RLOCK_PENDING;
         if (loop->has_answered && !is_single)
@@ -410,8 +409,7 @@ static void leave(struct acquire_loop *loop, enum rlock_status st, struct rlock_
 enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
                                    struct rlock_deadline deadline, struct rlock_grant *grant,
                                    struct rlock_obstacle *obstacle,
-                                   const struct rlock_observer *observer,
-                                   const struct rlock_hooks *hooks, struct rlock_error *err)
+                                   const struct rlock_observer *observer, struct rlock_error *err)
 {
     struct acquire_loop loop = {.quorum = quorum,
                                 .owner = owner,
@@ -419,22 +417,21 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
                                 .deadline = deadline,
                                 .obstacle = obstacle,
                                 .observer = observer,
-                                .hooks = hooks,
                                 .refresh_at_ms = RLOCK_NEVER};
     struct rlock_error own = {.status = RLOCK_OK};
     enum rlock_status st;
 
-    quorum_set_hooks(quorum, (struct wait_hooks){.on_sent = on_sent,
-                                                 .on_wait = on_wait,
-                                                 .on_warning = on_warning,
-                                                 .context = &loop});
+    members_set_hooks(&quorum->members, (struct wait_hooks){.on_sent = on_sent,
+                                                            .on_wait = on_wait,
+                                                            .on_warning = on_warning,
+                                                            .context = &loop});
     owner_start_acquire(owner, deadline_has_passed(deadline));
     if (owner->is_single_attempt || deadline.at_ms == RLOCK_NEVER)
         loop.deadline.at_ms = rlock_clock_ms() + quorum->members.connect_ms;
     err = err != NULL ? err : &own;
     st = attempt_until_final(&loop, grant, err);
     show(&loop, NULL);
-    quorum_set_hooks(quorum, (struct wait_hooks){.context = NULL});
+    members_set_hooks(&quorum->members, (struct wait_hooks){.context = NULL});
     if (st != RLOCK_OK && (quorum->in_doubt != 0 || owner->ticket > 0))
         leave(&loop, st, err);
     owner_set_ticket(owner, 0);

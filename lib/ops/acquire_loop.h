@@ -8,14 +8,13 @@
 
 /*
  * acquire_loop_run: implements rlock_acquire(). The caller sets obstacle->left_ms to -1. The loop
- * may write to `obstacle` also if it returns RLOCK_OK. The loop calls the observer and the hooks in
- * the caller's thread.
+ * may write to `obstacle` also if it returns RLOCK_OK. The loop calls the observer in the caller's
+ * thread.
  */
 enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
                                    struct rlock_deadline deadline, struct rlock_grant *grant,
                                    struct rlock_obstacle *obstacle,
-                                   const struct rlock_observer *observer,
-                                   const struct rlock_hooks *hooks, struct rlock_error *err);
+                                   const struct rlock_observer *observer, struct rlock_error *err);
 
 /* release_loop_run: implements rlock_release(), after the caller called owner_set_ending(). */
 enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *owner,

@@ -113,11 +113,6 @@ void quorum_set_patience(struct quorum *quorum, int64_t connect_ms, int64_t repl
     quorum->timing.reply_ms = reply_ms;
 }
 
-void quorum_set_hooks(struct quorum *quorum, struct wait_hooks hooks)
-{
-    members_set_hooks(&quorum->members, hooks);
-}
-
 /* ---- acquiring a lock ---- */
 
 /*

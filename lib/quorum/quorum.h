@@ -54,9 +54,6 @@ struct quorum quorum_alone(const struct quorum *quorum, struct member *member,
 /* quorum_set_patience: set how long a connection and a reply may take from now on. */
 void quorum_set_patience(struct quorum *quorum, int64_t connect_ms, int64_t reply_ms);
 
-/* quorum_set_hooks: set the functions to call during waits; all NULL: none. */
-void quorum_set_hooks(struct quorum *quorum, struct wait_hooks hooks);
-
 /*
  * quorum_acquire: make one attempt to acquire all locks of `owner`.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_acquire_loop: rlock_acquire() calls its observer and its hooks when it should. */
+/* test_acquire_loop: rlock_acquire() calls its observer when it should. */
 #include "server.h"
 #include "tap.h"
 
@@ -79,15 +79,15 @@ static enum rlock_status wait_until(struct server *server, struct rlock_deadline
         .observer = observer,
         .password_source = password_source,
     };
-    struct rlock_hooks hooks = {
-        .on_sent = count_sent, .on_unreachable = count_unreachable, .context = seen};
     struct rlock_obstacle obstacle = {.in_doubt = false};
     struct rlock_grant grant;
     struct rlock *lock = NULL;
     enum rlock_status st = RLOCK_E_SYSTEM;
 
+    config.observer.on_sent = count_sent;
+    config.observer.on_unreachable = count_unreachable;
+    config.observer.context = seen;
     if (server_start(server) && rlock_open(&lock, &config, NULL) == RLOCK_OK) {
-        rlock_set_hooks(lock, &hooks);
         st = rlock_acquire(lock, deadline, &grant, &obstacle, NULL);
         seen->in_doubt = obstacle.in_doubt;
         seen->trouble = obstacle.trouble.status;

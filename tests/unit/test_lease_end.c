@@ -175,7 +175,8 @@ static void test_stopped(void)
     quorum_begin();
     quorum_answers(ASKED_ACQUIRE, GRANT, NULL, NULL);
     need(quorum_start(config, 1), "a quorum of one server is opened");
-    quorum_set_hooks(&several.quorum, (struct wait_hooks){.on_sent = stop, .context = &ms});
+    members_set_hooks(&several.quorum.members,
+                      (struct wait_hooks){.on_sent = stop, .context = &ms});
     ok(acquire(&expires_ms) != RLOCK_OK);
     quorum_end();
 }
