@@ -13,10 +13,8 @@
 #include "lock/keys.h"
 #include "lock/replies.h"
 #include "lock/scripts.h"
-#include "ops/inspect.h"
 #include "ops/list.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -473,21 +471,14 @@ enum rlock_status history_read(struct quorum *quorum, const char *key, int64_t w
 
 /* ---- listing the locks that have a history ---- */
 
-/* Which locks search_server() looks for, and the visitor to which it passes their keys. */
-struct search {
-    struct quorum *one;  /* its only member is the server */
-    const char *pattern; /* a glob; NULL: all keys */
-    struct rlock_deadline deadline;
-    const struct rlock_history_visitor *visitor;
-};
-
 /* Passes the key of the lock with this history to the visitor, if the key matches the pattern. */
 static void show_key(const struct search *search, const char *history)
 {
+    const struct rlock_history_visitor *visitor = search->visitor;
     char *key = keys_lock_of("history", history);
 
-    if (key != NULL && (search->pattern == NULL || fnmatch(search->pattern, key, 0) == 0))
-        search->visitor->on_key(search->visitor->context, key);
+    if (key != NULL && list_is_match(search, key))
+        visitor->on_key(visitor->context, key);
     free(key);
 }
 
@@ -518,7 +509,7 @@ static enum rlock_status show_readable(const struct search *search, char *const 
     return st;
 }
 
-static enum rlock_status show_found(const void *context, const struct list_names *found,
+static enum rlock_status show_found(const struct search *search, const struct list_names *found,
                                     struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
@@ -526,26 +517,20 @@ static enum rlock_status show_found(const void *context, const struct list_names
 
     for (i = 0; st == RLOCK_OK && i < found->n; i += HISTORIES_PER_REQUEST)
         st = show_readable(
-            context, &found->name[i],
+            search, &found->name[i],
             found->n - i < HISTORIES_PER_REQUEST ? found->n - i : HISTORIES_PER_REQUEST, err);
     return st;
-}
-
-static enum rlock_status search_server(struct quorum *one, const void *context,
-                                       struct rlock_deadline deadline, struct rlock_error *err)
-{
-    struct search search = *(const struct search *)context;
-
-    search.one = one;
-    search.deadline = deadline;
-    return list_scan(one, "*:rlock:*history", deadline, show_found, &search, err);
 }
 
 enum rlock_status history_keys(struct quorum *quorum, const char *pattern,
                                struct rlock_deadline deadline,
                                const struct rlock_history_visitor *visitor, struct rlock_error *err)
 {
-    const struct search search = {.pattern = pattern, .visitor = visitor};
+    const struct search search = {.match = "*:rlock:*history",
+                                  .pattern = pattern,
+                                  .deadline = deadline,
+                                  .on_found = show_found,
+                                  .visitor = visitor};
 
-    return inspect_each_server(quorum, search_server, &search, deadline, err);
+    return list_search(quorum, &search, err);
 }

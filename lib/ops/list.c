@@ -32,14 +32,6 @@ static void add_command(struct request *request, const char *command, const char
     request_add(request, key);
 }
 
-/* Which locks list_locks() lists, and the visitor to which it passes them. */
-struct search {
-    struct quorum *one;  /* its only member is the server */
-    const char *pattern; /* a glob for the keys of locks; NULL: all locks */
-    struct rlock_deadline deadline;
-    const struct rlock_visitor *visitor;
-};
-
 /* ---- the last end of a hold, from the lock's history ---- */
 
 static bool tells_end(const char *entry)
@@ -71,6 +63,7 @@ static struct rlock_last_end end_in(const char *entry)
 static enum rlock_status show_last_end(const struct search *search, const struct lock_keys *keys,
                                        struct rlock_error *err)
 {
+    const struct rlock_visitor *visitor = search->visitor;
     const struct resp_value *reply = NULL;
     struct rlock_last_end end = {.ended_ms = 0};
     enum rlock_status st = RLOCK_OK;
@@ -97,7 +90,7 @@ static enum rlock_status show_last_end(const struct search *search, const struct
         }
     }
     if (end.ended_ms > 0 && end.ended_ms <= VIEW_LEFT_MAX_MS)
-        search->visitor->on_last_end(search->visitor->context, keys->name[KEY_LOCK], &end);
+        visitor->on_last_end(visitor->context, keys->name[KEY_LOCK], &end);
     return RLOCK_OK;
 }
 
@@ -185,7 +178,7 @@ static enum rlock_status list_lock(const struct search *search, const char *key,
 
 /* ---- the keys of a server ---- */
 
-static bool is_match(const struct search *search, const char *key)
+bool list_is_match(const struct search *search, const char *key)
 {
     return search->pattern == NULL || fnmatch(search->pattern, key, 0) == 0;
 }
@@ -256,14 +249,15 @@ static enum rlock_status list_owner_of(const struct search *search, const char *
         char kind[8];
     } kinds[] = {
         {FOUND_BY_FENCE, "fence"}, {FOUND_BY_QUEUE, "queue"}, {FOUND_BY_HISTORY, "history"}};
-    size_t n = search->visitor->on_last_end != NULL ? 3 : 2;
+    const struct rlock_visitor *visitor = search->visitor;
+    size_t n = visitor->on_last_end != NULL ? 3 : 2;
     enum rlock_status st = RLOCK_OK;
     size_t i;
 
     for (i = 0; st == RLOCK_OK && i < n; i++) {
         char *key = keys_lock_of(kinds[i].kind, helper);
 
-        if (key != NULL && is_match(search, key))
+        if (key != NULL && list_is_match(search, key))
             st = list_lock(search, key, kinds[i].by, err);
         free(key);
     }
@@ -271,10 +265,9 @@ static enum rlock_status list_owner_of(const struct search *search, const char *
 }
 
 /* Lists the locks among the keys that SCAN has found. */
-static enum rlock_status list_found(const void *context, const struct list_names *found,
+static enum rlock_status list_found(const struct search *search, const struct list_names *found,
                                     struct rlock_error *err)
 {
-    const struct search *search = context;
     enum rlock_status st = RLOCK_OK;
     struct list_names peeked = {.n = 0};
     size_t i;
@@ -282,7 +275,7 @@ static enum rlock_status list_found(const void *context, const struct list_names
     for (i = 0; st == RLOCK_OK && i < found->n; i++) {
         if (keys_is_helper_name(found->name[i]))
             st = list_owner_of(search, found->name[i], err);
-        else if (is_match(search, found->name[i]))
+        else if (list_is_match(search, found->name[i]))
             peeked.name[peeked.n++] = found->name[i];
         if (st == RLOCK_OK && (peeked.n == PEEKS_MAX || (i + 1 == found->n && peeked.n > 0))) {
             st = list_written(search, &peeked, err);
@@ -353,50 +346,47 @@ static void names_fini(struct list_names *names)
         free(names->name[--names->n]);
 }
 
-enum rlock_status list_scan(struct quorum *one, const char *match, struct rlock_deadline deadline,
-                            list_names_found *on_found, const void *context,
-                            struct rlock_error *err)
+static enum rlock_status search_server(struct quorum *one, const void *context,
+                                       struct rlock_deadline deadline, struct rlock_error *err)
 {
+    struct search search = *(const struct search *)context;
     struct list_names found = {.n = 0};
     char cursor[32] = "0";
     enum rlock_status st;
 
+    search.one = one;
     do {
-        st = scan(one, match, cursor, deadline, &found, err);
+        st = scan(one, search.match, cursor, deadline, &found, err);
         if (st == RLOCK_OK)
-            st = on_found(context, &found, err);
+            st = search.on_found(&search, &found, err);
         names_fini(&found);
     } while (st == RLOCK_OK && strcmp(cursor, "0") != 0);
     return st;
+}
+
+enum rlock_status list_search(struct quorum *quorum, const struct search *search,
+                              struct rlock_error *err)
+{
+    return inspect_each_server(quorum, search_server, search, search->deadline, err);
 }
 
 /*
  * The names of helper keys contain the key of their lock, so the pattern for SCAN is "*PATTERN*".
  * It matches other keys, too.
  */
-static enum rlock_status list_server(struct quorum *one, const void *context,
-                                     struct rlock_deadline deadline, struct rlock_error *err)
-{
-    struct search search = *(const struct search *)context;
-    const char *pattern = search.pattern != NULL ? search.pattern : "";
-    char *match = malloc(strlen(pattern) + 3);
-    enum rlock_status st = match != NULL ? RLOCK_OK : err_set(err, RLOCK_E_MEMORY, 0, "no memory");
-
-    search.one = one;
-    search.deadline = deadline;
-    if (match != NULL) {
-        sprintf(match, "*%s*", pattern);
-        st = list_scan(one, match, deadline, list_found, &search, err);
-    }
-    free(match);
-    return st;
-}
-
 enum rlock_status list_locks(struct quorum *quorum, const char *pattern,
                              struct rlock_deadline deadline, const struct rlock_visitor *visitor,
                              struct rlock_error *err)
 {
-    const struct search search = {.pattern = pattern, .visitor = visitor};
+    struct search search = {
+        .pattern = pattern, .deadline = deadline, .on_found = list_found, .visitor = visitor};
+    enum rlock_status st;
+    char *match;
 
-    return inspect_each_server(quorum, list_server, &search, deadline, err);
+    if (asprintf(&match, "*%s*", pattern != NULL ? pattern : "") < 0)
+        return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
+    search.match = match;
+    st = list_search(quorum, &search, err);
+    free(match);
+    return st;
 }

@@ -19,16 +19,26 @@ struct list_names {
     size_t n;
 };
 
-/* Gets the names that one SCAN has found, which it borrows. A fault ends the scan. */
-typedef enum rlock_status list_names_found(const void *context, const struct list_names *found,
-                                           struct rlock_error *err);
+/* A search for keys on the servers of all members. */
+struct search {
+    const char *match;   /* a glob for the names of keys, which SCAN gets */
+    const char *pattern; /* a glob for the keys of locks, see list_is_match(); NULL: all */
+    struct rlock_deadline deadline;
+    /* Gets the names that one SCAN has found, which it borrows. A fault ends the search. */
+    enum rlock_status (*on_found)(const struct search *search, const struct list_names *found,
+                                  struct rlock_error *err);
+    const void *visitor; /* for on_found */
+    struct quorum *one; /* for on_found: the server that is searched, alone; set by list_search() */
+};
 
 /*
- * list_scan: pass the names of all keys of one server that match the glob `match` to `on_found`,
- * some at a time. Leaves out names with a NUL, and those that are too long for a lock.
+ * list_search: pass the names of all keys that match `match` to `on_found`, some at a time, server
+ * by server. Leaves out names with a NUL, and those that are too long for a lock. Returns RLOCK_OK
+ * if the servers of a majority of the members were searched, RLOCK_STOPPED, or a fault.
  */
-enum rlock_status list_scan(struct quorum *one, const char *match, struct rlock_deadline deadline,
-                            list_names_found *on_found, const void *context,
-                            struct rlock_error *err);
+enum rlock_status list_search(struct quorum *quorum, const struct search *search,
+                              struct rlock_error *err);
+
+bool list_is_match(const struct search *search, const char *key);
 
 #endif
