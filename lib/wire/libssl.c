@@ -16,23 +16,6 @@
 #define SONAME(version) "libssl.so." TEXT_OF(version)
 #define LIBSSL_ROW(name) {#name, offsetof(struct libssl, name)},
 
-/*
- * A note in the program's file says that it loads OpenSSL at run time: package tools that read such
- * notes add OpenSSL to the recommended packages. The form of the note is that of
- * https://systemd.io/ELF_DLOPEN_METADATA/: owner "FDO", type 0x407c0c0a, JSON.
- */
-#define DLOPEN_NOTE                                                                          \
-    "[{\"feature\":\"tls\",\"description\":\"rediss:// URLs\",\"priority\":\"recommended\"," \
-    "\"soname\":[\"" SONAME(OPENSSL_SHLIB_VERSION) "\"]}]"
-
-__attribute__((used, section(".note.dlopen"), aligned(4))) static const struct {
-    uint32_t owner_size;
-    uint32_t text_size;
-    uint32_t type;
-    char owner[4];
-    char text[sizeof DLOPEN_NOTE];
-} dlopen_note = {4, sizeof DLOPEN_NOTE, 0x407c0c0a, "FDO", DLOPEN_NOTE};
-
 /* clang-format off: the rows are made by one macro */
 static const struct {
     char name[40]; /* no pointer, to which the dynamic linker would add an address at each start */

@@ -111,12 +111,3 @@ assert_works() {
     make -s -C "$ROOT" FLAVOUR=plain uninstall PREFIX="$INSTALL"
     assert_eq "$(find "$INSTALL" ! -type d)" ''
 }
-
-@test "a note in the program's and the library's file names the TLS library that they load" {
-    need readelf
-    local file
-    for file in "$ROOT/build/plain/rlock" "$SHARED/librlock.so"; do
-        run -0 readelf -p .note.dlopen "$file"
-        assert_match "$output" '"soname":\["libssl\.so\.[0-9]+"\]'
-    done
-}
