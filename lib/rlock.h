@@ -285,7 +285,6 @@ struct rlock_grant {
     uint64_t fence;             /* greater than that of each earlier grant of these keys; never 0 */
     int64_t slot;               /* with RLOCK_SLOTS: 0 .. n_slots - 1; else -1 */
     bool is_parent;             /* config.parent_tokens hold all keys: `token` is one of them */
-    bool has_parent;            /* config.parent_tokens hold some or all of the keys */
     uint32_t parent_keys;       /* bit i is set if one of config.parent_tokens holds keys[i] */
     struct rlock_timing timing; /* config.timing, or shorter times if a parent's lease is shorter */
 };

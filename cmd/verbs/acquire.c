@@ -138,7 +138,7 @@ static enum exit_reason hand_out(struct acquire *a)
                                         .granted_ms = a->granted_at_ms,
                                         .guard = &a->guard};
 
-    if (a->grant.has_parent)
+    if (a->grant.parent_keys != 0)
         return fault(a, REASON_USAGE,
                      "the token in RLOCK_TOKEN holds this key already: renew and release the lock "
                      "by that token",

@@ -247,7 +247,7 @@ static enum exit_reason take(struct hold_verb *h)
                                         .guard = &h->nobody};
     enum exit_reason reason;
 
-    if (h->grant.has_parent) {
+    if (h->grant.parent_keys != 0) {
         reason = report_fault(&session->report, REASON_USAGE,
                               "the token in RLOCK_TOKEN holds this key already", 0);
     } else {

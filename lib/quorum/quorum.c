@@ -132,7 +132,6 @@ static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
                                   .fence = fence,
                                   .slot = owner->slot,
                                   .is_parent = !owner_has_own_lock(owner),
-                                  .has_parent = owner_has_parent_lock(owner),
                                   .parent_keys = owner_parent_keys(owner),
                                   .timing = quorum->timing};
     memcpy(grant->token, owner_held_token(owner), sizeof grant->token);
