@@ -80,11 +80,18 @@ static char *lock_if(const char *key, size_t n, const char *kind, const char *he
 
 char *keys_lock_of(const char *kind, const char *helper)
 {
-    const char *end = strstr(helper, ":rlock:");
-    size_t n = end != NULL ? (size_t)(end - helper) : 0;
-    char *lock = n > 2 && *helper == '{' ? lock_if(helper + 1, n - 2, kind, helper) : NULL;
+    const char *end = helper;
+    char *lock = NULL;
 
-    return lock != NULL ? lock : lock_if(helper, n, kind, helper);
+    /* a lock's key may end in ":rlock", so the first place may lie within the key */
+    for (; lock == NULL && (end = strstr(end, ":rlock:")) != NULL; end++) {
+        size_t n = (size_t)(end - helper);
+
+        lock = n > 2 && *helper == '{' ? lock_if(helper + 1, n - 2, kind, helper) : NULL;
+        if (lock == NULL)
+            lock = lock_if(helper, n, kind, helper);
+    }
+    return lock;
 }
 
 /* ---- making the names of all keys of one lock ---- */
