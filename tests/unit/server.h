@@ -293,8 +293,8 @@ static inline bool server_start(struct server *server)
 }
 
 /*
- * Starts the server, and opens a handle on it with this configuration, whose addresses and
- * connect_ms the function sets. The caller closes the handle, and then stops the server.
+ * Starts the server, and opens a handle on it with this configuration. The function sets the
+ * addresses, and connect_ms if that is 0. The caller closes the handle, and then stops the server.
  */
 static inline enum rlock_status server_open(struct server *server, struct rlock_config config,
                                             struct rlock **lock, struct rlock_error *err)
@@ -305,7 +305,8 @@ static inline enum rlock_status server_open(struct server *server, struct rlock_
     config.size = sizeof config;
     config.urls = &url;
     config.n_urls = 1;
-    config.connect_ms = 5000;
+    if (config.connect_ms == 0)
+        config.connect_ms = 5000;
     return server_start(server) ? rlock_open(lock, &config, err) : RLOCK_E_SYSTEM;
 }
 

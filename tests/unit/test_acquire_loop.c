@@ -67,11 +67,7 @@ static const struct rlock_password_source *password_source;
 static enum rlock_status wait_until(struct server *server, struct rlock_deadline deadline,
                                     struct rlock_observer observer, struct seen *seen)
 {
-    const char *url = server->url;
     struct rlock_config config = {
-        .size = sizeof(struct rlock_config),
-        .urls = &url,
-        .n_urls = 1,
         .keys = &the_key,
         .n_keys = 1,
         .timing = {.ttl_ms = 3000, .renew_ms = 1000, .reply_ms = 1000, .kill_margin_ms = 250},
@@ -87,7 +83,8 @@ static enum rlock_status wait_until(struct server *server, struct rlock_deadline
     config.observer.on_sent = count_sent;
     config.observer.on_unreachable = count_unreachable;
     config.observer.context = seen;
-    if (server_start(server) && rlock_open(&lock, &config, NULL) == RLOCK_OK) {
+    *seen = (struct seen){.n_shown = 0};
+    if (server_open(server, config, &lock, NULL) == RLOCK_OK) {
         st = rlock_acquire(lock, deadline, &grant, &obstacle, NULL);
         seen->in_doubt = obstacle.in_doubt;
         seen->trouble = obstacle.trouble.status;
@@ -97,86 +94,61 @@ static enum rlock_status wait_until(struct server *server, struct rlock_deadline
     return st;
 }
 
-/* The same with a deadline in `ms`. */
-static enum rlock_status wait_for(struct server *server, int64_t ms, struct rlock_observer observer,
+/*
+ * The same with a deadline in `ms`, with an observer that is called every `every_ms`; -1: without.
+ */
+static enum rlock_status wait_for(struct server *server, int64_t ms, int64_t every_ms,
                                   struct seen *seen)
 {
+    struct rlock_observer observer = {.context = seen, .on_warning = note_warning};
+
+    observer.on_blocked = every_ms >= 0 ? see : NULL;
+    observer.every_ms = every_ms >= 0 ? every_ms : 1;
     return wait_until(server, (struct rlock_deadline){rlock_clock_ms() + ms, -1}, observer, seen);
 }
 
-static void test_nobody_observes(void)
+/* The holder is shown for each reply, and again after every_ms; without an observer nothing is. */
+static void test_observed(void)
 {
-    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD),
-                                        [ASKED_WAKE] = ANSWERS(BLOCKS),
-                                        [ASKED_LEAVE] = ANSWERS(":0\r\n")}};
-    struct seen seen = {.n_shown = 0};
-
-    is_int(wait_for(&server, 400, (struct rlock_observer){.every_ms = 1}, &seen), RLOCK_TIMEOUT);
-}
-
-static void test_replies(void)
-{
-    static const int64_t every_ms[] = {0, FAR_MS};
+    static const int64_t every_ms[] = {-1, 0, FAR_MS, 10};
 
     for (size_t i = 0; i < sizeof every_ms / sizeof every_ms[0]; i++) {
         struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD),
                                             [ASKED_WAKE] = ANSWERS(BLOCKS),
                                             [ASKED_LEAVE] = ANSWERS(":0\r\n")}};
-        struct seen seen = {.n_shown = 0};
-        struct rlock_observer observer = {
-            .on_blocked = see, .context = &seen, .every_ms = every_ms[i]};
+        struct seen seen;
 
-        is_int(wait_for(&server, 500, observer, &seen), RLOCK_TIMEOUT);
-        ok(seen.n_shown > 0, "the observer is called when a reply says that the lock is held");
-        is_int(seen.n_shown, server_count(&server, ASKED_ACQUIRE));
+        is_int(wait_for(&server, 500, every_ms[i], &seen), RLOCK_TIMEOUT);
         is_int(seen.n_sent, server_count(&server, ASKED_ACQUIRE));
+        if (every_ms[i] < 0)
+            continue;
+        ok(seen.n_shown > 0 && (seen.n_again > 0) == (every_ms[i] == 10));
+        is_int(seen.n_shown - seen.n_again, server_count(&server, ASKED_ACQUIRE));
         ok(seen.n_ends == 1 && seen.n_after_end == 0);
     }
-}
-
-static void test_refreshes(void)
-{
-    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD),
-                                        [ASKED_WAKE] = ANSWERS(BLOCKS),
-                                        [ASKED_LEAVE] = ANSWERS(":0\r\n")}};
-    struct seen seen = {.n_shown = 0};
-    struct rlock_observer observer = {.on_blocked = see, .context = &seen, .every_ms = 10};
-
-    is_int(wait_for(&server, 500, observer, &seen), RLOCK_TIMEOUT);
-    ok(seen.n_again > 0, "the obstacle is shown again after every_ms");
-    is_int(seen.n_shown - seen.n_again, server_count(&server, ASKED_ACQUIRE));
-    ok(seen.n_ends == 1 && seen.n_after_end == 0);
 }
 
 static void test_nothing_seen(void)
 {
     struct server server = {
         .answers = {[ASKED_ACQUIRE] = ANSWERS(SILENT), [ASKED_LEAVE] = ANSWERS(SILENT)}};
-    struct seen seen = {.n_shown = 0};
-    struct rlock_observer observer = {.on_blocked = see, .context = &seen, .every_ms = 1};
+    struct seen seen;
 
-    is_int(wait_for(&server, 200, observer, &seen), RLOCK_E_UNREACHABLE);
+    is_int(wait_for(&server, 200, 1, &seen), RLOCK_E_UNREACHABLE);
     is_int(seen.n_shown, 0, "no obstacle is shown before the first reply");
     is_int(seen.n_ends, 1, "the observer is told that the wait is over, also if no reply has come");
 }
 
-static void test_unreachable(void)
-{
-    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(CLOSE, GRANT)}};
-    struct seen seen = {.n_shown = 0};
-
-    is_int(wait_for(&server, 20000, (struct rlock_observer){.on_blocked = NULL}, &seen), RLOCK_OK);
-    is_int(seen.n_unreachable, 1, "on_unreachable is called before the waiter connects again");
-}
-
 static void test_trouble(void)
 {
-    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD, LOADING, LOADING, GRANT),
-                                        [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
-    struct seen seen = {.n_shown = 0};
-    struct rlock_observer observer = {.on_blocked = see, .context = &seen};
+    struct server lost = {.answers = {[ASKED_ACQUIRE] = ANSWERS(CLOSE, GRANT)}};
+    struct server loads = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD, LOADING, LOADING, GRANT),
+                                       [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
+    struct seen seen;
 
-    is_int(wait_for(&server, 20000, observer, &seen), RLOCK_OK);
+    is_int(wait_for(&lost, 20000, -1, &seen), RLOCK_OK);
+    is_int(seen.n_unreachable, 1, "on_unreachable is called before the waiter connects again");
+    is_int(wait_for(&loads, 20000, 0, &seen), RLOCK_OK);
     ok(seen.n_troubles > 0, "the observer is told of the server's error");
     ok(seen.n_shown > seen.n_troubles, "the observer is told of the holder, too");
 }
@@ -187,11 +159,9 @@ static void test_warning(void)
         .answers = {[ASKED_ACQUIRE] = ANSWERS(HELD_BY("84", HOLDER " " OF_SEVERAL)),
                     [ASKED_WAKE] = ANSWERS(BLOCKS),
                     [ASKED_LEAVE] = ANSWERS(":0\r\n")}};
-    struct seen seen = {.n_shown = 0};
+    struct seen seen;
 
-    is_int(wait_for(&server, 300,
-                    (struct rlock_observer){.on_warning = note_warning, .context = &seen}, &seen),
-           RLOCK_TIMEOUT, "a wait for a holder with other servers times out");
+    is_int(wait_for(&server, 300, -1, &seen), RLOCK_TIMEOUT);
     ok(strstr(seen.warning, "uses several servers (list 1234abcd)") != NULL);
 }
 
@@ -201,10 +171,9 @@ static void test_no_blocking(void)
     struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD),
                                         [ASKED_WAKE] = ANSWERS("-ERR unknown command 'BLPOP'\r\n"),
                                         [ASKED_LEAVE] = ANSWERS(":0\r\n")}};
-    struct seen seen = {.n_shown = 0};
+    struct seen seen;
 
-    is_int(wait_for(&server, 300, (struct rlock_observer){.on_blocked = NULL}, &seen),
-           RLOCK_TIMEOUT, "a waiter asks until its time is over");
+    is_int(wait_for(&server, 300, -1, &seen), RLOCK_TIMEOUT, "a waiter asks until its time ends");
     is_int(seen.trouble, RLOCK_OK, "the refused BLPOP isn't told as what keeps the lock");
 }
 
@@ -215,7 +184,7 @@ static void test_stopped(void)
                                         [ASKED_WAKE] = ANSWERS(SILENT),
                                         [ASKED_LEAVE] = ANSWERS(":0\r\n")}};
     struct itimerspec at = {.it_value = {.tv_nsec = 300000000}};
-    struct seen seen = {.n_shown = 0};
+    struct seen seen;
     int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 
     ok(timer >= 0 && timerfd_settime(timer, 0, &at, NULL) == 0, "a timer is the stop descriptor");
@@ -255,11 +224,9 @@ static void test_in_doubt(void)
                                             [ASKED_WAKE] = ANSWERS(BLOCKS),
                                             [ASKED_UNDO] = doubts[i].leave,
                                             [ASKED_LEAVE] = doubts[i].leave}};
-        struct seen seen = {.n_shown = 0};
+        struct seen seen;
 
-        is_int(wait_for(&server, doubts[i].within_ms, (struct rlock_observer){.on_blocked = NULL},
-                        &seen),
-               doubts[i].st, doubts[i].name);
+        is_int(wait_for(&server, doubts[i].within_ms, -1, &seen), doubts[i].st, doubts[i].name);
         is_int(seen.in_doubt, doubts[i].in_doubt, "obstacle->in_doubt has the value in the table");
     }
 }
@@ -292,8 +259,7 @@ static void test_changed_password(void)
         .answers = {[ASKED_ACQUIRE] = ANSWERS(HELD, GRANT),
                     [ASKED_WAKE] = ANSWERS(CLOSE),
                     [ASKED_OTHER] = ANSWERS("+OK\r\n", refused, refused, "+OK\r\n")}};
-    struct seen seen = {.warning = ""};
-    struct rlock_observer observer = {.on_warning = note_warning, .context = &seen};
+    struct seen seen;
     struct rlock_password_source source = {.ask = ask_password, .take = take_password};
     int ended[2];
 
@@ -302,7 +268,7 @@ static void test_changed_password(void)
     close(ended[1]); /* makes the other end readable */
     source.context = &ended[0];
     password_source = &source;
-    is_int(wait_for(&server, 20000, observer, &seen), RLOCK_OK);
+    is_int(wait_for(&server, 20000, -1, &seen), RLOCK_OK);
     okf(strstr(seen.warning, "WRONGPASS") != NULL &&
             strstr(seen.warning, "; rlock looks the password up again until the wait is over") !=
                 NULL,
@@ -375,8 +341,7 @@ int main(void)
 {
     RUN(test_waits_for_replicas(RLOCK_QUEUE_FIFO, " 1700000000000000 x "));
     RUN(test_waits_for_replicas(RLOCK_QUEUE_NONE, "  x "));
-    RUN_ALL(test_lacks_replicas, test_changed_password, test_nobody_observes, test_replies,
-            test_refreshes, test_nothing_seen, test_unreachable, test_trouble, test_warning,
-            test_no_blocking, test_stopped, test_in_doubt);
+    RUN_ALL(test_lacks_replicas, test_changed_password, test_observed, test_nothing_seen,
+            test_trouble, test_warning, test_no_blocking, test_stopped, test_in_doubt);
     return done_testing();
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_inspect: rlock_inspect() and rlock_break() read a scripted server, also of a Cluster. */
-#include "server.h"
-#include "tap.h"
+#include "seen.h"
 
 #include <errno.h>
-#include <rlock_admin.h>
 
 #define TOKEN "0123456789abcdef0123456789abcdef"
 #define NOW ":1700000005000\r\n"
@@ -18,66 +16,10 @@
 #define PAGE_ONE "*6\r\n" NOW VIEW NAME "$1\r\n5\r\n" WAITER("1700000001000000", "aaaa")
 #define PAGE_TWO "*6\r\n" NOW VIEW_FREE NAME LAST WAITER("1700000002000000", "bbbb")
 
-struct seen {
-    int n_locks;
-    int n_waiters;
-    struct rlock_view view; /* of the last lock; its pointers are not valid after the callback */
-    struct rlock_party holder;
-    struct rlock_party waiter; /* the last one; its host is not valid after the callback */
-    char text[256];            /* the keys of the locks and the hosts of the waiters shown */
-    char value[128];           /* view->value of the last lock; "": NULL */
-    char other[256];           /* the host in view->other of the last lock */
-    char fault[512];           /* the text of the error */
-};
-
-static void see_lock(void *context, const struct rlock_view *view)
-{
-    struct seen *seen = context;
-
-    seen->n_locks++;
-    seen->view = *view;
-    if (view->n_holders > 0)
-        seen->holder = view->holders[0];
-    snprintf(seen->value, sizeof seen->value, "%s", view->value != NULL ? view->value : "");
-    snprintf(seen->other, sizeof seen->other, "%s", view->other != NULL ? view->other->host : "");
-    strcat(strcat(seen->text, view->key), " ");
-}
-
-static void see_waiter(void *context, const struct rlock_party *waiter)
-{
-    struct seen *seen = context;
-
-    seen->n_waiters++;
-    seen->waiter = *waiter;
-    strcat(strcat(seen->text, waiter->host), " ");
-}
-
-enum call { INSPECT, BREAK };
-
-/* Makes one call to a server that gives these answers, and counts the callbacks in `seen`. */
+/* Makes a call by scripts. */
 static enum rlock_status run(enum call what, const char *const *answers, struct seen *seen)
 {
-    struct server server = {.answers = {[ASKED_OTHER] = answers}};
-    struct rlock_visitor visitor = {.on_lock = see_lock, .on_waiter = see_waiter, .context = seen};
-    struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
-    struct rlock_error err = {.text = ""};
-    const struct rlock_config config = {.timing = {.reply_ms = 10000}};
-    enum rlock_status st = RLOCK_E_SYSTEM;
-    struct rlock *lock = NULL;
-
-    *seen = (struct seen){.n_locks = 0};
-    if (server_open(&server, config, &lock, &err) == RLOCK_OK) {
-        if (what == INSPECT)
-            st = rlock_inspect(lock, "k", deadline, &visitor, &err);
-        else
-            st = rlock_break(lock, "k", "n", deadline, &err);
-    }
-    okf((st >= RLOCK_E_USAGE) == (err.text[0] != '\0'),
-        "a fault has a text, and nothing else has: \"%s\"", err.text);
-    snprintf(seen->fault, sizeof seen->fault, "%s", err.text);
-    rlock_close(lock);
-    server_stop(&server);
-    return st;
+    return see(what, RLOCK_SCRIPTS_AUTO, answers, "n", seen);
 }
 
 static void test_inspect(void)
@@ -85,7 +27,8 @@ static void test_inspect(void)
     struct seen seen;
 
     ok(run(INSPECT, ANSWERS(PAGE_ONE, PAGE_TWO), &seen) == RLOCK_OK);
-    is_str(seen.text, "k aaaa bbbb ", "the lock is shown once, then its waiters in their order");
+    is_str(seen.text, "k web1 aaaa bbbb ",
+           "the lock is shown once, then its waiters in their order");
     is_int(seen.waiter.for_ms, 3000, "a waiter has for how long it has waited");
     is_int(seen.view.seen, RLOCK_SEEN_EXCLUSIVE, "the lock is held exclusively");
     is_int(seen.view.left_ms, 29000, "the view has the time left");
@@ -162,10 +105,13 @@ static const struct {
     const char *wanted; /* `b` is a lock of the other primary in the reply to CLUSTER NODES */
     bool is_cluster;
 } modes[] = {
-    {CLUSTER_HELLO, NULL, "a b ", true},    {CLUSTER_HELLO, TOO_LONG, "a b ", true},
-    {NO_HELLO, NULL, "a b ", true},         {NO_HELLO, NULL, "a ", false},
-    {CLUSTER_HELLO, NULL, "a ", false},     {NULL, NULL, "a ", true},
-    {"-NOPERM no\r\n", NULL, "a b ", true},
+    {CLUSTER_HELLO, NULL, "a web1 b web1 ", true},
+    {CLUSTER_HELLO, TOO_LONG, "a web1 b web1 ", true},
+    {NO_HELLO, NULL, "a web1 b web1 ", true},
+    {NO_HELLO, NULL, "a web1 ", false},
+    {CLUSTER_HELLO, NULL, "a web1 ", false},
+    {NULL, NULL, "a web1 ", true},
+    {"-NOPERM no\r\n", NULL, "a web1 b web1 ", true},
 };
 
 /* The replies to SCAN, with one key, to TYPE and GETRANGE behind TIME, and of inspect.lua. */

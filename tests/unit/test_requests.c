@@ -6,67 +6,104 @@
 
 #include <stdlib.h>
 
-static enum rlock_status open_for(struct owner *owner, const char *key, struct rlock_error *err)
-{
-    struct rlock_config config = {.keys = &key,
-                                  .n_keys = 1,
-                                  .timing = {.ttl_ms = 30000},
-                                  .holder = {.host = "h", .label = "a b"}};
+static const char *const two_keys[] = {"k", "l", "k"};
 
-    return owner_open(owner, &config, err);
+static const struct rlock_config usual = {.keys = two_keys,
+                                          .n_keys = 1,
+                                          .timing = {.ttl_ms = 30000},
+                                          .holder = {.host = "h", .label = "a b"}};
+static struct owner owner;
+static struct request request;
+
+/* Opens the owner anew. */
+static enum rlock_status reopen(struct rlock_config config)
+{
+    owner_close(&owner);
+    return owner_open(&owner, &config, NULL);
 }
 
-static void test_open(void)
+static enum rlock_status open_for(const char *key)
+{
+    struct rlock_config config = usual;
+
+    config.keys = &key;
+    return reopen(config);
+}
+
+static void test_keys(void)
 {
     static char key[RLOCK_KEY_MAX + 2];
-    struct rlock_error err = {.text = ""};
-    struct owner owner;
 
     memset(key, 'k', RLOCK_KEY_MAX);
-    if (is_int(open_for(&owner, key, &err), RLOCK_OK, "a key of 64 KiB is accepted"))
+    if (is_int(open_for(key), RLOCK_OK, "a key of 64 KiB is accepted"))
         is_str(owner.lock[0].keys.name[KEY_LOCK], key, "a key of 64 KiB isn't changed");
-    owner_close(&owner);
     key[RLOCK_KEY_MAX] = 'k';
-    ok(open_for(&owner, key, &err) == RLOCK_E_USAGE && strstr(err.text, "65536") != NULL);
-    owner_close(&owner);
-    is_int(open_for(&owner, "", &err), RLOCK_E_USAGE, "an empty key is refused");
-    owner_close(&owner);
-    if (is_int(open_for(&owner, "\xff\n{a}\x01", &err), RLOCK_OK))
+    is_int(open_for(key), RLOCK_E_USAGE, "a longer key is refused");
+    is_int(open_for(""), RLOCK_E_USAGE, "an empty key is refused");
+    if (is_int(open_for("\xff\n{a}\x01"), RLOCK_OK))
         is_str(owner.lock[0].keys.name[KEY_LOCK], "\xff\n{a}\x01");
     owner_close(&owner);
     ok(owner.token[0] == '\0' && owner.lock == NULL && owner.parent == NULL);
 }
 
-/* The name of an owner's list in `wanted` of has_words() ends with "wake:*". */
-static bool ends_with_token(const char *word)
+static const struct {
+    struct rlock_config config;
+    const char *what;
+} refused[] = {
+    {{.keys = two_keys, .n_keys = 3}, "one key given twice"},
+    {{.keys = two_keys, .n_keys = 0}, "an empty list of keys"},
+    {{.keys = two_keys, .n_keys = 2, .mode = RLOCK_SLOTS, .n_slots = 3}, "slots with two keys"},
+    {{.keys = two_keys, .n_keys = 1, .mode = RLOCK_SLOTS, .n_slots = RLOCK_SLOTS_MAX + 1},
+     "too many slots"},
+    {{.keys = two_keys, .n_keys = 2, .protocol = RLOCK_PROTOCOL_TIME_MS},
+     "a timestamp lock of two keys"},
+    {{.keys = two_keys, .n_keys = 1, .history = RLOCK_HISTORY_MAX + 1}, "a longer history"},
+};
+
+static void test_refused(void)
 {
-    return strstr(word, ":rlock:wake:*") != NULL;
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        is_int(reopen(refused[i].config), RLOCK_E_USAGE, refused[i].what);
 }
 
-/* Compares the words of a request after the script with `wanted`, which ends in NULL. */
-static void has_words(const struct request *request, const char *const *wanted, const char *name)
+/* Lets the owner build a request, and compares its words behind the script with `wanted`. */
+static void sends(requests_build *build, struct requests_params params, const char *const *wanted,
+                  const char *name)
 {
     int n = 0;
 
+    build(&owner, &request, &params);
     while (wanted[n] != NULL)
         n++;
-    is_int(request->n, n + 2, name);
-    is_str(request->word[0], request->script == NULL ? "EVAL" : "EVALSHA");
-    for (n = 0; wanted[n] != NULL && n + 2 < request->n; n++)
-        if (ends_with_token(wanted[n]))
-            okf(strncmp(request->word[n + 2], wanted[n], strlen(wanted[n]) - 1) == 0,
-                "the request has the owner's list at this place, not %s", request->word[n + 2]);
-        else
-            is_str(request->word[n + 2], wanted[n]);
+    is_int(request.n, n + 2, name);
+    is_str(request.word[0], "EVALSHA", name);
+    for (n = 0; wanted[n] != NULL && n + 2 < request.n; n++) {
+        const char *star = strchr(wanted[n], '*'); /* any text follows: a token */
+
+        okf(star != NULL ? strncmp(request.word[n + 2], wanted[n], (size_t)(star - wanted[n])) == 0
+                         : strcmp(request.word[n + 2], wanted[n]) == 0,
+            "%s: word %d is %s, not %s", name, n, request.word[n + 2], wanted[n]);
+    }
 }
 
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define HELPER(K, KIND) "{" K "}:rlock:" KIND
 #define KEYS_OF(K)                                                                         \
     K, HELPER(K, "fence"), HELPER(K, "queue"), HELPER(K, "waiters"), HELPER(K, "holders"), \
         HELPER(K, "holder-info"), HELPER(K, "history"), HELPER(K, "wake:*")
 #define KEYS "8", KEYS_OF("k")
-#define WAKE "{k}:rlock:wake:"
 #define INFO "host=h label=a%20b"
+
+/* Returns the beginning of the lock's value, or of what a release may delete. */
+static const char *value_of(const char *behind_token)
+{
+    static char made[4][200];
+    static size_t n;
+    char *text = made[n++ % 4];
+
+    snprintf(text, sizeof made[0], "%s %s", owner.token, behind_token);
+    return text;
+}
 
 /*
  * If all that the server sends is lost, the EVALSHA of an undo must still arrive, so it has to fit
@@ -82,102 +119,63 @@ static void has_words(const struct request *request, const char *const *wanted, 
  */
 #define ONE_READ 16384
 
-static size_t encoded_bytes(const struct request *request)
+static size_t encoded_bytes(void)
 {
     char *bytes = NULL;
     size_t n = 0;
 
-    is_int(request_encode(request, &bytes, &n, NULL), RLOCK_OK, "the request is encoded");
+    is_int(request_encode(&request, &bytes, &n, NULL), RLOCK_OK, "the request is encoded");
     free(bytes);
     return n;
 }
 
 static void test_sizes(void)
 {
-    static const struct {
-        requests_build *build;
-        const char *name;
-    } rows[] = {{requests_undo, "undo"}, {requests_leave, "leave"}, {requests_requeue, "requeue"}};
-    static struct request request;
-    struct owner owner;
+    static requests_build *const builds[] = {requests_undo, requests_leave, requests_requeue};
     char key[LONG_KEY + 1];
-    size_t i;
+    size_t n;
 
     memset(key, 'k', LONG_KEY);
     key[LONG_KEY] = '\0';
-    if (!is_int(open_for(&owner, key, NULL), RLOCK_OK, "an owner with a long key is opened"))
-        return;
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        size_t n;
-
-        rows[i].build(&owner, &request, NULL);
-        n = encoded_bytes(&request);
-        okf(n <= PACKET, "%s: %zu bytes, of %d in one packet", rows[i].name, n, PACKET);
+    need(open_for(key) == RLOCK_OK, "an owner with a long key is opened");
+    for (size_t i = 0; i < sizeof builds / sizeof builds[0]; i++) {
+        builds[i](&owner, &request, NULL);
+        n = encoded_bytes();
+        okf(n <= PACKET, "builds[%zu]: %zu bytes, of %d in one packet", i, n, PACKET);
     }
-    owner_close(&owner);
-    if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "an owner with a short key is opened"))
-        return;
+    need(open_for("k") == RLOCK_OK, "an owner with a short key is opened");
     requests_undo(&owner, &request, NULL);
-    i = encoded_bytes(&request);
+    n = encoded_bytes();
     request_use_eval(&request);
-    i += encoded_bytes(&request);
-    okf(i <= ONE_READ, "an undo by EVALSHA and by EVAL: %zu bytes, of %d", i, ONE_READ);
-    owner_close(&owner);
+    n += encoded_bytes();
+    okf(n <= ONE_READ, "an undo by EVALSHA and by EVAL: %zu bytes, of %d", n, ONE_READ);
 }
 
 static void test_requests(void)
 {
-    static struct request request[5];
     const struct requests_params when = {.not_after_ms = 5};
     const struct requests_params any_time = {.not_after_ms = 0};
-    char prefix[80];
-    char start[200];
-    struct owner owner;
 
-    if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "an owner is opened"))
-        return;
+    need(reopen(usual) == RLOCK_OK, "an owner is opened");
     is_int((int64_t)strlen(owner.token), 32, "the owner's token has 32 digits");
+    owner.attempt = 1;
+    sends(requests_acquire, any_time,
+          WORDS(KEYS, value_of("v1 try=1 ttl=30000 " INFO), "30000", "fifo"),
+          "a first attempt leaves out the last arguments if they are the usual ones");
     owner.attempt = 7;
     owner.lock[0].fence = UINT64_MAX;
-
-    snprintf(start, sizeof start, "%s v1 try=7 ttl=30000 %s", owner.token, INFO);
-    requests_acquire(&owner, &request[0], &when);
-    has_words(&request[0],
-              (const char *[]){KEYS, start, "30000", "fifo", "", "5", "", "x", "", NULL},
-              "requests_acquire() sends the start of the value, TTL, policy and not-after");
-    owner.attempt = 1;
-    snprintf(start, sizeof start, "%s v1 try=1 ttl=30000 %s", owner.token, INFO);
-    requests_acquire(&owner, &request[0], &any_time);
-    has_words(&request[0], (const char *[]){KEYS, start, "30000", "fifo", NULL},
-              "a first attempt leaves out the last arguments if they are the usual ones");
-    owner.attempt = 7;
-    requests_renew(&owner, &request[1], &when);
-    has_words(&request[1],
-              (const char *[]){KEYS, "5", INFO, "x", "0", owner.token, "30000",
-                               "18446744073709551615", NULL},
-              "requests_renew() sends not-after, info, mode, slot, and the lease of each lock");
-    requests_release(&owner, &request[2], &when);
-    snprintf(prefix, sizeof prefix, "%s ", owner.token);
-    has_words(&request[2], (const char *[]){KEYS, prefix, "18446744073709551615", NULL},
-              "requests_release() releases all that the token wrote");
-    requests_leave(&owner, &request[4], &when);
-    has_words(&request[4], (const char *[]){KEYS, prefix, "", "", owner.token, NULL},
-              "requests_leave() releases all that the token wrote, and removes it from the queue");
-    requests_undo(&owner, &request[3], &when);
-    snprintf(prefix, sizeof prefix, "%s v1 try=7 ", owner.token);
-    has_words(&request[3], (const char *[]){KEYS, prefix, "", NULL},
-              "requests_undo() releases only what the last attempt wrote");
-
-    is_str(request[0].word[0], "EVALSHA", "an acquire is sent by EVALSHA");
-    is_str(request[1].word[0], "EVALSHA", "a renewal is sent by EVALSHA");
-    is_str(request[2].word[0], "EVALSHA", "a release is sent by EVALSHA");
-    is_str(request[3].word[0], "EVALSHA", "an undo is sent by EVALSHA");
-    is_str(request[4].word[0], "EVALSHA", "a leave is sent by EVALSHA");
-    is_str(request[2].script, request[3].script, "an undo runs the same script as a release");
-    is_str(request[2].script, request[4].script, "a leave runs the same script as a release");
-    ok(strcmp(request[0].word[1], request[1].word[1]) != 0 &&
-       strcmp(request[1].word[1], request[2].word[1]) != 0);
-    owner_close(&owner);
+    sends(requests_acquire, when,
+          WORDS(KEYS, value_of("v1 try=7 ttl=30000 " INFO), "30000", "fifo", "", "5", "", "x", ""),
+          "an acquire has the start of the value, TTL, policy and not-after");
+    sends(requests_renew, when,
+          WORDS(KEYS, "5", INFO, "x", "0", owner.token, "30000", "18446744073709551615"),
+          "a renewal has not-after, info, mode, slot, and the lease of each lock");
+    sends(requests_release, when, WORDS(KEYS, value_of(""), "18446744073709551615"),
+          "a release removes all that the token wrote");
+    sends(requests_leave, when, WORDS(KEYS, value_of(""), "", "", owner.token),
+          "a leave removes all that the token wrote, and the token from the queue");
+    sends(requests_undo, when, WORDS(KEYS, value_of("v1 try=7 "), ""),
+          "an undo removes only what the last attempt wrote");
 }
 
 /* A lock whose value is the time of its expiry has scripts of its own. */
@@ -185,27 +183,28 @@ static void test_scripts(void)
 {
     static const struct {
         requests_build *build;
-        enum script usual, of_timestamps;
-    } rows[] = {{requests_acquire, SCRIPT_ACQUIRE, SCRIPT_TIMESTAMP_LOCK_ACQUIRE},
-                {requests_renew, SCRIPT_RENEW, SCRIPT_TIMESTAMP_LOCK_RENEW},
-                {requests_release, SCRIPT_RELEASE, SCRIPT_TIMESTAMP_LOCK_RELEASE}};
+        bool is_timestamp;
+        enum script script;
+    } rows[] = {{requests_acquire, false, SCRIPT_ACQUIRE},
+                {requests_renew, false, SCRIPT_RENEW},
+                {requests_release, false, SCRIPT_RELEASE},
+                {requests_undo, false, SCRIPT_RELEASE},
+                {requests_leave, false, SCRIPT_RELEASE},
+                {requests_acquire, true, SCRIPT_TIMESTAMP_LOCK_ACQUIRE},
+                {requests_renew, true, SCRIPT_TIMESTAMP_LOCK_RENEW},
+                {requests_release, true, SCRIPT_TIMESTAMP_LOCK_RELEASE}};
     struct requests_params when = {.fence = 1};
-    struct owner owner;
 
-    if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "an owner is opened"))
-        return;
-    for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
-        struct request request;
-        struct request wanted;
+    need(reopen(usual) == RLOCK_OK, "an owner is opened");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        static struct request wanted;
 
-        owner.is_timestamp = i % 2 == 1;
-        rows[i / 2].build(&owner, &request, &when);
-        script_request(&wanted, i % 2 == 1 ? rows[i / 2].of_timestamps : rows[i / 2].usual, 3);
+        owner.is_timestamp = rows[i].is_timestamp;
+        rows[i].build(&owner, &request, &when);
+        script_request(&wanted, rows[i].script, 3);
         okf(request.script != NULL && strcmp(request.script, wanted.script) == 0,
-            "rows[%zu]: %s has its script", i / 2,
-            i % 2 == 1 ? "a timestamp lock" : "a lock with tokens");
+            "rows[%zu] has its script", i);
     }
-    owner_close(&owner);
 }
 
 static const struct {
@@ -231,169 +230,102 @@ static const struct {
 
 static void test_waiting(void)
 {
-    struct requests_params when = {.not_after_ms = 5};
-    static struct request request;
-    struct owner owner;
     char wake[80];
-    char start[200];
 
-    if (!is_int(open_for(&owner, "k", NULL), RLOCK_OK, "an owner that will wait is opened"))
-        return;
+    need(reopen(usual) == RLOCK_OK, "an owner that will wait is opened");
     owner.attempt = 7;
-    snprintf(start, sizeof start, "%s v1 try=7 ttl=30000 %s", owner.token, INFO);
     for (size_t i = 0; i < sizeof queueing / sizeof queueing[0]; i++) {
         owner.queue = queueing[i].queue;
         owner.is_single_attempt = queueing[i].is_single_attempt;
         owner.ticket = queueing[i].ticket;
-        requests_acquire(&owner, &request, &when);
-        has_words(&request,
-                  (const char *[]){KEYS, start, "30000", queueing[i].policy, "", "5",
-                                   queueing[i].ticket_text, "x", "", NULL},
-                  "an acquire sends the policy, and the ticket if it has one");
+        sends(requests_acquire, (struct requests_params){.not_after_ms = 5},
+              WORDS(KEYS, value_of("v1 try=7 ttl=30000 " INFO), "30000", queueing[i].policy, "",
+                    "5", queueing[i].ticket_text, "x", ""),
+              "an acquire has the policy, and the ticket if it has one");
     }
-    snprintf(wake, sizeof wake, WAKE "%s", owner.token);
+    snprintf(wake, sizeof wake, "{k}:rlock:wake:%s", owner.token);
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
-        when.block_ms = blocks[i].block_ms;
+        struct requests_params when = {.block_ms = blocks[i].block_ms};
+
         requests_wait(&owner, &request, &when);
-        is_int(request.n, 3, "requests_wait() sends three words");
-        is_str(request.word[0], "BLPOP", "a waiter blocks by BLPOP");
-        is_str(request.word[1], wake, "the BLPOP is on the owner's own list");
+        ok(request.n == 3 && strcmp(request.word[0], "BLPOP") == 0 &&
+           strcmp(request.word[1], wake) == 0);
         is_str(request.word[2], blocks[i].seconds, "the timeout of BLPOP is in seconds");
     }
-    owner_close(&owner);
 }
 
-/* An owner may have several keys, some of them held by a parent's token. Bad keys are refused. */
+/* An owner may have several keys, some of them held by a parent's token. */
 static void test_several(void)
 {
     static const char parent[] = "0123456789abcdef0123456789abcdef";
-    static struct request request;
     const struct requests_params when = {.not_after_ms = 5};
-    struct rlock_config config = {.keys = (const char *const[]){"k", "l", "k"},
-                                  .n_keys = 2,
-                                  .mode = RLOCK_SHARED,
-                                  .unless_done = true,
-                                  .parent_tokens = (const char *const[]){"no token", parent},
-                                  .n_parents = 2,
-                                  .timing = {.ttl_ms = 30000},
-                                  .holder = {.host = "h", .label = "a b"}};
+    struct rlock_config config = usual;
     struct reply answer = {.n_locks = 2, .lock = {{0, 9, 30000}, {1, 8, 5000}}};
-    struct owner owner;
-    char prefix[80];
-    char start[200];
 
-    if (!is_int(owner_open(&owner, &config, NULL), RLOCK_OK, "an owner of two keys is opened"))
-        return;
-    snprintf(start, sizeof start, "%s v1 try=0 ttl=30000 %s", owner.token, INFO);
-    requests_acquire(&owner, &request, &when);
-    has_words(&request,
-              (const char *[]){"16", KEYS_OF("k"), KEYS_OF("l"), start, "30000", "fifo", "", "5",
-                               "", "s", "1", parent, NULL},
-              "an acquire names both keys, the mode, unless-done and the parent's token");
+    config.n_keys = 2;
+    config.mode = RLOCK_SHARED;
+    config.unless_done = true;
+    config.parent_tokens = (const char *const[]){"no token", parent};
+    config.n_parents = 2;
+    need(reopen(config) == RLOCK_OK, "an owner of two keys is opened");
+    sends(requests_acquire, when,
+          WORDS("16", KEYS_OF("k"), KEYS_OF("l"), value_of("v1 try=0 ttl=30000 " INFO), "30000",
+                "fifo", "", "5", "", "s", "1", parent),
+          "an acquire names both keys, the mode, unless-done and the parent's token");
     owner_take_grant(&owner, &answer, 10);
     ok(owner_has_own_lock(&owner) && owner_granted_ttl_ms(&owner) == 5000);
-    requests_renew(&owner, &request, &when);
-    has_words(&request,
-              (const char *[]){"16", KEYS_OF("k"), KEYS_OF("l"), "5", INFO, "s", "-1", owner.token,
-                               "30000", "10", parent, "5000", "0", NULL},
-              "a renewal has for each lock the token that holds it, and the TTL of its lease");
+    sends(requests_renew, when,
+          WORDS("16", KEYS_OF("k"), KEYS_OF("l"), "5", INFO, "s", "-1", owner.token, "30000", "10",
+                parent, "5000", "0"),
+          "a renewal has for each lock the token that holds it, and the TTL of its lease");
     owner.ending = RLOCK_ENDS_REST;
     owner.stay_ms = 77;
-    requests_release(&owner, &request, &when);
-    snprintf(prefix, sizeof prefix, "%s ", owner.token);
-    has_words(&request,
-              (const char *[]){"8", KEYS_OF("k"), prefix, "10", "", "", "rest", "77", INFO, NULL},
-              "a release names only the lock that the owner's own token holds");
+    sends(requests_release, when, WORDS(KEYS, value_of(""), "10", "", "", "rest", "77", INFO),
+          "a release names only the lock that the owner's own token holds");
     answer.lock[0].parent = 1;
     owner_take_grant(&owner, &answer, 10);
     ok(!owner_has_own_lock(&owner), "if parents hold all locks, the owner has no lock of its own");
-    owner_close(&owner);
-
-    config.n_keys = 3;
-    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "one key given twice is refused");
-    owner_close(&owner);
-    config.n_keys = 0;
-    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "an empty list of keys is refused");
-    owner_close(&owner);
-    config.n_keys = 2;
-    config.mode = RLOCK_SLOTS;
-    config.n_slots = 3;
-    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "slots with two keys are refused");
-    owner_close(&owner);
-    config.n_keys = 1;
-    config.n_slots = RLOCK_SLOTS_MAX + 1;
-    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "too many slots are refused");
-    owner_close(&owner);
 }
 
 static void test_timestamp(void)
 {
-    static struct request request;
-    const struct requests_params when = {.not_after_ms = 5};
-    struct rlock_config config = {.keys = (const char *const[]){"k", "l"},
-                                  .n_keys = 2,
-                                  .timing = {.ttl_ms = 30000},
-                                  .holder = {.host = "h", .label = "a b"}};
-    struct owner owner;
-    char start[200];
+    struct rlock_config config = usual;
 
     config.protocol = RLOCK_PROTOCOL_TIME_MS;
-    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE);
-    owner_close(&owner);
-    config.n_keys = 1;
-    config.mode = RLOCK_EXCLUSIVE;
-    config.unless_done = false;
-    if (is_int(owner_open(&owner, &config, NULL), RLOCK_OK)) {
-        snprintf(start, sizeof start, "%s v1 try=0 ttl=30000 %s", owner.token, INFO);
-        requests_acquire(&owner, &request, &when);
-        has_words(&request,
-                  (const char *[]){KEYS, start, "30000", "none", "", "5", "", "ms", "", NULL},
-                  "an acquire of a timestamp lock has the unit in the place of the mode");
-    }
-    owner_close(&owner);
+    need(reopen(config) == RLOCK_OK, "an owner of a timestamp lock is opened");
+    sends(requests_acquire, (struct requests_params){.not_after_ms = 5},
+          WORDS(KEYS, value_of("v1 try=0 ttl=30000 " INFO), "30000", "none", "", "5", "", "ms", ""),
+          "an acquire of a timestamp lock has the unit in the place of the mode");
 }
 
 static void test_history(void)
 {
-    const char *key = "k";
-    struct rlock_config config = {.keys = &key,
-                                  .n_keys = 1,
-                                  .timing = {.ttl_ms = 30000},
-                                  .holder = {.host = "h", .label = "a b"},
-                                  .history = 7};
     const struct rlock_end end = {.status = 3, .reason = "exited", .held_ms = 5, .renewals = 2};
     const struct requests_params when = {.not_after_ms = 0};
-    static struct request request;
-    struct owner owner;
-    char prefix[80];
-    char start[200];
+    struct rlock_config config = usual;
 
-    if (!is_int(owner_open(&owner, &config, NULL), RLOCK_OK, "an owner with a history is opened"))
-        return;
+    config.history = 7;
+    need(reopen(config) == RLOCK_OK, "an owner with a history is opened");
     owner.waited_ms = 12;
     owner.attempt = 1;
-    snprintf(start, sizeof start, "%s v1 try=1 ttl=30000 waited=12 history=7 %s", owner.token,
-             INFO);
-    requests_acquire(&owner, &request, &when);
-    has_words(&request, (const char *[]){KEYS, start, "30000", "fifo", "7", NULL},
-              "an acquire with a history sends its size, and for how long the owner has waited");
+    sends(
+        requests_acquire, when,
+        WORDS(KEYS, value_of("v1 try=1 ttl=30000 waited=12 history=7 " INFO), "30000", "fifo", "7"),
+        "an acquire with a history has its size, and for how long the owner has waited");
     owner.lock[0].fence = 9;
     owner_set_end(&owner, &end);
-    requests_release(&owner, &request, &when);
-    snprintf(prefix, sizeof prefix, "%s ", owner.token);
-    has_words(&request,
-              (const char *[]){KEYS, prefix, "9",
-                               "history=7 status=3 reason=exited held=5 renewals=2", NULL},
-              "a release with a history sends how the hold ended");
+    sends(requests_release, when,
+          WORDS(KEYS, value_of(""), "9", "history=7 status=3 reason=exited held=5 renewals=2"),
+          "a release with a history tells how the hold ended");
     owner_start_acquire(&owner, false);
-    requests_release(&owner, &request, &when);
-    has_words(&request, (const char *[]){KEYS, prefix, "9", "history=7", NULL},
-              "the next acquire forgets how the hold before it ended");
-    owner_close(&owner);
-    config.history = RLOCK_HISTORY_MAX + 1;
-    is_int(owner_open(&owner, &config, NULL), RLOCK_E_USAGE, "a longer history is refused");
-    owner_close(&owner);
+    sends(requests_release, when, WORDS(KEYS, value_of(""), "9", "history=7"),
+          "the next acquire forgets how the hold before it ended");
 }
 
-TESTS(test_open, test_scripts, test_requests, test_sizes, test_waiting, test_several,
-      test_timestamp, test_history)
+int main(void)
+{
+    RUN_ALL(test_keys, test_refused, test_scripts, test_requests, test_sizes, test_waiting,
+            test_several, test_timestamp, test_history);
+    owner_close(&owner);
+    return done_testing();
+}
