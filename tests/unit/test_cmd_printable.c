@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_printable: texts are shown by the user's locale, and cut to columns of a terminal. */
-#include "base/utf8.h"
 #include "output/printable.h"
 #include "tap.h"
 
@@ -101,26 +100,4 @@ static void test_columns(void)
     }
 }
 
-/* Random texts, cut to random widths, take no more columns and don't end in half a character. */
-static void test_any_width(void)
-{
-    static const char *const pieces[] = {"a", UMLAUT, CJK, ACCENT, LOCK_SIGN, "-"};
-    unsigned seed = 1;
-    bool is_good = true;
-
-    for (int round = 0; round < 2000; round++) {
-        size_t columns = (size_t)(rand_r(&seed) % 30);
-        char text[200] = "";
-        size_t i;
-
-        for (i = (size_t)(rand_r(&seed) % 40); i > 0; i--)
-            strcat(text, pieces[rand_r(&seed) % 6]);
-        printable_fit(text, columns);
-        is_good = is_good && printable_columns(text) <= columns;
-        for (i = 0; is_good && text[i] != '\0'; i += utf8_bytes(text + i))
-            is_good = utf8_bytes(text + i) > 0;
-    }
-    ok(is_good, "no text takes more columns than it is cut to, or ends in half a character");
-}
-
-TESTS(test_locales, test_hostile, test_columns, test_any_width)
+TESTS(test_locales, test_hostile, test_columns)
