@@ -64,12 +64,6 @@ full_or_closed() {
     rlock release -k "$KEY"
 }
 
-@test "acquire refuses --protocol timestamp with 64, because such a lock has no token" {
-    RLOCK_PROTOCOL=timestamp run -64 --separate-stderr rlock acquire -k "$KEY"
-    assert_line 'usage: acquire: not possible with --protocol timestamp, as such a lock has no'
-    gone "$KEY"
-}
-
 # ---- --bind-pid: the lock is held until a process ends ----
 
 @test "a shell acquires, runs three commands, one of them in a nested rlock, and releases" {
@@ -393,75 +387,4 @@ gitlab() {
     run bash gitlab.sh
     assert_status 75
     [[ ! -e $DIR/ran ]]
-}
-
-@test "a shell that acquires as in the recipes goes on only if it was granted the lock" {
-    jobs
-    grep -E '^(export )?RLOCK_TOKEN' "$ROOT/docs/recipes.md" >recipe.sh
-    assert_match "$(<recipe.sh)" 'rlock acquire -k job:backup --bind-pid'
-    printf '%s\n' 'echo went on' '[ -n "$RLOCK_TOKEN" ] && env | grep -c ^RLOCK_TOKEN=' >>recipe.sh
-    run -0 bash recipe.sh
-    assert_eq "$output" $'went on\n1'
-    eventually 5 alone
-    redis_cli set job:backup other PX 60000
-    RLOCK_WAIT=0 run -75 bash recipe.sh
-    refute_match "$output" 'went on'
-}
-
-# github: runs each step in a shell of its own, as GitHub does. The last step, which releases the
-# lock, also runs after a failure, if the first step has got a token.
-github() {
-    local step variables failed=0
-    rm -f step.* env.file
-    example '^GitHub Actions:' '^\.Ed' |
-        awk '/- (run|if):/ { n++ } { sub(/^ *(- )?(run: (\|)?)?/, "") } !/^(steps|if):/ && NF {
-            print > ("step." n) }'
-    : >env.file
-    for step in step.*; do
-        ((failed == 0)) || [[ $step == step.4 && -s env.file ]] || continue
-        mapfile -t variables <env.file
-        env "${variables[@]}" GITHUB_ENV=env.file bash -e "$step" || failed=$?
-    done
-    return "$failed"
-}
-# bats test_tags=long
-@test "the example for GitHub Actions holds the lock in each step, and frees it after a failure" {
-    jobs
-    run github
-    assert_status 0
-    ran $'migrate\ndeploy'
-    after_ci
-    export FAILS=migrate
-    run github
-    assert_status 1
-    ran migrate
-    after_ci
-}
-
-# jenkins: runs each sh step in a shell of its own; the step in `post` also after a failure.
-jenkins() {
-    local step failed=0
-    rm -f step.* rlock.token
-    example '^is possible as above' '^\.Ed' | awk -v quote="'" '
-        index($0, "sh " quote) { n++ }
-        { sub("^ *(sh )?" quote "*", ""); sub(quote "+$", "") }
-        n && NF && !/^[a-z]* *\{|^\}/ { print > ("step." n) }'
-    for step in step.*; do
-        ((failed == 0)) || [[ $step == step.4 ]] || continue
-        sh -e "$step" || failed=$?
-    done
-    return "$failed"
-}
-# bats test_tags=long
-@test "the example for Jenkins holds the lock in each step, and frees it also after a failure" {
-    jobs
-    run jenkins
-    assert_status 0
-    ran $'migrate\ndeploy'
-    after_ci
-    export FAILS=deploy
-    run jenkins
-    assert_status 1
-    ran $'migrate\ndeploy'
-    after_ci
 }

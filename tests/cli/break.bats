@@ -7,15 +7,7 @@ load ../helpers/pty
 
 TOKEN=0123456789abcdef0123456789abcdef
 
-setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET
-    redis_cli flushall >/dev/null
-}
-
 break_it() { run --separate-stderr "$RLOCK" break -k "$KEY" "$@"; }
-in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
-
 @test "break: the holder's command is ended, and its renewals don't restore the lock" {
     local fence
     hold first -k "$KEY" -t 2 --label nightly

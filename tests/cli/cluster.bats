@@ -3,7 +3,6 @@
 
 load ../helpers/common
 load ../helpers/cluster
-load ../helpers/netns
 
 # All tests use a server user who has only the rights that the manual says rlock needs.
 setup_file() {
@@ -32,32 +31,6 @@ setup() {
     OTHER=$((OWNER % 3 + 1))
     THIRD=$((OTHER % 3 + 1))
 }
-# end_nodes: ends the nodes that a subshell of the test started; end_all ends only children of the
-# test itself.
-end_nodes() {
-    local each its_pid
-    for each in "$DIR"/server-n*/; do
-        [[ -e $each/pid ]] || continue
-        its_pid=$(<"$each/pid")
-        [[ $(readlink "/proc/$its_pid/cwd") != "${each%/}" ]] || kill -KILL "$its_pid"
-    done
-}
-teardown() {
-    end_nodes
-    common_teardown
-    [[ -n ${NETNS_ID:-} ]] || return 0
-    netns_remove 1
-    set_all cluster-announce-hostname '' cluster-preferred-endpoint-type ip
-}
-
-# set_all NAME VALUE...: sets a configuration parameter on all nodes.
-set_all() {
-    local each
-    for each in 1 2 3; do
-        on "$each" config set "$@" >/dev/null
-    done
-}
-
 # from NODE: the next rlock gets this node's URL.
 from() {
     RLOCK_URL=redis://rlock:SECRET@127.0.0.1:$(port_of "$1")
@@ -161,26 +134,6 @@ renewed_at() { (($(on "$1" pttl "$KEY") > 4000)); }
     let_pass holder
     refute_match "$stderr" lost
     [[ $(on "$OWNER" exists "$KEY") == 0 ]]
-}
-
-line_at() { [[ $(on "$1" zcard "{$KEY}:rlock:queue") == "$2" ]]; }
-
-# bats test_tags=long
-@test "waiters for a lock whose slot moves keep their places in the queue" {
-    local each
-    from "$OWNER"
-    hold holder -k "$KEY"
-    for each in 1 2 3; do
-        start "w$each" "$RLOCK" -k "$KEY" -- sh -c 'echo "$1" >>"$0"' "$DIR/served" "$each"
-        eventually 5 line_at "$OWNER" "$each"
-    done
-    slot_move "$SLOT" "$OWNER" "$OTHER"
-    let_pass holder
-    for each in 1 2 3; do
-        ended 0 "w$each" 10
-    done
-    assert_eq "$(tr '\n' ' ' <"$DIR/served")" '1 2 3 ' 'order of service'
-    slot_move "$SLOT" "$OTHER" "$OWNER"
 }
 
 @test "while a slot migrates, rlock -n waits for the slot, but not for the lock" {

@@ -63,7 +63,7 @@ completes() {
 
 completes_verbs() {
     local verb
-    for verb in $(verbs); do
+    for verb in status release hold; do # each file asks the program what a verb accepts
         assert_match "$(complete "$1" "rlock ${verb:0:4}")" "(^|"$'\n'")$verb($|"$'\n'")"
         assert_eq "$(complete "$1" "rlock $verb -")" "$(words_of "$verb" | sort)" "$1: $verb"
         assert_eq "$(complete "$1" "rlock -u local: -q $verb -")" "$(words_of "$verb" | sort)"

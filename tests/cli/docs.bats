@@ -360,29 +360,6 @@ manual_events() {
 
 # ---- versions, manual pages, architecture ----
 
-@test "version: the header, the program and the manual pages have the same version" {
-    local version
-    version=$(sed -n 's/^#define RLOCK_VERSION "\(.*\)"$/\1/p' "$ROOT/lib/rlock.h")
-    [[ -n $version ]]
-    run -0 --separate-stderr "$RLOCK" --version
-    assert_match "$output" "^rlock $version([^0-9.]|$)"
-    assert_eq "$stderr" ""
-    assert_eq "$(sed -n 's/^\.Os "\(.*\)"$/\1/p' "${PAGES[@]}" | sort -u)" \
-        "rlock $version" "version of the manual pages"
-}
-
-@test "help: --help is on stdout, status 0; an unknown option is a line on stderr, status 64" {
-    local option
-    for option in -h --help; do
-        run -0 --separate-stderr "$RLOCK" "$option"
-        assert_match "$output" '^usage: rlock '
-        assert_eq "$stderr" ""
-    done
-    run -64 --separate-stderr "$RLOCK" --no-such-option
-    assert_eq "$output" ""
-    assert_match "$stderr" '^rlock: [^'$'\n'']*--no-such-option[^'$'\n'']*$'
-}
-
 @test "manual: mandoc and groff find nothing to warn of" {
     local page
     need mandoc groff
@@ -499,8 +476,6 @@ used_commands() {
         grep -vxE '\+(auth|info|ping|config\|resetstat)'
 }
 
-in_line() { [[ $(redis_cli zcard '{job:b}:rlock:queue') == "$1" ]]; }
-
 @test "manual: its ACL rule is enough for rlock, and rlock uses each command of the rule" {
     local rule url
     redis_start
@@ -517,11 +492,11 @@ in_line() { [[ $(redis_cli zcard '{job:b}:rlock:queue') == "$1" ]]; }
         sh -c 'sleep 1.5; RLOCK_TOKEN= "$RLOCK" --slots 2 -k job:c -- true'
     hold first -k job:b
     start older "$RLOCK" -k job:b --queue newest -- true
-    eventually 5 in_line 1
+    eventually 5 in_line 1 job:b
     start newest "$RLOCK" -k job:b --queue newest -- true
     ended 75 older
     start next "$RLOCK" -k job:b -- true
-    eventually 5 in_line 2
+    eventually 5 in_line 2 job:b
     # While this waiter is stopped, it doesn't read its wake-up from the server. So the scripts of
     # the next waiter look for that wake-up, by a command that the rule must allow.
     kill -STOP "$(<"$DIR/pids/newest")"

@@ -6,12 +6,6 @@ load ../helpers/common
 load ../helpers/server
 load ../helpers/pty
 
-setup() {
-    common_setup
-    need python3
-    export RLOCK_URL=unix://$REDIS_SOCKET DIR
-}
-
 ME='[^ ]+@[^ ]+, pid [0-9]+'
 
 # told FILE PYTHON: prints the value of the Python expression for each message in FILE, which is the
@@ -32,8 +26,6 @@ one() {
     run "-$wanted" --separate-stderr rlock --json -k "$KEY" "$@"
     printf '%s\n' "$stderr" >"$DIR/said"
 }
-
-in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 # ---- who holds the lock, and since when ----
 
@@ -136,25 +128,6 @@ answer() {
         $'(\'waiting\', \'notice\', True)\n(\'granted\', \'notice\', True)'
     ended 0 quiet
     assert_eq "$stderr" ''
-}
-
-# bats test_tags=long
-@test "--warn-wait: one message says how long rlock has waited and for whom; -q silences it" {
-    hold holder -k "$KEY" -t 60 --label nightly
-    start waiter "$RLOCK" --json -k "$KEY" --warn-wait 1 -- true
-    start quiet "$RLOCK" -q -k "$KEY" --warn-wait 1 -- true
-    start patient "$RLOCK" --json -k "$KEY" --warn-wait 1h -- true
-    eventually 10 file_has "$DIR/waiter.err" waiting-long
-    let_go holder
-    ended 0 waiter
-    assert_eq "$(told "$DIR/waiter.err" 'o["event"], o["level"], 1000 <= o["waited_ms"] < 10000,
-        o.get("place") in (1, 2, 3), o.get("holder", {}).get("label")')" \
-        $'(\'waiting-long\', \'notice\', True, True, \'nightly\')
-(\'granted\', \'notice\', True, False, None)'
-    finish quiet
-    assert_eq "$status$stderr" 0
-    finish patient
-    assert_eq "$status$stderr" 0
 }
 
 # ---- the end of a lock, and of its command ----

@@ -5,11 +5,6 @@ load ../helpers/common
 load ../helpers/server
 load ../helpers/fake
 
-setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET DIR TOOLS
-}
-
 # ends STATUS 'WHAT: WHY' ARG...: rlock on $KEY ends with STATUS and this line on stderr, and
 # doesn't run the command, which would create a file.
 ends() {
@@ -76,21 +71,6 @@ END
         -u "unix://$DIR/none"
     ends 69 'unreachable: no-such-host\.invalid' --connect-timeout 300ms \
         -u redis://no-such-host.invalid
-}
-
-# bats test_tags=long
-@test "status 69: the message says so if the server's name isn't resolved in time" {
-    # rlock runs in a network namespace in which its requests to the resolver are lost.
-    # shellcheck disable=SC2016
-    local nowhere=(unshare -mn sh -c 'ip link set lo up && ip route add 192.0.2.0/24 dev lo &&
-        mount --bind "$0" /etc/resolv.conf && exec "$@"' "$DIR/resolv.conf")
-    echo nameserver 192.0.2.1 >"$DIR/resolv.conf"
-    need ip unshare
-    "${nowhere[@]}" true 2>"$DIR/said" || skip "no namespaces here (root?): $(<"$DIR/said")"
-    run -69 --separate-stderr "${nowhere[@]}" "$RLOCK" -k "$KEY" -u redis://name.example \
-        --connect-timeout 500ms -- touch "$DIR/ran" 3>&-
-    assert_line 'unreachable: name.example:6379: resolve: timed out'
-    [[ ! -e $DIR/ran ]]
 }
 
 @test "status 69: the server is loading its data, or doesn't speak Redis' protocol" {
@@ -187,28 +167,6 @@ sh is being ended: TERM"
         assert_line "^rlock: $KEY: $what: $command: $why"
         gone "$KEY"
     done
-}
-
-@test "a signal that comes while rlock waits ends rlock by that signal; the command doesn't run" {
-    local signal
-    redis_cli set "$KEY" other PX 20000
-    for signal in HUP INT QUIT TERM USR1 USR2 ALRM RTMIN RTMAX; do
-        start waiter env --default-signal "$RLOCK" -k "$KEY" -- touch "$DIR/ran"
-        eventually 5 blocks "$pid" "$signal"
-        kill -"$signal" "$pid"
-        finish waiter
-        assert_status $((128 + $(kill -l "$signal")))
-        [[ ! -e $DIR/ran ]]
-    done
-    assert_eq "$(value "$KEY")" other
-}
-
-# blocks PID: has rlock blocked its signals, to read them from a descriptor? Until then a signal
-# ends it by default.
-blocks() {
-    local mask
-    mask=$(sed -n 's/^SigBlk:\s*//p' "/proc/$1/status")
-    (((0x$mask >> ($(kill -l "$2") - 1)) & 1))
 }
 
 # ---- -c ----

@@ -150,15 +150,6 @@ tells_not() { refute_match "$told" "$1"; }
     explains 0 -t 1 --connect-timeout 1 -- true
 }
 
-durable_node() { redis_start "$@" --appendonly yes; }
-
-@test "explain: for a node of a Cluster it shows what doctor finds in the Cluster" {
-    load ../helpers/cluster # its on() replaces that of quorum.bash
-    CLUSTER_NODE=durable_node cluster_start 3
-    explains 0 -u "redis://127.0.0.1:$(port_of 1)" -- true
-    tells 'weak cluster: '
-}
-
 @test "explain: it neither starts the private server nor lets doctor examine it" {
     explains 0 -u local: -- true
     tells "server: local: Given by --url\. .*"

@@ -115,18 +115,6 @@ held_by_other() { redis_cli set "$KEY" other PX 60000 >/dev/null; }
     assert_eq "$(value "$KEY")" other
 }
 
-# bats test_tags=long
-@test "action: main leaves the queue when somebody cancels the run" {
-    held_by_other
-    echo 'node "$ACTION/main.js" & echo $! >"$DIR/main.pid"; wait $!' >&"$STEPS"
-    eventually 10 in_line 1
-    kill -INT "$(<"$DIR/main.pid")"
-    eventually 10 statuses_are 1
-    assert_eq "$(<"$DIR/statuses")" 1
-    in_line 0
-    assert_eq "$(told "$GITHUB_STATE" token)" ''
-}
-
 @test "action: when the job is cancelled in a later step, post releases the lock" {
     main
     echo 'sh -c "echo \$\$ >\"\$DIR/step.pid\"; exec sleep 600" & wait $!' >&"$STEPS"

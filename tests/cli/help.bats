@@ -18,16 +18,6 @@ load ../helpers/common
     assert_eq "$output" "$(rlock status --help)"
 }
 
-@test "help: works with a bad configuration, and refuses what is no verb" {
-    RLOCK_TTL=bad RLOCK_CONFIG=$DIR/none run -0 --separate-stderr rlock help status
-    assert_eq "$stderr" ""
-    run -64 --separate-stderr rlock help status list
-    assert_line '^rlock: usage: only one verb may be given; see rlock help help$'
-    run -64 --separate-stderr rlock help -u local:
-    assert_line 'usage: unknown option of help: -u; see rlock help help$'
-    run -71 bash -c '"$1" help >/dev/full' - "$RLOCK"
-}
-
 @test "help: without COLUMNS the lines are as wide as the terminal, or have 80 columns" {
     local width
     /usr/bin/python3 -c 'import pyte' 2>/dev/null || skip_or_fail 'the Python module pyte'

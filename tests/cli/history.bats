@@ -3,7 +3,6 @@
 
 load ../helpers/common
 load ../helpers/server
-load ../helpers/lua
 load ../helpers/quorum
 
 setup() {
@@ -27,7 +26,7 @@ entry() { entries | sed -n "$1p"; }
     eventually 5 file_has "$DIR/monitor" '"echo" "end of'
     grep -F '[0 lua]' "$DIR/monitor" >"$DIR/commands"
     refute_match "$(<"$DIR/commands")" '"(RPUSH|LTRIM|LRANGE)"|:rlock:history"|history='
-    assert_eq "$(redis_cli --scan)" "$(key_of fence)" 'keys left'
+    assert_eq "$(redis_cli --scan)" "{$KEY}:rlock:fence" 'keys left'
 }
 
 @test "history: a run notes its grant and its end, in a list that expires after 30 days" {
@@ -82,35 +81,6 @@ column() { rlock history -k "$KEY" | sed -n 1p | awk -v name="$1" '{ print index
     assert_eq "$(shown | xargs)" 'ended ended ended ended released'
 }
 
-@test "history: the verb says that a killed holder crashed after its last renewal, within a TTL" {
-    local before after
-    hold first -k "$KEY" -t 3 --history 9
-    eventually 10 fence_ends_after $(($(fence_end_ms) + 500))
-    kill -KILL "$(<"$DIR/pids/first")"
-    eventually 10 gone "$KEY"
-    assert_eq "$(shown)" vanished
-    assert_match "$(ends)" '^gone by ([0-9-]+ )?[0-9:]+$'
-    after=$(time_of after)
-    before=$(time_of before)
-    # Both times are rounded to ms.
-    assert_between "$((before - after))" 2999 3001 'ms from the last renewal to the end'
-    (($(time_of granted) < after)) || fail 'the last renewal is not after the grant'
-    run -0 rlock -k "$KEY" --history 9 -- true
-    assert_eq "$(shown | xargs)" 'vanished ended'
-    before=$(time_of before)
-    (($(time_of granted | tail -n 1) == before)) || fail 'the end is later than the next grant'
-}
-# fence_end_ms: when the fence's key expires, on the clock of now_ms(). Each renewal sets it anew.
-fence_end_ms() { echo $(($(now_ms) + $(ttl_ms "$(key_of fence)"))); }
-fence_ends_after() { (($(fence_end_ms) > $1)); }
-# time_of MEMBER: prints the time in the JSON member MEMBER of each hold, in ms since 1970.
-time_of() {
-    rlock history -k "$KEY" --json | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" |
-        date -f - +%s%3N
-}
-
-keys_of() { sed 's/^{"key":"\([^"]*\)".*/\1/'; }
-
 @test "history: in a quorum a hold says how many servers have it" {
     quorum_start 3
     eventually 10 each_is_old
@@ -121,7 +91,7 @@ keys_of() { sed 's/^{"key":"\([^"]*\)".*/\1/'; }
     assert_eq "$(ends)" 'status 5, on 2 of 3 servers'
     assert_match "$(rlock list --format prometheus)" \
         $'\n'"rlock_lock_last_end_status\{key=\"$KEY\"\} 5"$'\n'
-    assert_eq "$(rlock history --json | keys_of)" "$KEY"
+    assert_eq "$(rlock history --json | sed 's/^{"key":"\([^"]*\)".*/\1/')" "$KEY"
     hold first -k "$KEY" -t 3 --history 9
     assert_eq "$(shown | xargs)" 'ended held'
     kill -KILL "$(<"$DIR/pids/first")"

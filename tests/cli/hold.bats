@@ -7,7 +7,6 @@ load ../helpers/span
 
 # hold_files: prints the names of the files that have tokens of holds.
 hold_files() { ls -A "$RLOCK_HOLD_DIR" 2>/dev/null; }
-token_of() { value "$1" | cut -d' ' -f1; }
 break_it() { rlock break -k "$KEY" --yes 2>"$DIR/broken"; }
 WHEN='20[0-9-]{8}T[0-9:]{8}[+-][0-9:]{5}'
 
@@ -24,13 +23,6 @@ WHEN='20[0-9-]{8}T[0-9:]{8}[+-][0-9:]{5}'
     assert_eq "$(value "$KEY" | sed -E 's/^[0-9a-f]{32} //; s/(host|user|since)=[^ ]+/\1=/g')" \
         'v1 try=1 ttl=7200000 host= user= label=incident%2042:%20ask%20ann hold=7200000 since='
     alone
-}
-
-@test "the file of the token is readable by its user alone, as is its directory" {
-    umask 0
-    rlock hold -k "$KEY" --for 1h >/dev/null
-    assert_eq "$(stat -c %a "$RLOCK_HOLD_DIR" "$RLOCK_HOLD_DIR/$(hold_files)" | xargs)" '700 600'
-    assert_eq "$(cut -c 1-32 "$RLOCK_HOLD_DIR/$(hold_files)" | head -n 1)" "$(token_of "$KEY")"
 }
 
 @test "the lease is of 30 s until the token is stored, and then of --for" {
@@ -73,7 +65,6 @@ WHEN='20[0-9-]{8}T[0-9:]{8}[+-][0-9:]{5}'
 
 # ---- how hold waits ----
 
-in_queue() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 @test "hold ends with 75 if the lock is taken and -n or -w is given, and a signal ends its wait" {
     hold first -k "$KEY"
@@ -82,10 +73,10 @@ in_queue() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     run -9 --separate-stderr rlock hold -k "$KEY" --for 1h -w 0.2 -E 9
     assert_line 'timeout: after'
     start ann "$RLOCK" hold -k "$KEY" --for 1h
-    eventually 5 in_queue 1
+    eventually 5 in_line 1
     kill -INT "$pid"
     ended 130 ann
-    in_queue 0
+    in_line 0
     [[ -z $(hold_files) ]]
 }
 

@@ -5,11 +5,6 @@
 load ../helpers/common
 load ../helpers/server
 
-setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET DIR
-}
-
 # The command in most tests: it adds a line to $DIR/events.
 NOTE='echo "$RLOCK_EVENT ${RLOCK_FENCE:+fence} $RLOCK_EVENT_HOLDER" >>"$DIR/events"'
 # A command that ignores TERM, writes its pid, and hangs.

@@ -7,12 +7,6 @@ load ../helpers/server
 TOKEN=0123456789abcdef0123456789abcdef
 CARD='v1 try=1 host=h pid=1 user=u command=c since=1'
 
-setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET
-    redis_cli flushall >/dev/null
-}
-
 list() { run --separate-stderr "$RLOCK" list "$@"; }
 keys_told() { awk 'NR > 1 { print $1 }' <<<"$output"; }
 

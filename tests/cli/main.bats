@@ -135,17 +135,6 @@ assert_grows() {
     refute_match "$(<"$DIR/value")" 'hunter2|get'
 }
 
-@test "a label of any bytes is one word of printable characters in the value" {
-    local label w='[!-~]+' words
-    words="v1 try=1 ttl=30000 host=$w pid=[0-9]+ user=$w command=sh( label=$w)? since=[0-9]+"
-    for label in 'a command=evil since=1' $'line\nfeed' $'\e[2J\a' '100 %41' $'\xff\xc3' \
-        "$(printf 'x%.0s' {1..1000})" ''; do
-        hold job -k "$KEY" --label "$label"
-        assert_match "$(value "$KEY")" "^$TOKEN $words$"
-        let_pass job
-    done
-}
-
 # ---- the rlock that finds the lock held ----
 
 # bats test_tags=smoke
@@ -162,31 +151,6 @@ assert_grows() {
 
 # ---- keys of all kinds ----
 
-@test "a key has any bytes, up to 64 KiB, and its helper key is in the same Cluster slot" {
-    local key long helper slot
-    long=$(printf '%65536s' '' | tr ' ' k)
-    # A Cluster refuses a script whose keys are in different slots.
-    redis_start cluster --cluster-enabled yes
-    eval "$(asking) cluster addslots {0..16383}" >/dev/null
-    eventually 10 cluster_serves
-    RLOCK_URL=unix://$REDIS_SOCKET
-    for key in 'with space' $'new\nline' '{tag}x' 'a{tag}x' '{' '}{tag}' 'a{b' '{a}b}' \
-        '{a}{b}' '{{a}}' $'\xff\xfe\x80' '%n%s\x41' $'quote\'"\\$(x)`x`' -k '*?[a]' \
-        "$long" "{${long:2}}"; do
-        redis_cli flushall >/dev/null
-        run -0 --separate-stderr rlock --key="$key" -- bash -c \
-            '[[ $RLOCK_KEY == "$1" ]] && '"$(asking)"' exists "$1"' - "$key"
-        assert_eq "$output|$stderr" '1|' "${key:0:40}"
-        gone "$key"
-        assert_eq "$(redis_cli dbsize)" 1
-        helper=$(redis_cli randomkey)
-        slot=$(printf %s "$helper" | redis_cli -x cluster keyslot)
-        assert_eq "$slot" "$(printf %s "$key" | redis_cli -x cluster keyslot)" "slot: ${key:0:40}"
-    done
-}
-
-cluster_serves() { [[ $(redis_cli cluster info) == *cluster_state:ok* ]]; }
-
 # ---- other programs that use the key ----
 
 @test "rlock waits for a key that never expires, and doesn't overwrite it" {
@@ -199,36 +163,4 @@ cluster_serves() { [[ $(redis_cli cluster info) == *cluster_state:ok* ]]; }
     [[ ! -e $DIR/ran ]]
     redis_cli del "$KEY"
     ended 0 waiter
-}
-
-@test "redis-py's Lock and rlock exclude each other" {
-    /usr/bin/python3 -c 'import redis' 2>/dev/null || skip 'no Python module redis here'
-    cat >"$DIR/lock.py" <<'END'
-import os, redis, sys
-lock = redis.Redis(unix_socket_path=os.environ["REDIS_SOCKET"]).lock(sys.argv[1], timeout=20)
-print("got" if lock.acquire(blocking=False) else "refused", flush=True)
-if lock.owned():
-    sys.stdin.readline()
-    lock.extend(5)
-    lock.release() # release() raises an exception if the lock isn't held any more
-    print("released", flush=True)
-END
-    hold job -k "$KEY"
-    run -0 /usr/bin/python3 "$DIR/lock.py" "$KEY"
-    assert_eq "$output" refused
-    let_pass job 5
-
-    mkfifo "$DIR/go"
-    start other bash -c 'exec /usr/bin/python3 "$0" "$1" <"$2"' "$DIR/lock.py" "$KEY" "$DIR/go"
-    exec {go}>"$DIR/go"
-    eventually 10 file_has "$DIR/other.out" '^got$'
-    run -75 rlock -n -k "$KEY" -- touch "$DIR/ran"
-    start waiter "$RLOCK" -w 20 -k "$KEY" -- touch "$DIR/ran"
-    never 1 dead "$pid"
-    [[ ! -e $DIR/ran ]]
-    echo >&"$go"
-    finish other
-    assert_eq "$status $output" $'0 got\nreleased'
-    ended 0 waiter
-    [[ -e $DIR/ran ]]
 }

@@ -5,8 +5,6 @@ load ../helpers/common
 load ../helpers/server
 load ../helpers/kinds
 
-setup() { kinds_setup; }
-
 # shellcheck disable=SC2016
 seen='echo "$RLOCK_TOKEN $RLOCK_FENCE $RLOCK_TTL_MS"'
 

@@ -81,36 +81,6 @@ with_scripts() { RLOCK_SCRIPTS=yes RLOCK_URL=redis://127.0.0.1:$REDIS_PORT "$@";
     assert_eq "$output" polling
 }
 
-# 8 loops run rlock 25 times each, two of the loops with scripts. The command notes an overlap if
-# another loop's command runs at the same time.
-# bats test_tags=long
-@test "8 loops with 200 commands, with and without scripts: no two commands run at the same time" {
-    local each turns=25 pids=()
-    ! is_sanitized || turns=5
-    echo 0 >"$DIR/count"
-    cat >"$DIR/critical" <<'END'
-exec 9>>"$DIR/alone"
-flock -n 9 || echo overlap >>"$DIR/overlaps"
-read -r n <"$DIR/count"
-echo $((n + 1)) >"$DIR/count"
-echo "$RLOCK_FENCE" >>"$DIR/fences"
-END
-    for each in {1..8}; do
-        # shellcheck disable=SC2016
-        RLOCK_SCRIPTS=no
-        ((each % 4)) || export RLOCK_SCRIPTS=yes RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
-        # shellcheck disable=SC2016
-        start "w$each" sh -c 'for turn in $(seq "$2"); do
-            "$0" -k "$1" -- sh "$DIR/critical" || exit; done' "$RLOCK" "$KEY" "$turns"
-    done
-    for each in {1..8}; do
-        ended 0 "w$each" 120
-    done
-    [[ ! -e $DIR/overlaps ]]
-    assert_eq "$(<"$DIR/count")" $((8 * turns))
-    sort -cnu "$DIR/fences"
-}
-
 # ---- --scripts auto ----
 
 @test "auto: where scripts are refused, one exclusive lock is taken by commands, with a warning" {

@@ -40,38 +40,13 @@ count() { cat "$DIR"/$1 | grep -cE "$2"; }
     assert_eq "$(count 'report.*' '"verdict":"granted","status":0')" 1 granted
     assert_eq "$(count 'report.*' '"verdict":"done","status":0')" $((n - 1)) 'done'
     assert_between "$(ttl_ms "$KEY")" 3500000 3600000
-    python3 - "$DIR"/j*.err "$(value "$KEY")" <<'END'
-import json, re, sys
-from datetime import datetime, timezone
-mark = dict(word.split("=", 1) for word in sys.argv.pop().split() if "=" in word)
-told = [json.loads(line) for name in sys.argv[1:] for line in open(name)]
-assert all(o["event"] == "done" for o in told), told
-at = datetime.fromtimestamp(int(mark["since"]) / 1000, timezone.utc)
-since = at.strftime("%FT%T.") + mark["since"][-3:] + "Z"
-assert {o["done_by"]["since"] for o in told} == {since}, told
-assert {o["mode"] for o in told} == {"done"}, told
-by = {(o["done_by"]["user"], o["done_by"]["host"], str(o["done_by"]["pid"]),
-    o["done_by"]["label"]) for o in told}
-assert by == {(mark["user"], mark["host"], mark["pid"], "one")}, told
-END
+    cat "$DIR"/j*.err >"$DIR/told"
+    assert_valid "$DIR/told"
+    assert_eq "$(count told '"event":"done".*"mode":"done".*"done_by":.*"label":"one"')" $((n - 1))
     run -0 --separate-stderr rlock -k "$KEY" --once 1s -n -- touch "$DIR/again"
     assert_line "^rlock: $KEY: done: by sh of .* \(one\), at 20[0-9-]*T[0-9:]*[+-][0-9:]{5}$"
     [[ ! -e $DIR/again ]]
     run -75 rlock -q -n -k "$KEY" -- true # for an rlock without --once the lock is taken
-}
-
-# bats test_tags=long
-@test "--once: failed commands are repeated one at a time; after the first success none runs" {
-    local n each
-    n=$(few 20 10)
-    # shellcheck disable=SC2016
-    jobs "$n" --once 1h -- sh -c '"$TOOLS/guarded" 20 "x:$DIR/alone"
-        echo >>"$DIR/ran"; [ "$(wc -l <"$DIR/ran")" -ge 4 ] || exit 9'
-    for ((each = 1; each <= n; each++)); do finish "j$each"; done
-    assert_eq "$(count 'report.*' '"verdict":"granted","status":9')" 3 failed
-    assert_eq "$(count 'report.*' '"verdict":"granted","status":0')" 1 succeeded
-    assert_eq "$(count 'report.*' '"verdict":"done","status":0')" $((n - 4)) 'done'
-    assert_eq "$("$TOOLS/guarded" show "$DIR/alone")" '4 1 0'
 }
 
 @test "only status 0 marks the work as done: no signal, loss, --max-hold or missing command does" {

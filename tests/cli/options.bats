@@ -4,11 +4,6 @@
 load ../helpers/common
 load ../helpers/server
 
-setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET DIR
-}
-
 # refused STATUS REGEX ARG...: rlock with exactly these arguments ends with STATUS and one line that
 # matches.
 refused() {
@@ -23,17 +18,6 @@ show_ttl=(-- printenv RLOCK_TTL_MS)
 
 # ---- the command line ----
 
-@test "of -n and -w, the last that is given counts; -w 0 is the same as -n" {
-    local row
-    redis_cli set "$KEY" other PX 60000
-    for row in 'busy -n' 'busy -w 0' 'busy -w 9 -n' 'busy --wait=9 --wait=0s' \
-        'timeout -n -w 0.1'; do
-        # shellcheck disable=SC2086 # several words
-        run -75 --separate-stderr rlock -k "$KEY" ${row#* } -- true
-        assert_line "^rlock: $KEY: ${row%% *}: "
-    done
-}
-
 @test "--help and --version print to stdout with status 0, whatever else is wrong" {
     local option
     for option in -h --help -V --version; do
@@ -41,9 +25,6 @@ show_ttl=(-- printenv RLOCK_TTL_MS)
         assert_match "$output" \
             '^(usage: rlock |rlock [0-9]+\.[0-9.]+ \(hiredis [0-9.]+, TLS (yes|no)\)$)'
         assert_eq "$stderr" ""
-    done
-    for option in --help --version; do
-        run -71 bash -c '"$1" "$2" >/dev/full' - "$RLOCK" "$option"
     done
 }
 

@@ -25,8 +25,6 @@ type_key() {
 
 free() { redis_cli del "$KEY" >/dev/null; }
 waits() { redis_cli client list | grep -Eq 'cmd=blpop '; }
-in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
-
 # drawn: prints each state of the line. The last one may be incomplete.
 drawn() { pty_states | grep -a '^rlock: .*: waiting ' || :; }
 last_drawn() { drawn | tail -n 2 | head -n 1; }
@@ -49,17 +47,6 @@ assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
     eventually 5 last_is "for sh of [^ ]+@[^ ]+, pid $(<"$DIR/pids/holder") \(spring cleaning\)$"
     let_go holder
     pty_prompt
-}
-
-@test "the progress line is cleared when the command starts" {
-    taken
-    pty_type 'rlock -k "$KEY" -- echo done'
-    pty_expect 5 'waiting 0s, .*, for another program \("other"'
-    free
-    pty_expect 5 $'done\r'
-    pty_prompt
-    assert_cleared
-    assert_match "$(pty_rows)" $'\ndone\n' 'the screen'
 }
 
 @test "the progress line is cut to the width, also after a resize; the last column stays free" {

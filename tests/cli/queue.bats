@@ -3,15 +3,71 @@
 
 load ../helpers/common
 load ../helpers/server
-load ../helpers/queue
 
 setup() {
     common_setup
     SLACK=10000 # how many ms a busy machine may add
     many=300
     ! is_sanitized || { many=20 SLACK=5000; }
-    export DIR RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
-    queue_setup
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+    redis_cli flushall >/dev/null
+    # The command of each waiter writes down the waiter's number, the start time on the clock that
+    # rlock uses, and whether another command runs at the same time.
+    cat >"$DIR/turn" <<'TURN'
+exec 9>>"$DIR/alone"
+flock -n 9 || echo "$1" >>"$DIR/overlaps"
+read -r up rest </proc/uptime
+echo "$1 $up" >>"$DIR/served"
+exec sleep 0.005
+TURN
+    : >"$DIR/served"
+}
+
+waiter() { start "w$1" "$RLOCK" -k "$KEY" "${@:2}" -- sh "$DIR/turn" "$1"; } # NUMBER OPTION...
+pid_of() { cat "$DIR/pids/w$1"; }
+
+# queue_up N OPTION...: starts waiters 1 to N, each when the one before has queued.
+queue_up() {
+    local each
+    for ((each = 1; each <= $1; each++)); do
+        waiter "$each" "${@:2}"
+        eventually 10 in_line "$each" || return 1
+    done
+}
+
+# joins NUMBER OPTION...: starts a waiter, and returns when it is the last in the queue. Unlike
+# queue_up, it works while other waiters leave the queue.
+joins() {
+    local last
+    last=$(last_in_line)
+    waiter "$@"
+    eventually 10 is_last_other_than "$last"
+}
+last_in_line() { redis_cli zrange "{$KEY}:rlock:queue" -1 -1; }
+is_last_other_than() { [[ $(last_in_line) != @("$1"|'') ]]; }
+
+# all_end STATUS NUMBER...: waits for these waiters, and checks that they exit with STATUS.
+all_end() {
+    local each
+    for each in "${@:2}"; do
+        ended "$1" "w$each" 30 || fail "waiter $each; served: $(served)" || return 1
+    done
+}
+
+served() { cut -d' ' -f1 "$DIR/served" | tr '\n' ' '; }
+served_all() { (($(wc -l <"$DIR/served") >= $1)); }
+started_ms() { awk -v n="$1" '$1 == n { printf "%d\n", $2 * 1000 }' "$DIR/served"; }
+
+# assert_order NUMBER...: these waiters had the lock in this order, and one at a time.
+assert_order() {
+    assert_eq "$(served)" "$* " 'order of service'
+    [[ ! -e $DIR/overlaps ]] || fail "not alone: $(<"$DIR/overlaps")"
+}
+
+# assert_clean: no key is left but the last fence, which expires.
+assert_clean() {
+    assert_eq "$(redis_cli --scan)" "{$KEY}:rlock:fence" 'keys left'
+    assert_between "$(ttl_ms "{$KEY}:rlock:fence")" 1 604800000 'its PTTL'
 }
 
 # heartbeats FROM: prints about how many heartbeats the waiters have sent. From the time FROM (in
@@ -90,7 +146,7 @@ requests() { # requests: prints how many requests of waiters the server has exec
     local before
     hold holder -k "$KEY"
     queue_up 2
-    before=$(redis_cli zrange "$LINE" 0 -1)
+    before=$(redis_cli zrange "{$KEY}:rlock:queue" 0 -1)
     kill -CONT "$(pid_of 1)"
     kill -WINCH "$(pid_of 1)"
     never 1 line_is_not "$before"
@@ -103,7 +159,7 @@ requests() { # requests: prints how many requests of waiters the server has exec
     assert_order 1 2
     assert_clean
 }
-line_is_not() { [[ $(redis_cli zrange "$LINE" 0 -1) != "$1" ]]; }
+line_is_not() { [[ $(redis_cli zrange "{$KEY}:rlock:queue" 0 -1) != "$1" ]]; }
 
 @test "--queue newest: a newer waiter ends the older with 75 or -E's status, but no fifo waiters" {
     hold holder -k "$KEY"

@@ -56,22 +56,6 @@ The jobs ran one after the other. Each got a higher fence than the one before it
 END
 }
 
-@test "readme: make demo ends at the first step that goes wrong, and says which status it had" {
-    local which words wanted
-    unset RLOCK_URL
-    cat >wrong <<END
-#!/bin/sh
-case \$* in *"\$WRONG"*) exit 78 ;; esac
-exec "$RLOCK" "\$@"
-END
-    chmod 755 wrong
-    while read -r which wanted words; do
-        run -1 --separate-stderr env RLOCK="$PWD/wrong" WRONG="$words" "$ROOT/tests/tools/demo.sh"
-        assert_match "$stderr" "the $which rlock ended with the status 78 instead of $wanted\$"
-        refute_match "$output" 'The jobs ran'
-    done <<<$'first 0 first:\nsecond 75 -n\nthird 0 third:'
-}
-
 @test "readme: the first try, in two terminals: the second one waits for the first" {
     unset RLOCK_URL
     mkfifo go

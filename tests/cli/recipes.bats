@@ -170,20 +170,6 @@ kubernetes_start() {
     run -75 github_run RLOCK_URL="${url[0]}"
 }
 
-# bats test_tags=long
-@test "GitHub: without exec the signal of a cancelled run doesn't reach the command" {
-    counts_signals deploy.sh INT
-    here 'GitHub Actions' 1 "$SERVER" 's/exec //'
-    config_words url yaml jobs.deploy.env.RLOCK_URL
-    github_step jobs.deploy.steps.0.run
-    echo ':' >>step
-    start step github_run RLOCK_URL="${url[0]}"
-    eventually 10 file_has "$DIR/step.out" ready
-    kill -INT "$pid"
-    never 1 test -s "$DIR/signals"
-    exists deploy
-}
-
 # github_output FILE: print the first value in a file that a step wrote for the runner.
 github_output() { sed -n 2p "$1"; }
 

@@ -47,14 +47,6 @@ refused() {
     RLOCK_TOKEN=$(<"$DIR/theirs") rlock release -k "$KEY"
 }
 
-@test "a key of another type stays as it is, and release exits with 76" {
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY")
-    export RLOCK_TOKEN
-    redis_cli del "$KEY"
-    redis_cli rpush "$KEY" a
-    refused 'the lock is held by another' release -k "$KEY" --quiet-if-gone
-}
-
 @test "release exits with 64 without a token, and with 78 if the token file can't be read" {
     unchanged run -64 --separate-stderr rlock release -k "$KEY"
     assert_line 'usage: no token: '

@@ -4,12 +4,6 @@
 load ../helpers/common
 load ../helpers/server
 
-setup() {
-    common_setup
-    need python3
-    export RLOCK_URL=unix://$REDIS_SOCKET DIR
-}
-
 # json FILE EXPRESSION: prints the Python expression for each line of the file, which is the JSON
 # object `o` with its members in order. Fails if a line is no object, or has a member twice.
 json() {
@@ -25,43 +19,6 @@ with open(sys.argv[1], encoding="utf-8") as file:
         value = eval(" ".join(sys.argv[2].split()))
         print(value if isinstance(value, str) else json.dumps(value))
 END
-}
-
-# said STATUS EVENTS ARG...: rlock --json ends with STATUS, and all its messages, in $DIR/said, are
-# JSON with the events EVENTS.
-said() {
-    local wanted=$1 events=$2
-    shift 2
-    run "-$wanted" --separate-stderr rlock --json -k "$KEY" "$@"
-    printf '%s\n' "$stderr" >"$DIR/said"
-    assert_valid "$DIR/said"
-    json "$DIR/said" '"good" if list(o)[0] == "event" and 0 <= o["elapsed_ms"] < 60000
-        else o' | uniq >"$DIR/good"
-    assert_eq "$(<"$DIR/good")" good "the lines that are not as they should be"
-    assert_eq "$(cut -d '"' -f 4 "$DIR/said" | uniq | xargs)" "$events"
-}
-
-# ---- messages as text and JSON ----
-
-@test "with --json each message is one JSON object on a line, with the event first" {
-    said 0 'granted renewed released' -v -t 6 -- sleep 2.5
-    said 124 "max-hold ended" --max-hold 0.1 -- sleep 20
-    said 127 not-found -- "$DIR/none"
-    said 126 not-executable -- "$DIR"
-    said 78 misconfigured -u bad -- true
-    said 69 unreachable --connect-timeout 0.1 -u "unix://$DIR/none" -- true
-    said 0 no-report --report "$DIR/none/report" -- true
-    said 76 "lost ended" -t 4 -c "$(asking) set '$KEY' other; sleep 20"
-    said 75 busy -n -- true
-    said 75 timeout -w 0.1 -- true
-    redis_cli del "$KEY"
-    redis_cli rpush "$KEY" a
-    said 77 refused -- true
-}
-
-@test "with --json an error in the command line is reported as JSON, too" {
-    said 64 usage --no-such-option -- true
-    said 64 usage
 }
 
 @test "if help, version or a result can't be written, rlock says so and exits with 71" {
@@ -110,15 +67,6 @@ said() {
     ((now >= 2500)) || fail "the release came after $now ms"
 }
 
-@test "-v reports a signal that is passed on to the command" {
-    start job "$RLOCK" -v -k "$KEY" -- \
-        sh -c 'trap "exit 4" USR1; echo ready; while :; do sleep 0.01; done'
-    eventually 5 file_has "$DIR/job.out" ready
-    kill -USR1 "$pid"
-    ended 4 job
-    assert_match "$stderr" "rlock: $KEY: signal: User defined signal 1 \("
-}
-
 # ---- --report ----
 
 # reports VERDICT STATUS ARG...: rlock ends with STATUS, and writes a report with VERDICT.
@@ -157,14 +105,6 @@ assert_report() {
     redis_cli del "$KEY"
     redis_cli rpush "$KEY" a
     reports refused 77 -- true
-}
-
-@test "--report has the verdict system if a system call failed" {
-    need strace
-    run --separate-stderr without_leaks strace -f -qq -o /dev/null -e trace=clone,fork \
-        -e inject=clone,fork:error=EAGAIN "$RLOCK" -k "$KEY" --report "$DIR/report" -- true
-    assert_status 71
-    assert_report system 71
 }
 
 @test "--report has the times of wait and hold, the number of renewals and the fence" {
@@ -209,26 +149,6 @@ assert_report() {
     done
 }
 
-@test "--report replaces a file in one step, and keeps its owner and mode" {
-    local before
-    echo old >"$DIR/report"
-    chmod 640 "$DIR/report"
-    exec {before}<"$DIR/report"
-    ln "$DIR/report" "$DIR/other"
-    umask 077
-    run -0 --separate-stderr rlock -k "$KEY" --report "$DIR/report" -- true {before}<&-
-    assert_report granted 0
-    assert_eq "$(cat <&"$before") $(<"$DIR/other")" 'old old' 'files beside the report'
-    assert_eq "$(stat -c '%a %u' "$DIR/report")" "640 $EUID"
-    umask 027
-    run -0 rlock -k "$KEY" --report "$DIR/new" -- true
-    assert_eq "$(stat -c %a "$DIR/new")" 640
-    umask 777
-    run -0 --separate-stderr rlock -k "$KEY" --report "$DIR/none" -- true
-    assert_eq "$stderr|$(stat -c '%a' "$DIR/none")" '|0'
-    assert_eq "$(find "$DIR" -name '.rlock*')" '' 'temporary files that are left'
-}
-
 # ---- --report-append ----
 
 @test "--report-append adds a line with the time of day, also beside --report" {
@@ -249,24 +169,6 @@ assert_report() {
     assert_report granted 3
     run -0 --separate-stderr rlock -k "$KEY:2" --report-append "$DIR/none/log" -- true
     assert_line "^rlock: $KEY:2: no-report: $DIR/none/log: No such file"
-}
-
-# bats test_tags=long
-@test "lines that many rlocks append at once stay whole" {
-    local n runs=${RLOCK_TEST_RUNS:-10}
-    local key
-    key=$KEY:$(printf '%6000s' '' | tr ' ' x) # longer than a pipe's or stdio's buffer
-    for ((n = 1; n <= runs; n++)); do
-        start "r$n" "$RLOCK" -k "$key$n" --report-append "$DIR/log" -- true
-    done
-    for ((n = 1; n <= runs; n++)); do
-        ended 0 "r$n" 60
-    done
-    assert_eq "$(json "$DIR/log" 'o["verdict"]' | sort | uniq -c | xargs)" "$runs granted"
-    need strace
-    run -0 without_leaks strace -f -qq -y -e trace=write -o "$DIR/trace" \
-        "$RLOCK" -k "$key" --report-append "$DIR/once" -- true
-    assert_eq "$(grep -c "write([0-9]*<$DIR/once>" "$DIR/trace")" 1 'writes for one line'
 }
 
 @test "a report that can't be written is reported, and doesn't change the status" {

@@ -180,6 +180,7 @@ attacks() {
     done
 }
 
+# bats test_tags=long
 @test "the manual's ACL rule: no command of one application reaches a key of another one's locks" {
     local victims before told
     redis_cli command list | grep -qx set || skip 'only Redis 7 or later lists its commands'

@@ -5,11 +5,6 @@
 load ../helpers/common
 load ../helpers/server
 
-setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET DIR RLOCK KEY
-}
-
 # A shell script that writes to a file which of its first ten descriptors are open. The script looks
 # at the descriptors before it opens the file, which takes one of them.
 show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] || open=$open$fd
@@ -50,23 +45,6 @@ show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] |
             "$RLOCK" -n -k "$KEY" -- true
         redis_cli del "$KEY"
     done
-}
-
-# bats test_tags=long
-@test "with few descriptors rlock runs the command or ends with 71, and leaves no lock" {
-    local n few=0
-    for n in {4..24}; do
-        run --separate-stderr without_leaks timeout -k 1 20 prlimit --nofile="$n" \
-            "$RLOCK" -k "$KEY" -- sh -c 'echo ran' 3>&-
-        case $status:$output in
-            0:ran) ;;
-            71:) assert_line "^rlock: ($KEY: )?system: .*: Too many open files" && ((few += 1)) ;;
-            *) fail "with $n descriptors: status $status, $output, $stderr" ;;
-        esac
-        gone "$KEY"
-    done
-    ((few > 0)) || fail 'rlock was never short of descriptors'
-    assert_eq "$status" 0 "status with 24 descriptors"
 }
 
 # injected SYSCALL when=CALLS ARG...: runs rlock under strace, which lets the system call fail in

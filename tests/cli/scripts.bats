@@ -9,7 +9,6 @@ setup() {
     TABLE=$DIR/reply_codes.tsv
     cp "$LUA/reply_codes.tsv" "$TABLE"
 }
-teardown() { common_teardown; }
 
 # embed FORM FILE...: prints what embed.awk makes of the table of reply codes and the Lua files;
 # FORM is c, lua or enum.
@@ -79,69 +78,3 @@ script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
         fail "the message has no file and line of a script: $stderr"
     assert_match "$(sed -n "${place#*:}p" "$ROOT/${place%:*}")" "redis.call\('SET'"
 }
-
-# ---- keys that are not in KEYS ----
-
-# undeclared_keys FILE: reads what MONITOR wrote to FILE. Prints the SHA1 of each script, and a key
-# that the script used and that was not among its KEYS.
-undeclared_keys() {
-    python3 - "$1" <<'END'
-import re, shlex, sys
-keys, sha = [], None
-for line in open(sys.argv[1]):
-    who, _, words = line.partition('] ')
-    words = [word.encode().decode('unicode_escape') for word in shlex.split(words)]
-    if words and words[0].upper() == 'EVALSHA':
-        sha, keys = words[1], words[3:3 + int(words[2])]
-    elif who.endswith(' lua') and words[0].upper() not in ('TIME', 'ACL', 'SCAN'):
-        used = words[1:] if words[0].upper() in ('DEL', 'EXISTS') else words[1:2]
-        for key in set(used) - set(keys):
-            print(sha, key)
-    elif who.endswith(' lua') and words[0].upper() == 'SCAN':
-        print(sha, '(SCAN)')
-END
-}
-
-@test "a script that uses keys outside KEYS begins with the flag that strict servers want" {
-    local name sha mode token=0123456789abcdef0123456789abcdef
-    redis_start
-    redis_load_scripts
-    redis_monitor "$DIR/monitor"
-    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
-    for mode in -x -s --slots=2; do
-        hold "one$mode" -t 3 "$mode" -k "$KEY$mode"
-        start "two$mode" "$RLOCK" -w 20 -x -k "$KEY$mode" -- true
-    done
-    for mode in -x -s --slots=2; do eventually 5 in_queue 1 "$KEY$mode"; done
-    hold time --protocol timestamp -t 3 -k "$KEY:time"
-    start late "$RLOCK" -w 20 --protocol timestamp -k "$KEY:time" -- true
-    run -75 "$RLOCK" status -k "$KEY-x"
-    run -0 "$RLOCK" list
-    run -0 "$RLOCK" -k "$KEY:noted" --history 9 -- true
-    run -0 "$RLOCK" history
-    run -0 "$RLOCK" break --yes -k "$KEY-s"
-    run "$RLOCK" doctor --history 9
-    eventually 5 renewed
-    for name in one-x one--slots=2 time; do let_go "$name"; done
-    for name in two-x two-s two--slots=2 late; do
-        ended 0 "$name" 20
-    done
-    redis_cli set k "$token v1 try=1 ttl=1000 host=h" >/dev/null
-    run -0 redis_cli EVALSHA "$(sha1_of confirm)" 3 k{,:fence,:queue} "$token" 1 1000 0
-    assert_match "$output" '^1'
-    redis_cli echo "end of $KEY" >/dev/null
-    eventually 5 file_has "$DIR/monitor" '"echo" "end of'
-    undeclared_keys "$DIR/monitor" >"$DIR/undeclared"
-    for name in "$LUA"/*.lua; do
-        sha=$(sha1_of "$(basename "$name" .lua)")
-        file_has "$DIR/monitor" "\"EVALSHA\" \"$sha\"" || fail "$name was not run"
-        [[ $(head -n 1 "$name") == '--!df flags=allow-undeclared-keys' ]] ||
-            refute_match "$(<"$DIR/undeclared")" "$sha" "$name has no flag"
-    done
-    assert_match "$(<"$DIR/undeclared")" ':rlock:wake:' 'keys that are not in KEYS'
-    # The server knew each digest that rlock sent: redis_load_scripts has loaded the scripts.
-    refute_match "$(redis_cli info errorstats)" NOSCRIPT
-}
-in_queue() { [[ $(redis_cli zcard "{$2}:rlock:queue") == "$1" ]]; }
-renewed() { file_has "$DIR/monitor" "$(sha1_of timestamp_lock_renew)"; }
-sha1_of() { embed lua "$LUA/$1.lua" | sha1sum | cut -c 1-40; }

@@ -101,41 +101,6 @@ assert_unseen() {
     done
 }
 
-@test "without a password for a server that wants one rlock exits with 77" {
-    refused
-    assert_match "$stderr" 'NOAUTH'
-    refute_match "$stderr" 'parent rlock'
-    RLOCK_PASSWORD='' REDISCLI_AUTH='' refused
-}
-
-# ---- error messages ----
-
-@test "no error message has a password" {
-    local word
-    for word in "--password=$SECRET" "--ulr=redis://:$SECRET@h" "-a$SECRET" \
-        "-uredis://:$SECRET@h:0" "--url=redis://:$SECRET@" "-u:$SECRET@h" "-uhttp://u:$SECRET@h/" \
-        "-uredis://:$SECRET@no-such-host.invalid" "-uredis://:$SECRET@[::1"; do
-        run --separate-stderr rlock -v -k "$KEY" -w 0.1 --connect-timeout 0.1 "$word" -- true
-        assert_match "$status" '^(64|69|78)$' status
-        assert_match "$stderr" '^rlock: '
-        refute_match "$stderr" "$SECRET"
-    done
-    for word in "url = redis://:$SECRET@h:0" "password = $SECRET" "url redis://:$SECRET@h" \
-        "passwd=$SECRET" "$SECRET"; do
-        echo "$word" >"$DIR/in/config"
-        RLOCK_CONFIG=$DIR/in/config run -78 --separate-stderr rlock -v -k "$KEY" -- true
-        refute_match "$stderr" "$SECRET"
-    done
-}
-
-@test "--help, --version and --dump don't show the passwords that rlock has" {
-    local option
-    for option in --help --version --dump=options --dump=exits --dump=verbs; do
-        RLOCK_PASSWORD=$SECRET RLOCK_URL=redis://:$SECRET@h run -0 --separate-stderr rlock "$option"
-        refute_match "$output$stderr" "$SECRET"
-    done
-}
-
 # ---- the environment of the command, and a nested rlock ----
 
 @test "the command gets no variable that may have a password, except with --pass-credentials" {

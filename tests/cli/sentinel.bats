@@ -72,7 +72,6 @@ END
     assert_eq "$(redis_cli dbsize)" 0 'keys on the new primary'
 }
 
-in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 replicas_have() {
     local each
     for each in r1 r2 r3; do

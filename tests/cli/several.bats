@@ -5,8 +5,6 @@ load ../helpers/common
 load ../helpers/server
 load ../helpers/kinds
 
-setup() { kinds_setup; }
-
 @test "one script acquires all keys, and one releases them" {
     redis_load_scripts
     redis_monitor "$DIR/monitor"

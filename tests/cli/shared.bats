@@ -5,8 +5,6 @@ load ../helpers/common
 load ../helpers/server
 load ../helpers/kinds
 
-setup() { kinds_setup; }
-
 holders() { redis_cli zcard "{$KEY}:rlock:holders"; }
 holds() { [[ $(holders) == "$1" ]]; }
 

@@ -5,11 +5,6 @@ load ../helpers/common
 load ../helpers/server
 load ../helpers/fake
 
-teardown() {
-    redis_continue # a failed test may leave the server stopped
-    common_teardown
-}
-
 # The signals of the table in cmd/process/signals.c that end a command; of the real-time signals
 # only the first and the last.
 ending=(HUP INT QUIT TERM USR1 USR2 ALRM VTALRM PROF IO PWR STKFLT RTMIN RTMAX)
@@ -37,38 +32,6 @@ seen() {
 }
 
 # ---- a signal at any moment ----
-
-# bats test_tags=long
-@test "after a signal at 40 random moments command and key are gone, and the status is right" {
-    need perl
-    local seed=${RLOCK_TEST_SEED:-$RANDOM} from within_us round number how early=0
-    echo "RLOCK_TEST_SEED=$seed"
-    RANDOM=$seed
-    # The signals come within twice the time that a run takes on this machine now.
-    from=${EPOCHREALTIME/./}
-    rlock -k "$KEY" -- true
-    within_us=$((2 * (${EPOCHREALTIME/./} - from)))
-    for round in {0..39}; do
-        number=$(kill -l "${ending[round % ${#ending[@]}]}")
-        rm -f "$DIR/clock"
-        # The signal comes at any time from before the request until the command has run for a
-        # while.
-        how=$(seen $((RANDOM % within_us)) "$number" \
-            "$RLOCK" -k "$KEY" -t 5 -- "$TOOLS/hold_clock" "$DIR/clock" 5)
-        how=${how##*$'\n'}
-        echo "$round: ${ending[round % ${#ending[@]}]}: $how," \
-            "ran: $([[ ! -e $DIR/clock ]] || echo yes)"
-        nothing_left
-        key_is_free
-        if [[ $how == "signal $number" ]]; then
-            early=$((early + 1))
-            [[ ! -e $DIR/clock ]]
-        else
-            assert_eq "$how" "exit $((128 + number))"
-        fi
-    done
-    is_sanitized || assert_between "$early" 1 39 'signals that came before the command ran'
-}
 
 # ---- signals before the command starts ----
 
@@ -104,18 +67,6 @@ ends_by() {
     [[ ! -e $DIR/ran ]]
 }
 
-@test "while rlock waits, CONT and WINCH change nothing, and TSTP stops it until CONT" {
-    redis_cli set "$KEY" other >/dev/null
-    start one "$RLOCK" -k "$KEY" -- true
-    eventually 5 waits
-    kill -CONT "$pid"
-    kill -WINCH "$pid"
-    kill -TSTP "$pid"
-    eventually 5 stopped "$pid"
-    redis_cli del "$KEY" >/dev/null
-    kill -CONT "$pid"
-    ended 0 one
-}
 waits() { redis_cli client list | grep -Eq 'cmd=(eval|evalsha|blpop) '; }
 
 # ---- while the command runs ----

@@ -14,8 +14,6 @@ setup() {
     redis_cli flushall >/dev/null
 }
 
-in_line() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
-
 # waiter NAME OPTION...: starts an rlock that waits, and returns when it has joined the queue.
 waiter() {
     local before name=$1

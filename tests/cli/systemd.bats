@@ -5,12 +5,6 @@
 load ../helpers/common
 load ../helpers/server
 
-setup() {
-    common_setup
-    need python3
-    export RLOCK_URL=unix://$REDIS_SOCKET DIR
-}
-
 # ---- the journal ----
 
 # journal FILE ARG...: runs rlock with stderr in FILE, and with FILE's device and inode number in
@@ -89,10 +83,4 @@ READY=1|WATCHDOG=1'
 
 @test "service manager: rlock tells a socket why it waits, and leaves READY to the command" {
     wait_with "$DIR/notify"
-}
-
-@test "service manager: an rlock that gets the lock at once tells nothing" {
-    manager "$DIR/notify"
-    NOTIFY_SOCKET=$DIR/notify run -0 rlock -k "$KEY" -- true
-    assert_eq "$(<"$DIR/manager.out")" ready
 }

@@ -150,14 +150,6 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
 
 # ---- reading from the terminal ----
 
-@test "the command reads the terminal" {
-    pty_type 'rlock -k "$KEY" -- sh -c '\''read -r line; echo "got:$line:"'\'
-    pty_type 'hello'
-    pty_expect 5 'got:hello:'
-    pty_prompt
-    status_is 0
-}
-
 @test "a background job that reads the terminal is stopped, and reads it after fg" {
     pty_type 'rlock -k "$KEY" -t 30 -- sh -c '\''read -r line; echo "got:$line:"'\'' &'
     eventually 5 is_stopped

@@ -9,14 +9,6 @@ load ../helpers/common
     assert_eq "$output|$stderr" "$(rlock --version)|"
 }
 
-@test "version: it refuses words and other verbs' options, and fails if stdout can't be written" {
-    run -64 --separate-stderr rlock version 2
-    assert_line 'usage: the verb takes no arguments but options; see rlock help version$'
-    run -64 --separate-stderr rlock version --watch
-    assert_line 'usage: unknown option of version: --watch; see rlock help version$'
-    run -71 bash -c '"$1" version >/dev/full' - "$RLOCK"
-}
-
 # says FILE REGEX: each match of the regular expression in FILE has the version in its group.
 says() {
     local found

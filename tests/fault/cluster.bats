@@ -61,29 +61,3 @@ ask_the_owner() {
     let_pass holder
     assert_turns 3
 }
-
-# have_asked_twice: true if the first waiter sleeps, and the other has sent its second attempt.
-have_asked_twice() {
-    local info
-    info=$(redis_cli info)$(redis_cli info commandstats)
-    [[ $info == *blocked_clients:1* && $info =~ cmdstat_evalsha:calls=([3-9]|[1-9][0-9]) ]]
-}
-
-@test "the only node in the URL dies at once: waiters have learned the others, and get the lock" {
-    local each
-    ask_the_owner
-    on "$OWNER" set "$KEY" another px 4000 >/dev/null
-    on "$OWNER" set "{$KEY}:2" another px 4000 >/dev/null
-    eventually 20 is_replicated "$OWNER"
-    node "$OWNER"
-    redis_load_scripts
-    redis_cli config resetstat >/dev/null
-    start fifo "$RLOCK" -w 60 -k "$KEY" -- true
-    start none "$RLOCK" -w 60 --queue none -k "{$KEY}:2" -- true
-    eventually 10 have_asked_twice
-    redis_crash
-    eventually 40 has_new_owner
-    for each in fifo none; do
-        ended 0 "$each" 30
-    done
-}

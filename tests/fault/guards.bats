@@ -5,11 +5,6 @@
 load ../helpers/common
 load ../helpers/server
 
-setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET DIR
-}
-
 # wait_with_guard NAME OPTION...: starts an rlock that waits for the lock; returns when it has a
 # guard. Sets pid and guard.
 wait_with_guard() {

@@ -3,15 +3,9 @@
 # queue, waiters, holders, holder-info). What each script does then, tests/unit/scripts.txt has.
 
 load ../helpers/common
-load ../helpers/server
-load ../helpers/lua
+load ../helpers/span
 
-setup() {
-    common_setup
-    redis_cli flushall >/dev/null
-    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
-}
-
+key_of() { echo "{$KEY}:rlock:$1"; }
 named() { echo "[{]${KEY}[}]:rlock:$1"; } # a regular expression for the name of a helper key
 
 @test "helper keys of another type: rlock and each verb name the key, the holder can release" {
@@ -21,7 +15,7 @@ named() { echo "[{]${KEY}[}]:rlock:$1"; } # a regular expression for the name of
         token=$(rlock acquire -t 600 -k "$KEY")
         redis_cli del "$(key_of "$kind")" >/dev/null
         redis_cli sadd "$(key_of "$kind")" m >/dev/null
-        before=$(contents)
+        before=$(print_server_contents)
         run -77 --separate-stderr rlock -w 1 -k "$KEY" -- touch "$DIR/ran"
         assert_line "^rlock: $KEY: refused: .*$(named "$kind") is no .*look at the key, and DEL"
         run -77 --separate-stderr rlock break --yes -k "$KEY"
@@ -32,26 +26,10 @@ named() { echo "[{]${KEY}[}]:rlock:$1"; } # a regular expression for the name of
         assert_match "$output" "$KEY +exclusive .*; wrong: $(named "$kind") is no "
         run -78 rlock doctor
         assert_match "$output" "locks: 1 of 1 locks can't be granted, .*$(named "$kind") is no "
-        assert_eq "$(contents)" "$before" "all keys, with $kind a set"
+        assert_eq "$(print_server_contents)" "$before" "all keys, with $kind a set"
         RLOCK_TOKEN=$token run -0 --separate-stderr rlock release -k "$KEY"
         assert_eq "$(redis_cli exists "$KEY")" 0 'the lock'
         assert_eq "$(redis_cli smembers "$(key_of "$kind")")" m "$kind"
     done
     [[ ! -e $DIR/ran ]]
-}
-
-@test "a last fence that is no number in range: rlock names it and changes no key, status 77" {
-    local poison before
-    for poison in 1e300 18446744073709551615 ''; do
-        redis_cli set "$(key_of fence)" "$poison" px 600000 >/dev/null
-        before=$(contents)
-        run -77 --separate-stderr rlock -n -k "$KEY" -- touch "$DIR/ran"
-        assert_line "^rlock: $KEY: refused: .*$(named fence) is no fence .*DEL it"
-        assert_eq "$(contents)" "$before" "all keys, after '$poison'"
-    done
-    run -0 rlock list --json
-    assert_match "$output" "\"wrong\":\"$(named fence) is no fence from 1 to "
-    [[ ! -e $DIR/ran ]]
-    redis_cli del "$(key_of fence)" >/dev/null
-    run -0 rlock -k "$KEY" -- true
 }

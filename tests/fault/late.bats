@@ -15,10 +15,8 @@ load ../helpers/span
 
 setup_file() { :; }
 teardown_file() { :; }
-setup() {
-    common_setup
-    export DIR KEY RLOCK TOOLS
-}
+setup() { common_setup; }
+teardown() { common_teardown; }
 
 LATE=1000 # half of what rlock waits for a reply
 NOW=1700000000000

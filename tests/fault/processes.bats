@@ -13,11 +13,6 @@ setup() {
     export RLOCK_URL=unix://$REDIS_SOCKET DIR TOOLS
     write_tree
 }
-teardown() {
-    redis_continue # a failed test may have left the server stopped
-    common_teardown
-}
-
 # ---- a command that is hard to end ----
 
 # write_tree: writes a command that is hard to end: a shell with a child, a grandchild in its own

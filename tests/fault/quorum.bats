@@ -54,24 +54,3 @@ start_old() { # start_old MEMBERS TTL_S
     each_of '1 3 5' redis_continue
     eventually 20 only_fences || fail "keys left: $(quorum_keys)"
 }
-
-@test "two of three members restarted: they grant no lock until the longest lease has ended" {
-    local restarted
-    start_old 3 12
-    # two of three members forget a lock, and its holder is killed, so that nobody can renew the
-    # lock
-    hold a -k "$KEY" -t 12 --on-lost ignore
-    each_of '1 2' redis_crash
-    restarted=$(now_ms)
-    each_of '1 2' redis_restart
-    kill -KILL "$(<"$DIR/pids/a")"
-    # the third member knows how long the lease is that the other two may have forgotten
-    run -69 --separate-stderr rlock -k "$KEY" -n -- touch "$DIR/ran"
-    assert_match "$stderr" 'too few servers: 2 of 3 servers were restarted, and may have forgotten '
-    run -0 --separate-stderr rlock -k "$KEY" -v -- sh -c "'$TOOLS/hold_clock' >'$DIR/at'"
-    assert_match "$stderr" \
-        'waiting: not granted by 2 of 3 restarted servers: these may have forgotten a holder,'
-    [[ ! -e $DIR/ran ]]
-    assert_between $(($(<"$DIR/at") - restarted)) 12000 60000 \
-        'ms until the restarted members granted a lock'
-}

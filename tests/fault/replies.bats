@@ -113,16 +113,6 @@ END
 
 # ---- real servers ----
 
-@test "a user without the right to EVALSHA: rlock sends the text of the scripts by EVAL" {
-    redis_start
-    redis_cli acl setuser somebody on '>secret' '~*' +@all -evalsha >/dev/null
-    run -7 --separate-stderr rlock -u "redis://somebody:secret@127.0.0.1:$REDIS_PORT" -k "$KEY" \
-        -- sh -c 'exit 7'
-    assert_eq "$stderr" ''
-    assert_match "$(redis_cli acl log)" evalsha
-    assert_eq "$(redis_cli exists "$KEY")" 0
-}
-
 @test "a server that runs a script for too long: an acquire gets 69, a holder keeps its lock" {
     redis_start redis --lua-time-limit 50
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT

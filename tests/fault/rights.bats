@@ -3,7 +3,6 @@
 # that it can't, and where possible, keeps the lock as long as the command runs.
 
 load ../helpers/common
-load ../helpers/server
 load ../helpers/span
 
 # The tests run rlock as user 65534, in a directory which that user can read. The command,
@@ -69,17 +68,6 @@ is_kept_beyond_ttl() {
     alive "$pid"
     let_end
     assert_status 76
-    gone "$KEY"
-}
-
-@test "the guard is killed: rlock says that it keeps the lock until the command's end, status 76" {
-    start_command -t "$ttl"
-    kill -KILL "$guard"
-    eventually 5 said 'rlock keeps the lock until that process ends'
-    is_kept_beyond_ttl
-    alive "$pid"
-    touch "$PLACE/end"
-    ended 76 command
     gone "$KEY"
 }
 

@@ -51,6 +51,7 @@ common_setup() {
     unset XDG_CONFIG_HOME
     export RLOCK_LOCAL_DIR=$DIR/rlock # each test has a private server of its own
     export RLOCK_HOLD_DIR=$DIR/holds
+    export DIR KEY RLOCK TOOLS # for shells that a test starts
 }
 
 common_teardown() {

@@ -9,6 +9,7 @@
 #                                $DIR/sum N`; check that each ran once, in this order
 #     env_of NAME VARIABLE       print a variable that the command of `hold NAME` received
 #     exists KEY / gone KEY      true if the server has the key / doesn't have it
+#     in_line N [KEY]            true if N waiters are in the queue of KEY
 #     value KEY / ttl_ms KEY     print the key's value / its time to live in ms
 #     asking                     print `redis-cli -s SOCKET` for the server in use, for a script
 #     assert_line REGEX          check that $stderr is exactly one line, and matches REGEX
@@ -61,6 +62,7 @@ env_of() {
 exists() { [[ $(redis_cli exists "$1") == 1 ]]; }
 gone() { ! exists "$1"; }
 asking() { echo "$(type -p redis-cli || type -p valkey-cli) -s '$REDIS_SOCKET'"; }
+in_line() { [[ $(redis_cli zcard "{${2:-$KEY}}:rlock:queue") == "$1" ]]; }
 value() { redis_cli get "$1"; }
 ttl_ms() { redis_cli pttl "$1"; }
 

@@ -1,21 +1,19 @@
 # shellcheck shell=bash
 # kinds: helpers for the tests of shared locks, slots and several keys.
 #
-#     kinds_setup                do what common_setup does, and empty the server
+#     setup, kinds_setup         do what common_setup does, and empty the server
 #     few NUMBER [SANITIZED]     print NUMBER, or SANITIZED for a build with sanitizers
-#     in_line N [KEY]            true if N waiters are in the queue of KEY
 #     assert_only_fences         check that no key is left but the fences, and that these expire
 
 kinds_setup() {
     common_setup
     SLACK=10000 # ms by which a busy machine may exceed a limit
-    export DIR KEY RLOCK TOOLS SLACK RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+    export SLACK RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     redis_cli flushall >/dev/null
 }
+setup() { kinds_setup; }
 
 few() { if is_sanitized; then echo "${2:-$1}"; else echo "$1"; fi; }
-
-in_line() { [[ $(redis_cli zcard "{${2:-$KEY}}:rlock:queue") == "$1" ]]; }
 
 assert_only_fences() {
     local key

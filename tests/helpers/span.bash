@@ -12,16 +12,10 @@
 #                                for its remaining TTL
 #     needs_token VERB           checks what VERB says if RLOCK_TOKEN or the token file is empty
 #
-# This file also defines setup_file(), teardown_file() and setup(): all tests of a bats file use one
-# server, which each test finds empty. A bats file with another setup defines them again.
+# This file also loads server.bash.
 
-setup_file() { redis_start; }
-teardown_file() { redis_stop; }
-setup() {
-    common_setup
-    export RLOCK DIR KEY RLOCK_URL=unix://$REDIS_SOCKET
-    redis_cli flushall >/dev/null
-}
+# shellcheck source=tests/helpers/server.bash
+source "$ROOT/tests/helpers/server.bash"
 
 shell() {
     local name=$1
