@@ -8,7 +8,7 @@
 
 #include <rlock_admin.h>
 
-struct seen {
+static struct {
     int n_locks;
     struct rlock_view view;    /* of the last lock; its pointers are not valid after the callback */
     struct rlock_party holder; /* its first one */
@@ -21,41 +21,39 @@ struct seen {
     char fault[512];           /* the text of the error */
     char last[300];            /* the words of the last request */
     int n_requests;            /* commands that the server has read */
-};
+} seen;                        /* by the last call */
 
 static inline void see_lock(void *context, const struct rlock_view *view)
 {
-    struct seen *seen = context;
-
-    seen->n_locks++;
-    seen->view = *view;
-    snprintf(seen->name, sizeof seen->name, "%s", view->name);
-    snprintf(seen->wrong, sizeof seen->wrong, "%s", view->wrong);
-    snprintf(seen->value, sizeof seen->value, "%s", view->value != NULL ? view->value : "");
-    snprintf(seen->other, sizeof seen->other, "%s", view->other != NULL ? view->other->host : "");
-    strcat(strcat(seen->text, view->key), " ");
+    (void)context;
+    seen.n_locks++;
+    seen.view = *view;
+    snprintf(seen.name, sizeof seen.name, "%s", view->name);
+    snprintf(seen.wrong, sizeof seen.wrong, "%s", view->wrong);
+    snprintf(seen.value, sizeof seen.value, "%s", view->value != NULL ? view->value : "");
+    snprintf(seen.other, sizeof seen.other, "%s", view->other != NULL ? view->other->host : "");
+    strcat(strcat(seen.text, view->key), " ");
     if (view->n_holders > 0) {
-        seen->holder = view->holders[0];
-        strcat(strcat(seen->text, view->holders[0].host), " ");
+        seen.holder = view->holders[0];
+        strcat(strcat(seen.text, view->holders[0].host), " ");
     }
 }
 
 static inline void see_waiter(void *context, const struct rlock_party *waiter)
 {
-    struct seen *seen = context;
-
-    seen->waiter = *waiter;
-    strcat(strcat(seen->text, waiter->host), " ");
+    (void)context;
+    seen.waiter = *waiter;
+    strcat(strcat(seen.text, waiter->host), " ");
 }
 
 static inline void see_last_end(void *context, const char *key, const struct rlock_last_end *end)
 {
-    struct seen *seen = context;
     char text[80];
 
+    (void)context;
     snprintf(text, sizeof text, "%s:%lld:%d%s ", key, (long long)end->ended_ms, end->status,
              end->is_lost ? ":lost" : "");
-    strcat(seen->text, text);
+    strcat(seen.text, text);
 }
 
 enum call { INSPECT, LIST, LIST_ENDS, BREAK };
@@ -65,20 +63,19 @@ enum call { INSPECT, LIST, LIST_ENDS, BREAK };
  * is the name of the value to break, or the pattern of the locks to list.
  */
 static inline enum rlock_status see(enum call what, enum rlock_scripts scripts,
-                                    const char *const *answers, const char *name, struct seen *seen)
+                                    const char *const *answers, const char *name)
 {
     struct server server = {.answers = {[ASKED_OTHER] = answers}};
     struct rlock_visitor visitor = {.on_lock = see_lock,
                                     .on_waiter = what == LIST_ENDS ? NULL : see_waiter,
-                                    .on_last_end = what == LIST_ENDS ? see_last_end : NULL,
-                                    .context = seen};
+                                    .on_last_end = what == LIST_ENDS ? see_last_end : NULL};
     struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
     struct rlock_error err = {.text = ""};
     const struct rlock_config config = {.scripts = scripts, .timing = {.reply_ms = 10000}};
     enum rlock_status st = RLOCK_E_SYSTEM;
     struct rlock *lock = NULL;
 
-    *seen = (struct seen){.n_locks = 0};
+    memset(&seen, 0, sizeof seen);
     if (server_open(&server, config, &lock, &err) == RLOCK_OK) {
         if (what == INSPECT)
             st = rlock_inspect(lock, "k", deadline, &visitor, &err);
@@ -89,10 +86,10 @@ static inline enum rlock_status see(enum call what, enum rlock_scripts scripts,
     }
     okf((st >= RLOCK_E_USAGE) == (err.text[0] != '\0'),
         "a fault has a text, and nothing else has: \"%s\"", err.text);
-    snprintf(seen->fault, sizeof seen->fault, "%s", err.text);
-    seen->n_requests = atomic_load(&server.n_log);
-    if (seen->n_requests > 0)
-        snprintf(seen->last, sizeof seen->last, "%s", server.log[seen->n_requests - 1].text);
+    snprintf(seen.fault, sizeof seen.fault, "%s", err.text);
+    seen.n_requests = atomic_load(&server.n_log);
+    if (seen.n_requests > 0)
+        snprintf(seen.last, sizeof seen.last, "%s", server.log[seen.n_requests - 1].text);
     rlock_close(lock);
     server_stop(&server);
     return st;

@@ -4,6 +4,10 @@
 #include "tap.h"
 #include "wire/resp.h"
 
+static struct url seed; /* the URL that the user gave */
+static struct cluster cluster;
+static struct url to;
+
 static const struct {
     const char *reply, *shown;
 } redirects[] = {
@@ -19,15 +23,13 @@ static const char *const nowhere[] = {
     "MOVED 3999 h:1x", "ASK 3999 h: 1", "ASK :1",
 };
 
-static void test_redirects(const struct url *seed)
+static void test_redirects(void)
 {
-    struct cluster cluster;
     struct rlock_error err;
-    struct url to;
 
-    cluster_init(&cluster, seed);
+    cluster_init(&cluster, &seed);
     for (size_t i = 0; i < sizeof redirects / sizeof redirects[0]; i++) {
-        if (!okf(cluster_redirect(&cluster, redirects[i].reply, seed, &to, &err) == RLOCK_OK, "%s",
+        if (!okf(cluster_redirect(&cluster, redirects[i].reply, &seed, &to, &err) == RLOCK_OK, "%s",
                  redirects[i].reply))
             continue;
         is_str(to.shown, redirects[i].shown);
@@ -35,7 +37,7 @@ static void test_redirects(const struct url *seed)
         url_fini(&to);
     }
     for (size_t i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++)
-        okf(cluster_redirect(&cluster, nowhere[i], seed, &to, &err) == RLOCK_E_PROTOCOL,
+        okf(cluster_redirect(&cluster, nowhere[i], &seed, &to, &err) == RLOCK_E_PROTOCOL,
             "a redirect without a valid target is refused: %s", nowhere[i]);
     cluster_fini(&cluster);
 }
@@ -50,128 +52,121 @@ static const char nodes[] =
     "\n"
     "ggg 10.0.0.4 master - 0 1 3 connected";
 
-static void locates(struct cluster *cluster, const struct url *lost, const char *shown)
+static void locates(const struct url *lost, const char *shown)
 {
-    struct url to = {.shown = ""};
+    to = (struct url){.shown = ""};
 
-    ok(cluster_locate(cluster, lost, &to, NULL) == RLOCK_OK, "cluster_locate() returns a node");
+    ok(cluster_locate(&cluster, lost, &to, NULL) == RLOCK_OK, "cluster_locate() returns a node");
     is_str(to.shown, shown, "cluster_locate() returns the next node in turn");
     url_fini(&to);
 }
 
 /* member_visit() forgets the nodes, and uses the cluster again. */
-static void test_forgotten(const struct url *seed)
+static void test_forgotten(void)
 {
     struct rlock_error err = {.text = ""};
-    struct cluster cluster;
-    struct url to;
 
-    cluster_init(&cluster, seed);
+    cluster_init(&cluster, &seed);
     cluster_set_nodes(&cluster,
                       "a 10.0.0.1:7000@1 master - 0 1 1 connected 0-1\n"
                       "b 10.0.0.2:7000@1 master - 0 1 2 connected 2-3\n",
-                      seed);
-    locates(&cluster, seed, "10.0.0.1:7000");
-    locates(&cluster, seed, "10.0.0.2:7000");
-    locates(&cluster, seed, "10.0.0.1:7000");
+                      &seed);
+    locates(&seed, "10.0.0.1:7000");
+    locates(&seed, "10.0.0.2:7000");
+    locates(&seed, "10.0.0.1:7000");
     cluster_fini(&cluster);
-    if (ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.3:7000", seed, &to, &err) == RLOCK_OK))
+    if (ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.3:7000", &seed, &to, &err) == RLOCK_OK))
         url_fini(&to);
-    locates(&cluster, seed, "10.0.0.3:7000");
-    locates(&cluster, seed, "10.0.0.3:7000");
+    locates(&seed, "10.0.0.3:7000");
+    locates(&seed, "10.0.0.3:7000");
     cluster_fini(&cluster);
 }
 
-static void test_nodes(const struct url *seed)
+static void test_nodes(void)
 {
-    struct cluster cluster;
-
-    cluster_init(&cluster, seed);
+    cluster_init(&cluster, &seed);
     ok(!cluster_is_known(&cluster), "a new cluster knows no nodes");
-    cluster_set_nodes(&cluster, "", seed);
-    cluster_set_nodes(&cluster, "no nodes at all", seed);
+    cluster_set_nodes(&cluster, "", &seed);
+    cluster_set_nodes(&cluster, "no nodes at all", &seed);
     ok(!cluster_is_known(&cluster), "a reply without nodes adds no node");
-    cluster_set_nodes(&cluster, nodes, seed);
-    locates(&cluster, seed, "two.example:6379");
-    locates(&cluster, &cluster.node[0], "10.0.0.3:6379");
-    locates(&cluster, &cluster.node[1], "seed:6379");
-    locates(&cluster, &cluster.node[0], "10.0.0.3:6379");
+    cluster_set_nodes(&cluster, nodes, &seed);
+    locates(&seed, "two.example:6379");
+    locates(&cluster.node[0], "10.0.0.3:6379");
+    locates(&cluster.node[1], "seed:6379");
+    locates(&cluster.node[0], "10.0.0.3:6379");
     cluster_fini(&cluster);
 }
 
-static void test_primaries(const struct url *seed)
+static void test_primaries(void)
 {
     static const char *const shown[] = {"seed:6379", "two.example:6379"};
     const char *rest = nodes;
     struct url primary;
     size_t n = 0;
 
-    while (cluster_next_primary(&rest, seed, CLUSTER_BY_ANY, &primary)) {
+    while (cluster_next_primary(&rest, &seed, CLUSTER_BY_ANY, &primary)) {
         is_str(primary.shown, n < 2 ? shown[n] : "no more");
         url_fini(&primary);
         n++;
     }
     is_int((int64_t)n, 2);
     rest = nodes;
-    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_NUMBER, &primary));
+    ok(cluster_next_primary(&rest, &seed, CLUSTER_BY_NUMBER, &primary));
     url_fini(&primary);
-    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_NUMBER, &primary));
+    ok(cluster_next_primary(&rest, &seed, CLUSTER_BY_NUMBER, &primary));
     is_str(primary.host, "10.0.0.2", "the host is the IP address with CLUSTER_BY_NUMBER");
     is_str(primary.alias, "two.example", "the alias is the host name with CLUSTER_BY_NUMBER");
     is_str(primary.given_host, "seed", "`given_host` is the host of the URL that the user gave");
     url_fini(&primary);
     rest = nodes;
-    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_PORT, &primary));
+    ok(cluster_next_primary(&rest, &seed, CLUSTER_BY_PORT, &primary));
     url_fini(&primary);
-    ok(cluster_next_primary(&rest, seed, CLUSTER_BY_PORT, &primary));
+    ok(cluster_next_primary(&rest, &seed, CLUSTER_BY_PORT, &primary));
     is_str(primary.shown, "seed:6379");
     url_fini(&primary);
     rest = "ERR This instance has cluster support disabled";
-    ok(!cluster_next_primary(&rest, seed, CLUSTER_BY_ANY, &primary));
+    ok(!cluster_next_primary(&rest, &seed, CLUSTER_BY_ANY, &primary));
 }
 
 /*
  * A redirect may name a node by its IP address alone. The reply to CLUSTER NODES has both the
  * address and the host name, so the library can add the missing one as an alias.
  */
-static void test_aliases(const struct url *seed)
+static void test_aliases(void)
 {
-    struct cluster cluster;
-    struct url to;
-
-    cluster_init(&cluster, seed);
-    ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", seed, &to, NULL) == RLOCK_OK &&
+    cluster_init(&cluster, &seed);
+    ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", &seed, &to, NULL) == RLOCK_OK &&
        to.alias == NULL && cluster.called == CLUSTER_BY_NUMBER);
     url_fini(&to);
-    cluster_set_nodes(&cluster, nodes, seed);
+    cluster_set_nodes(&cluster, nodes, &seed);
     is_int((int64_t)cluster.n, 2, "CLUSTER NODES does not add the known node again");
     is_str(cluster.node[0].host, "10.0.0.2", "the known node is still named by its address");
-    ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", seed, &to, NULL) == RLOCK_OK);
+    ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.2:6379", &seed, &to, NULL) == RLOCK_OK);
     is_str(to.alias, "two.example");
     url_fini(&to);
-    ok(cluster_redirect(&cluster, "MOVED 1 two.example:6379", seed, &to, NULL) == RLOCK_OK &&
+    ok(cluster_redirect(&cluster, "MOVED 1 two.example:6379", &seed, &to, NULL) == RLOCK_OK &&
        cluster.called == CLUSTER_BY_NAME);
     is_str(to.alias, "10.0.0.2", "the target of that redirect has the address as an alias");
     url_fini(&to);
-    ok(cluster_redirect(&cluster, "MOVED 1 two.example:1", seed, &to, NULL) == RLOCK_OK &&
+    ok(cluster_redirect(&cluster, "MOVED 1 two.example:1", &seed, &to, NULL) == RLOCK_OK &&
        to.alias == NULL);
     url_fini(&to);
     cluster_set_nodes(&cluster,
                       "b 10.0.0.2:1@2,all.example master - 0 1 2 connected 1\n"
                       "c 10.0.0.3:1@2,all.example master - 0 1 2 connected 2\n",
-                      seed);
+                      &seed);
     is_int((int64_t)cluster.n, 2, "two nodes with the same host name are both remembered");
-    ok(cluster_redirect(&cluster, "MOVED 1 all.example:1", seed, &to, NULL) == RLOCK_OK &&
+    ok(cluster_redirect(&cluster, "MOVED 1 all.example:1", &seed, &to, NULL) == RLOCK_OK &&
        to.alias == NULL);
     url_fini(&to);
     cluster_set_nodes(&cluster,
                       "b 10.0.0.4:1@2 master,fail - 0 1 2 disconnected\n"
                       "c 10.0.0.4:1@2,four.example master - 0 1 3 connected 1\n",
-                      seed);
-    ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.4:1", seed, &to, NULL) == RLOCK_OK);
+                      &seed);
+    ok(cluster_redirect(&cluster, "MOVED 1 10.0.0.4:1", &seed, &to, NULL) == RLOCK_OK);
     is_str(to.alias, "four.example", "the alias is that of the new node, as the old one had none");
     url_fini(&to);
-    ok(cluster_redirect(&cluster, "MOVED 1 :1", seed, &to, NULL) == RLOCK_OK &&
+    ok(cluster_redirect(&cluster, "MOVED 1 :1", &seed, &to, NULL) == RLOCK_OK &&
        cluster.called == CLUSTER_BY_PORT);
     url_fini(&to);
     cluster_fini(&cluster);
@@ -241,39 +236,36 @@ static void test_health(void)
     }
 }
 
-static void test_many(const struct url *seed)
+static void test_many(void)
 {
-    struct cluster cluster;
     char text[10000];
     size_t n = 0;
 
-    cluster_init(&cluster, seed);
+    cluster_init(&cluster, &seed);
     for (int i = 0; i < 100; i++)
         n += (size_t)snprintf(text + n, sizeof text - n,
                               "id 10.0.0.%d:6379@16379 master - 0 1 2 connected\n", i);
-    cluster_set_nodes(&cluster, text, seed);
+    cluster_set_nodes(&cluster, text, &seed);
     is_int((int64_t)cluster.n, CLUSTER_NODES_MAX, "at most CLUSTER_NODES_MAX nodes are remembered");
-    cluster_set_nodes(&cluster, "id 10.0.1.1:6379@16379 master - 0 1 2 connected", seed);
+    cluster_set_nodes(&cluster, "id 10.0.1.1:6379@16379 master - 0 1 2 connected", &seed);
     is_int((int64_t)cluster.n, 1, "nodes that are not in the next reply are forgotten");
     is_str(cluster.node[0].shown, "10.0.1.1:6379", "the new node of that reply is remembered");
-    cluster_set_nodes(&cluster, "", seed);
+    cluster_set_nodes(&cluster, "", &seed);
     is_int((int64_t)cluster.n, 1, "an empty reply changes nothing");
     cluster_fini(&cluster);
 }
 
 int main(void)
 {
-    struct url seed;
-
     if (!ok(url_parse(&seed, "rediss://:pw@seed", NULL) == RLOCK_OK))
         return done_testing();
-    RUN(test_redirects(&seed));
-    RUN(test_nodes(&seed));
-    RUN(test_forgotten(&seed));
-    RUN(test_primaries(&seed));
-    RUN(test_aliases(&seed));
+    RUN(test_redirects());
+    RUN(test_nodes());
+    RUN(test_forgotten());
+    RUN(test_primaries());
+    RUN(test_aliases());
     RUN_ALL(test_endpoints, test_health);
-    RUN(test_many(&seed));
+    RUN(test_many());
     url_fini(&seed);
     return done_testing();
 }

@@ -16,23 +16,28 @@
 
 /* ---- playing the client ---- */
 
-static void open_conn(struct conn *conn, struct url *url, const char *text, const char *password)
+/* The connection of the test that runs, its URL, and the last reply. */
+static struct conn conn;
+static struct url url;
+static const struct resp_value *reply;
+
+static void open_conn(const char *text, const char *password)
 {
-    if (url_parse(url, text, NULL) != RLOCK_OK)
-        *url = (struct url){.kind = URL_TCP};
-    conn_init(conn, url);
-    conn_configure(conn, &(struct conn_settings){.password = password});
+    if (url_parse(&url, text, NULL) != RLOCK_OK)
+        url = (struct url){.kind = URL_TCP};
+    conn_init(&conn, &url);
+    conn_configure(&conn, &(struct conn_settings){.password = password});
 }
 
-static void close_conn(struct conn *conn, struct url *url, int fd)
+static void close_conn(int fd)
 {
-    conn_fini(conn);
-    url_fini(url);
+    conn_fini(&conn);
+    url_fini(&url);
     if (fd >= 0)
         close(fd);
 }
 
-static enum rlock_status ask(struct conn *conn, const char *word)
+static enum rlock_status ask(const char *word)
 {
     struct request request;
     enum rlock_status st;
@@ -42,7 +47,7 @@ static enum rlock_status ask(struct conn *conn, const char *word)
     request_begin(&request, word);
     st = request_encode(&request, &bytes, &n, NULL);
     if (st == RLOCK_OK)
-        st = conn_start_request(conn, CONN_NO_PREAMBLE, bytes, n, rlock_clock_ms() + PATIENCE_MS,
+        st = conn_start_request(&conn, CONN_NO_PREAMBLE, bytes, n, rlock_clock_ms() + PATIENCE_MS,
                                 NULL);
     free(bytes);
     return st;
@@ -51,42 +56,38 @@ static enum rlock_status ask(struct conn *conn, const char *word)
 static struct rlock_error fault; /* the last fault that step() has met */
 
 /* Steps until the reply has come, or until nothing has happened for `patience_ms`. */
-static enum rlock_status step(struct conn *conn, const struct resp_value **reply, int patience_ms)
+static enum rlock_status step(int patience_ms)
 {
-    enum rlock_status st = conn_step(conn, reply, &fault);
+    enum rlock_status st = conn_step(&conn, &reply, &fault);
 
     while (st == RLOCK_PENDING) {
-        struct pollfd look = {.fd = conn_fd(conn), .events = conn_events(conn)};
+        struct pollfd look = {.fd = conn_fd(&conn), .events = conn_events(&conn)};
 
         if (poll(&look, 1, patience_ms) == 0)
             break;
-        st = conn_step(conn, reply, &fault);
+        st = conn_step(&conn, &reply, &fault);
     }
     return st;
 }
 
-static bool reads_one(struct conn *conn)
+static bool reads_one(void)
 {
-    const struct resp_value *reply = NULL;
-
-    return step(conn, &reply, PATIENCE_MS) == RLOCK_OK && resp_int(reply) == 1;
+    return step(PATIENCE_MS) == RLOCK_OK && resp_int(reply) == 1;
 }
 
 /* Connects with this password, and asks PING. Returns the server's end of the connection. */
-static int open_and_ask(struct conn *conn, struct url *url, const char *text, const char *password)
+static int open_and_ask(const char *text, const char *password)
 {
-    const struct resp_value *reply;
-
-    open_conn(conn, url, text, password);
-    if (ask(conn, "PING") != RLOCK_PENDING || step(conn, &reply, A_WHILE_MS) != RLOCK_PENDING)
+    open_conn(text, password);
+    if (ask("PING") != RLOCK_PENDING || step(A_WHILE_MS) != RLOCK_PENDING)
         return -1;
     return peer_accept();
 }
 
 /* The same without a password; the server has read the request. */
-static int open_and_ping(struct conn *conn, struct url *url)
+static int open_and_ping(void)
 {
-    int fd = open_and_ask(conn, url, peer_address, NULL);
+    int fd = open_and_ask(peer_address, NULL);
 
     return peer_hears(fd, PING) ? fd : -1;
 }
@@ -95,43 +96,37 @@ static int open_and_ping(struct conn *conn, struct url *url)
 
 static void test_setup(void)
 {
-    const struct resp_value *reply = NULL;
     char text[128];
-    struct conn conn;
-    struct url url;
     int fd;
 
     snprintf(text, sizeof text, "redis://us:from%%20url@%s/3", peer_address + strlen("redis://"));
-    fd = open_and_ask(&conn, &url, text, "from elsewhere");
+    fd = open_and_ask(text, "from elsewhere");
     ok(peer_hears(fd,
                   "*3\r\n$4\r\nAUTH\r\n$2\r\nus\r\n$8\r\nfrom url\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3"
                   "\r\n"));
     peer_say(fd, "+OK\r\n+O");
-    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING);
+    is_int(step(A_WHILE_MS), RLOCK_PENDING);
     ok(peer_hears_nothing(fd), "the request is not sent before AUTH and SELECT are answered");
     peer_say(fd, "K\r\n");
-    is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING);
+    is_int(step(A_WHILE_MS), RLOCK_PENDING);
     ok(peer_hears(fd, PING), "the request is sent");
     ok(conn.setup == NULL, "the connection doesn't keep the password that it has sent");
     peer_say(fd, ONE);
-    ok(reads_one(&conn), "the reply is read");
-    ok(ask(&conn, "PING") == RLOCK_PENDING && step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING &&
-       peer_hears(fd, PING));
-    close_conn(&conn, &url, fd);
+    ok(reads_one(), "the reply is read");
+    ok(ask("PING") == RLOCK_PENDING && step(A_WHILE_MS) == RLOCK_PENDING && peer_hears(fd, PING));
+    close_conn(fd);
 }
 
 /* A server that takes the user from the client certificate refuses AUTH with an empty password. */
 static void test_no_password(void)
 {
     char text[128];
-    struct conn conn;
-    struct url url;
     int fd;
 
     snprintf(text, sizeof text, "redis://us@%s", peer_address + strlen("redis://"));
-    fd = open_and_ask(&conn, &url, text, NULL);
+    fd = open_and_ask(text, NULL);
     ok(peer_hears(fd, PING) && peer_hears_nothing(fd), "a user without a password sends no AUTH");
-    close_conn(&conn, &url, fd);
+    close_conn(fd);
 }
 
 static void test_bad_setup(void)
@@ -148,44 +143,38 @@ static void test_bad_setup(void)
         {"HTTP/1.1 400 Bad Request\r\n\r\n", RLOCK_E_PROTOCOL},
         {"+OK\r\n:1\r\n", RLOCK_E_PROTOCOL}, /* two replies to one request */
     };
-    const struct resp_value *reply = NULL;
-    struct conn conn;
-    struct url url;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int fd = open_and_ask(&conn, &url, peer_address, "pw");
+        int fd = open_and_ask(peer_address, "pw");
 
         ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"), "AUTH has the password alone");
         peer_say(fd, rows[i].says);
-        okf(step(&conn, &reply, A_WHILE_MS) == rows[i].st,
-            "the status after the reply to AUTH is right: %s", rows[i].says);
+        okf(step(A_WHILE_MS) == rows[i].st, "the status after the reply to AUTH is right: %s",
+            rows[i].says);
         if (rows[i].st == RLOCK_OK)
             ok(resp_error(reply) != NULL, "conn_step() returns the error reply");
         conn_abandon(&conn, NULL);
         ok(peer_hears_the_end(fd), "the request is never sent");
-        close_conn(&conn, &url, fd);
+        close_conn(fd);
     }
 }
 
 static void test_pieces(void)
 {
     static const char grant[] = GRANT;
-    const struct resp_value *reply = NULL;
-    struct conn conn;
-    struct url url;
-    int fd = open_and_ping(&conn, &url);
+    int fd = open_and_ping();
     bool is_pending = true;
     char piece[2] = "";
 
     for (size_t i = 0; i < sizeof grant - 2; i++) {
         piece[0] = grant[i];
         peer_say(fd, piece);
-        is_pending = is_pending && step(&conn, &reply, 1) == RLOCK_PENDING;
+        is_pending = is_pending && step(1) == RLOCK_PENDING;
     }
     ok(is_pending, "a part of a reply is not a reply");
     peer_say(fd, "\n");
-    ok(step(&conn, &reply, PATIENCE_MS) == RLOCK_OK && resp_array_count(reply) == 3);
-    close_conn(&conn, &url, fd);
+    ok(step(PATIENCE_MS) == RLOCK_OK && resp_array_count(reply) == 3);
+    close_conn(fd);
 }
 
 /* The server reads the request, sends `says`, and may close; the request must end in `st`. */
@@ -203,24 +192,21 @@ static void test_endings(void)
         {":1\r\n:", false, RLOCK_E_PROTOCOL},
         {"nonsense\r\n", false, RLOCK_E_PROTOCOL},
     };
-    const struct resp_value *reply = NULL;
-    struct conn conn;
-    struct url url;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int fd = open_and_ping(&conn, &url);
+        int fd = open_and_ping();
 
         peer_say(fd, rows[i].says);
         if (rows[i].closes)
             shutdown(fd, SHUT_RDWR);
-        okf(step(&conn, &reply, PATIENCE_MS) == rows[i].st,
+        okf(step(PATIENCE_MS) == rows[i].st,
             "the request has the right status when the server sends \"%s\"%s", rows[i].says,
             rows[i].closes ? " and closes" : "");
         if (rows[i].st != RLOCK_OK)
             ok(conn_fd(&conn) < 0 && peer_hears_the_end(fd), "the connection is closed");
         if (rows[i].st == RLOCK_E_PROTOCOL)
             okf(fault.sys == 0, "a malformed reply is no system's error: %s", fault.text);
-        close_conn(&conn, &url, fd);
+        close_conn(fd);
     }
 }
 
@@ -237,23 +223,20 @@ static void test_refused_commands(void)
                 {"-LOADING\r\n-LOADING\r\n", RLOCK_E_UNREACHABLE},
                 {"+OK\r\n", RLOCK_E_UNREACHABLE},
                 {"", RLOCK_E_UNREACHABLE}};
-    const struct resp_value *reply = NULL;
-    struct conn conn;
-    struct url url;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int fd = open_and_ping(&conn, &url);
+        int fd = open_and_ping();
 
         conn_expect_replies(&conn, 3);
         peer_say(fd, rows[i].says);
-        is_int(step(&conn, &reply, A_WHILE_MS), RLOCK_PENDING);
+        is_int(step(A_WHILE_MS), RLOCK_PENDING);
         shutdown(fd, SHUT_RDWR);
-        okf(step(&conn, &reply, PATIENCE_MS) == rows[i].st,
+        okf(step(PATIENCE_MS) == rows[i].st,
             "of three replies the server sends \"%s\", and closes: status %d", rows[i].says,
             (int)rows[i].st);
         if (rows[i].st == RLOCK_OK)
             ok(resp_error(reply) != NULL, "conn_step() returns the error");
-        close_conn(&conn, &url, fd);
+        close_conn(fd);
     }
 }
 
@@ -268,23 +251,20 @@ static void test_role(void)
                  {"*2\r\n$5\r\nslave\r\n$1\r\nh\r\n", RLOCK_E_SERVER},
                  {"*2\r\n$8\r\nsentinel\r\n*0\r\n", RLOCK_E_SERVER},
                  {"+OK\r\n", RLOCK_E_PROTOCOL}};
-    const struct resp_value *reply;
-    struct conn conn;
-    struct url url;
     int fd;
 
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-        open_conn(&conn, &url, peer_address, NULL);
+        open_conn(peer_address, NULL);
         conn_configure(&conn, &(struct conn_settings){.must_be_primary = true});
-        is_int(ask(&conn, "PING"), RLOCK_PENDING);
-        step(&conn, &reply, A_WHILE_MS);
+        is_int(ask("PING"), RLOCK_PENDING);
+        step(A_WHILE_MS);
         fd = peer_accept();
         ok(peer_hears(fd, "*1\r\n$4\r\nROLE\r\n") && peer_hears_nothing(fd), "ROLE is sent alone");
         peer_say(fd, roles[i].says);
-        okf(step(&conn, &reply, A_WHILE_MS) == roles[i].st,
-            "the status after the reply to ROLE is right: %s", roles[i].says);
+        okf(step(A_WHILE_MS) == roles[i].st, "the status after the reply to ROLE is right: %s",
+            roles[i].says);
         ok(roles[i].st == RLOCK_PENDING ? peer_hears(fd, PING) : peer_hears_the_end(fd));
-        close_conn(&conn, &url, fd);
+        close_conn(fd);
     }
 }
 
@@ -297,38 +277,32 @@ static void test_early_bytes(void)
     static const char *const rows[] = {":2\r\n", "$", "+OK\r\n+OK\r\n", NULL};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct resp_value *reply = NULL;
-        struct conn conn;
-        struct url url;
-        int old = open_and_ping(&conn, &url);
+        int old = open_and_ping();
         int fresh;
 
         peer_say(old, ONE);
-        ok(reads_one(&conn), "the first request is answered");
+        ok(reads_one(), "the first request is answered");
         if (rows[i] != NULL)
             peer_say(old, rows[i]);
         else
             shutdown(old, SHUT_RDWR);
         poll(&(struct pollfd){.fd = conn_fd(&conn), .events = POLLIN}, 1, PATIENCE_MS);
-        okf(ask(&conn, "PING") == RLOCK_PENDING,
+        okf(ask("PING") == RLOCK_PENDING,
             "after the first reply the server sends %s, and the next request is started",
             rows[i] != NULL ? rows[i] : "the end");
         fresh = peer_accept();
-        ok(step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING && peer_hears(fresh, PING));
+        ok(step(A_WHILE_MS) == RLOCK_PENDING && peer_hears(fresh, PING));
         ok(peer_hears_the_end(old), "the old connection is closed");
         peer_say(fresh, ONE);
-        ok(reads_one(&conn), "the reply on the new connection is read");
+        ok(reads_one(), "the reply on the new connection is read");
         close(old);
-        close_conn(&conn, &url, fresh);
+        close_conn(fresh);
     }
 }
 
 static void test_endless(void)
 {
-    const struct resp_value *reply = NULL;
-    struct conn conn;
-    struct url url;
-    int fd = open_and_ping(&conn, &url);
+    int fd = open_and_ping();
     enum rlock_status st = RLOCK_PENDING;
     char noise[4097];
     int fed = 0;
@@ -338,23 +312,20 @@ static void test_endless(void)
     peer_say(fd, "+");
     while (st == RLOCK_PENDING && fed++ < 100) {
         peer_say(fd, noise);
-        st = step(&conn, &reply, A_WHILE_MS);
+        st = step(A_WHILE_MS);
     }
     is_int(st, RLOCK_E_PROTOCOL, "a reply without an end is refused");
     ok(fed <= 17, "a reply without an end is refused after 64 KiB");
-    close_conn(&conn, &url, fd);
+    close_conn(fd);
 }
 
 /* ---- tests of conn_abandon() ---- */
 
 static void test_abandon(void)
 {
-    const struct resp_value *reply = NULL;
     struct request undo;
     struct request script;
     char *big;
-    struct conn conn;
-    struct url url;
     bool is_clean = true;
     int small = 4096;
     ssize_t n;
@@ -365,76 +336,73 @@ static void test_abandon(void)
     request_add(&script, "5d41402abc4b2a76b9719d911017c592c5d41402");
     request_add(&script, "0");
     script.script = "return 1";
-    fd = open_and_ping(&conn, &url);
+    fd = open_and_ping();
     ok(conn_abandon(&conn, &script), "conn_abandon() tells that it has sent the undo's EVALSHA");
     ok(peer_hears(fd, "*3\r\n$7\r\nEVALSHA\r\n$40\r\n"
                       "5d41402abc4b2a76b9719d911017c592c5d41402\r\n$1\r\n0\r\n"
                       "*3\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n$1\r\n0\r\n") &&
        peer_hears_the_end(fd));
-    close_conn(&conn, &url, fd);
+    close_conn(fd);
 
     request_begin(&script, "EVALSHA");
     request_add(&script, "5d41");
     script.script = "return 1";
-    open_conn(&conn, &url, peer_address, NULL);
+    open_conn(peer_address, NULL);
     (void)!conn_start_request(&conn, CONN_ASKING, PING, strlen(PING),
                               rlock_clock_ms() + PATIENCE_MS, NULL);
-    (void)!step(&conn, &reply, A_WHILE_MS);
+    (void)!step(A_WHILE_MS);
     fd = peer_accept();
     ok(conn_abandon(&conn, &script) &&
        peer_hears(fd, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nPING\r\n"
                       "*1\r\n$6\r\nASKING\r\n*2\r\n$7\r\nEVALSHA\r\n$4\r\n5d41\r\n"
                       "*1\r\n$6\r\nASKING\r\n*2\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n"));
-    close_conn(&conn, &url, fd);
+    close_conn(fd);
 
-    fd = open_and_ask(&conn, &url, peer_address, "pw");
+    fd = open_and_ask(peer_address, "pw");
     ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"));
     ok(!conn_abandon(&conn, &undo), "conn_abandon() tells that it has sent no undo");
     ok(peer_hears_the_end(fd), "an abandoned request that was not sent has no undo");
-    close_conn(&conn, &url, fd);
+    close_conn(fd);
 
     big = calloc(1, 8u << 20);
     if (big == NULL)
         return;
     memset(big, 'x', (8u << 20) - 1);
-    fd = open_and_ping(&conn, &url);
+    fd = open_and_ping();
     peer_say(fd, ONE);
-    ok(reads_one(&conn), "a first request is answered");
+    ok(reads_one(), "a first request is answered");
     setsockopt(conn.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
-    ok(ask(&conn, big) == RLOCK_PENDING && step(&conn, &reply, A_WHILE_MS) == RLOCK_PENDING &&
+    ok(ask(big) == RLOCK_PENDING && step(A_WHILE_MS) == RLOCK_PENDING &&
        conn.sent_bytes < conn.request_bytes);
     ok(!conn_abandon(&conn, &undo), "conn_abandon() tells that it has sent no undo");
     while ((n = recv(fd, big, 1 << 20, 0)) > 0)
         is_clean = is_clean && memchr(big, 'U', (size_t)n) == NULL;
     ok(is_clean, "an abandoned request that was sent in part has no undo");
     free(big);
-    close_conn(&conn, &url, fd);
+    close_conn(fd);
 }
 
 /* The server sends bytes before it has got the request. Only an error reply is accepted then. */
 static void test_early(void)
 {
-    const struct resp_value *reply = NULL;
-    struct conn conn;
-    struct url url;
     int fd;
 
-    open_conn(&conn, &url, peer_address, NULL);
-    (void)!ask(&conn, "PING");
+    open_conn(peer_address, NULL);
+    (void)!ask("PING");
     fd = peer_accept(); /* 200 ms later, as nothing was sent */
     peer_say(fd, "-DENIED no\r\n");
     shutdown(fd, SHUT_WR);
-    ok(step(&conn, &reply, PATIENCE_MS) == RLOCK_OK && resp_error(reply) != NULL);
+    ok(step(PATIENCE_MS) == RLOCK_OK && resp_error(reply) != NULL);
     conn_abandon(&conn, NULL);
-    close_conn(&conn, &url, fd);
+    close_conn(fd);
 
-    open_conn(&conn, &url, peer_address, NULL);
-    (void)!ask(&conn, "PING");
+    open_conn(peer_address, NULL);
+    (void)!ask("PING");
     fd = peer_accept();
     peer_say(fd, ONE);
     poll(&(struct pollfd){.fd = conn_fd(&conn), .events = POLLIN}, 1, PATIENCE_MS);
-    is_int(step(&conn, &reply, PATIENCE_MS), RLOCK_E_PROTOCOL);
-    close_conn(&conn, &url, fd);
+    is_int(step(PATIENCE_MS), RLOCK_E_PROTOCOL);
+    close_conn(fd);
 }
 
 /* ---- secrets in freed memory ---- */
@@ -454,28 +422,25 @@ void __wrap_free(void *block)
 
 static void test_secrets_are_cleared(void)
 {
-    const struct resp_value *reply = NULL;
     struct member member;
     struct request undo;
-    struct conn conn;
-    struct url url;
     int fd;
 
     request_begin(&undo, "UNDO");
     request_add(&undo, SECRET);
-    open_conn(&conn, &url, peer_address, SECRET);
+    open_conn(peer_address, SECRET);
     (void)!conn_start_request(&conn, CONN_CLUSTER_NODES, "*1\r\n$6\r\n" SECRET "\r\n",
                               strlen("*1\r\n$6\r\n" SECRET "\r\n"), rlock_clock_ms() + PATIENCE_MS,
                               NULL);
-    (void)!step(&conn, &reply, A_WHILE_MS);
+    (void)!step(A_WHILE_MS);
     fd = peer_accept();
     peer_say(fd, "+OK\r\n");
-    (void)!step(&conn, &reply, A_WHILE_MS);
+    (void)!step(A_WHILE_MS);
     conn_abandon(&conn, &undo);
     ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$6\r\n" SECRET "\r\n*2\r\n$7\r\nCLUSTER\r\n"
                       "$5\r\nNODES\r\n*1\r\n$6\r\n" SECRET "\r\n*2\r\n$4\r\nUNDO\r\n$6\r\n" SECRET
                       "\r\n"));
-    close_conn(&conn, &url, fd);
+    close_conn(fd);
     is_int(n_frees_with_secret, 0);
 
     n_frees_with_secret = 0;

@@ -39,6 +39,9 @@
 #define REPLICAS_INFO                                                           \
     INFO("116\r\nredis_version:7.0.15\r\nrole:master\r\nconnected_slaves:3\r\n" \
          "slave0:state=online\r\nslave1:state=online\r\nslave2:state=wait\r\n\r\n")
+#define MANY_REPLICAS_INFO                               \
+    INFO("94\r\nredis_version:7.0.15\r\nrole:master\r\n" \
+         "connected_slaves:9223372036854775807\r\nslave0:state=online\r\n\r\n")
 #define CLUSTER_INFO                                                           \
     INFO("88\r\nredis_version:7.0.15\r\nredis_mode:cluster\r\nrole:master\r\n" \
          "maxmemory:0\r\nconnected_slaves:0\r\n\r\n")
@@ -119,6 +122,8 @@ static const struct row rows[] = {
      "appendonly yes: no restart loses a lock; what a crash"},
     {"has three replicas, of which two are online", ANSWERS(WELL(REPLICAS_INFO), NO_LOCKS),
      RLOCK_OK, "replicas 2 ", "only 2 of 3 replicas are online"},
+    {"tells a number of replicas that no server has", ANSWERS(WELL(MANY_REPLICAS_INFO), NO_LOCKS),
+     RLOCK_OK, "replicas 2 ", "only 1 of 9223372036854775807 replicas are online"},
     {"has no replicas", ANSWERS(WELL(GOOD_INFO), NO_LOCKS), RLOCK_OK, "replicas 0 ",
      "none, so no failover can lose a lock"},
     {"is a node of a Cluster",

@@ -49,28 +49,29 @@ static void make_page(char reply[REPLY_BYTES], const struct state *state,
         used = add_text(reply, used, *entries);
 }
 
-struct seen {
+static struct {
     size_t n;
     struct rlock_hold hold[HOLDS_MAX]; /* its pointers are not valid after the callback */
     char hosts[256];                   /* the hosts of the holders, in the order of the holds */
-};
+} seen;
+
+static struct rlock_error err; /* of the last call */
 
 static void see_hold(void *context, const struct rlock_hold *hold)
 {
-    struct seen *seen = context;
-
-    if (seen->n < HOLDS_MAX)
-        seen->hold[seen->n++] = *hold;
-    strcat(strcat(seen->hosts, hold->holder.host), " ");
+    (void)context;
+    if (seen.n < HOLDS_MAX)
+        seen.hold[seen.n++] = *hold;
+    strcat(strcat(seen.hosts, hold->holder.host), " ");
 }
 
 /* Reads the history of a lock from servers that give these answers, one list for each server. */
 static enum rlock_status read_history(const char *const *const answers[], size_t n_servers,
-                                      int64_t since_ms, struct seen *seen, struct rlock_error *err)
+                                      int64_t since_ms)
 {
     struct server server[3];
     const char *urls[3];
-    struct rlock_history_visitor visitor = {.on_hold = see_hold, .context = seen};
+    struct rlock_history_visitor visitor = {.on_hold = see_hold};
     struct rlock_config config = {.size = sizeof config,
                                   .urls = urls,
                                   .n_urls = n_servers,
@@ -79,18 +80,18 @@ static enum rlock_status read_history(const char *const *const answers[], size_t
     enum rlock_status st;
     struct rlock *lock = NULL;
 
-    *seen = (struct seen){.n = 0};
-    *err = (struct rlock_error){.status = RLOCK_OK};
+    memset(&seen, 0, sizeof seen);
+    err = (struct rlock_error){.status = RLOCK_OK};
     for (size_t i = 0; i < n_servers; i++) {
         server[i] = (struct server){.answers = {[ASKED_OTHER] = answers[i]}};
         if (!ok(server_start(&server[i]), "a server is started"))
             return RLOCK_E_SYSTEM;
         urls[i] = server[i].url;
     }
-    st = rlock_open(&lock, &config, err);
+    st = rlock_open(&lock, &config, &err);
     if (st == RLOCK_OK)
         st = rlock_history(lock, "k", since_ms,
-                           (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &visitor, err);
+                           (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &visitor, &err);
     rlock_close(lock);
     for (size_t i = 0; i < n_servers; i++)
         server_stop(&server[i]);
@@ -98,13 +99,12 @@ static enum rlock_status read_history(const char *const *const answers[], size_t
 }
 
 /* Reads the history that a single server tells in one page. */
-static void read_page(const struct state *state, const char *const *entries, struct seen *seen)
+static void read_page(const struct state *state, const char *const *entries)
 {
     char reply[REPLY_BYTES];
-    struct rlock_error err;
 
     make_page(reply, state, entries);
-    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 0, seen, &err), RLOCK_OK);
+    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 0), RLOCK_OK);
     is_str(err.text, "", "there is no error");
 }
 
@@ -120,12 +120,11 @@ static void read_page(const struct state *state, const char *const *entries, str
 
 static void test_ends(void)
 {
-    struct seen seen;
     const struct rlock_hold *hold = seen.hold;
 
-    read_page(&free_lock, ENTRIES(NULL), &seen);
+    read_page(&free_lock, ENTRIES(NULL));
     is_int((int64_t)seen.n, 0, "a lock without a history has no holds");
-    read_page(&free_lock, ENTRIES(GRANT_A, GRANT_A, END_A, END_A), &seen);
+    read_page(&free_lock, ENTRIES(GRANT_A, GRANT_A, END_A, END_A));
     is_int((int64_t)seen.n, 1, "a grant and its end are one hold, also if each was sent twice");
     ok(hold->end == RLOCK_HOLD_ENDED && hold->status == 3 && strcmp(hold->reason, "exited") == 0 &&
        hold->waited_ms == 70 && hold->held_ms == 20000 && hold->renewals == 2 && hold->fence == 5 &&
@@ -133,32 +132,26 @@ static void test_ends(void)
     is_str(seen.hosts, "a ", "the holder is read");
     read_page(&free_lock,
               ENTRIES(GRANT_A, "1700000020000 end v1 token=" ID_A
-                               " fence=5 missing=1 status=0 reason=exited held=20000 renewals=2"),
-              &seen);
+                               " fence=5 missing=1 status=0 reason=exited held=20000 renewals=2"));
     is_int(hold->end, RLOCK_HOLD_LOST);
-    read_page(&free_lock,
-              ENTRIES(GRANT_A, "1700000020000 end v1 token=" ID_A
-                               " fence=0 by=1 host=web2 user=ann pid=7 label=x%20y"),
-              &seen);
+    read_page(&free_lock, ENTRIES(GRANT_A, "1700000020000 end v1 token=" ID_A
+                                           " fence=0 by=1 host=web2 user=ann pid=7 label=x%20y"));
     is_int(hold->end, RLOCK_HOLD_RELEASED);
     is_str(hold->by.text, "ann@web2, pid 7: x y");
     is_int(hold->held_ms, 20000, "the length is computed from the grant and the end");
     read_page(&free_lock,
-              ENTRIES(GRANT_A, "1700000020000 break v1 token=" ID_A "," ID_B " host=h user=root"),
-              &seen);
+              ENTRIES(GRANT_A, "1700000020000 break v1 token=" ID_A "," ID_B " host=h user=root"));
     ok(seen.n == 2 && hold[0].end == RLOCK_HOLD_BROKEN && hold[1].end == RLOCK_HOLD_BROKEN,
        "a break of two tokens tells of two holds");
     is_int(hold[1].holder.since_ms, 0, "without a grant the start of the hold is unknown");
-    read_page(&free_lock, ENTRIES(END_A), &seen);
+    read_page(&free_lock, ENTRIES(END_A));
     ok(seen.n == 1 && hold->holder.since_ms == 0 && hold->status == 3,
        "an end entry whose grant entry was removed is shown as a hold");
-    read_page(&free_lock,
-              ENTRIES(GRANT_A, END_A,
-                      "1700000030000 grant v1 token=" ID_A
-                      " fence=9 ttl=30000 host=c since=1700000030000"),
-              &seen);
+    read_page(&free_lock, ENTRIES(GRANT_A, END_A,
+                                  "1700000030000 grant v1 token=" ID_A
+                                  " fence=9 ttl=30000 host=c since=1700000030000"));
     is_int((int64_t)seen.n, 2, "a token that gets the lock again after its end has two holds");
-    read_page(&free_lock, ENTRIES("1700000000000 future v2 token=" ID_A, GRANT_A), &seen);
+    read_page(&free_lock, ENTRIES("1700000000000 future v2 token=" ID_A, GRANT_A));
     is_int((int64_t)seen.n, 1, "an entry of a later version is left out");
 }
 
@@ -166,50 +159,45 @@ static void test_ends(void)
 static void test_without_end(void)
 {
     struct state state = {"", "", "6", 7 * DAY_MS - 10000, ID_B};
-    struct seen seen;
 
-    read_page(&state, ENTRIES(GRANT_A, GRANT_B), &seen);
+    read_page(&state, ENTRIES(GRANT_A, GRANT_B));
     ok(seen.hold[1].end == RLOCK_HOLD_NOW && seen.hold[1].held_ms == 50000,
        "the token in the key holds the lock now, since its grant");
     ok(seen.hold[0].end == RLOCK_HOLD_VANISHED && seen.hold[0].alive_ms == 1700000000000 &&
            seen.hold[0].ended_ms == 1700000050000,
        "the hold before has vanished");
     state.holders = "*";
-    read_page(&state, ENTRIES(GRANT_A, GRANT_B), &seen);
+    read_page(&state, ENTRIES(GRANT_A, GRANT_B));
     ok(seen.hold[1].end == RLOCK_HOLD_NOW && seen.hold[0].end == RLOCK_HOLD_VANISHED,
        "with the holders *, the newest grant holds the lock");
     state.holders = "";
     state.fence_left = 7 * DAY_MS - 40000;
-    read_page(&state, ENTRIES(GRANT_A, GRANT_B), &seen);
+    read_page(&state, ENTRIES(GRANT_A, GRANT_B));
     ok(seen.hold[1].end == RLOCK_HOLD_VANISHED && seen.hold[1].alive_ms == 1700000060000 &&
            seen.hold[1].ended_ms == 1700000090000,
        "the last hold has vanished");
     state.fence = "0";
     state.fence_left = -2;
-    read_page(&state, ENTRIES(GRANT_B), &seen);
+    read_page(&state, ENTRIES(GRANT_B));
     ok(seen.hold[0].alive_ms == 1700000050000 && seen.hold[0].ended_ms == NOW_MS);
-    read_page(&free_lock,
-              ENTRIES("1700000000000 grant v1 token=" ID_A
-                      " fence=5 shared=1 ttl=30000 host=a since=1700000000000",
-                      "1700000050000 grant v1 token=" ID_B
-                      " fence=6 shared=1 ttl=30000 host=b since=1700000050000"),
-              &seen);
+    read_page(&free_lock, ENTRIES("1700000000000 grant v1 token=" ID_A
+                                  " fence=5 shared=1 ttl=30000 host=a since=1700000000000",
+                                  "1700000050000 grant v1 token=" ID_B
+                                  " fence=6 shared=1 ttl=30000 host=b since=1700000050000"));
     is_int(seen.hold[0].ended_ms, NOW_MS, "the next grant of a shared lock doesn't end a hold");
 }
 
 static void test_since(void)
 {
-    struct seen seen;
-    struct rlock_error err;
     char reply[REPLY_BYTES];
     struct state state = {"", "", "6", 7 * DAY_MS, ID_B};
 
     make_page(reply, &state, ENTRIES(GRANT_A, END_A, GRANT_B));
-    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 80000, &seen, &err),
-           RLOCK_OK, "the holds of the last 80 s are read");
+    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 80000), RLOCK_OK,
+           "the holds of the last 80 s are read");
     is_str(seen.hosts, "a b ", "a hold that ended 80 s ago is shown");
-    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 79999, &seen, &err),
-           RLOCK_OK, "the holds of the last 79.999 s are read");
+    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 79999), RLOCK_OK,
+           "the holds of the last 79.999 s are read");
     is_str(seen.hosts, "b ", "a hold that ended earlier isn't shown, one that lasts is");
 }
 
@@ -217,14 +205,11 @@ static void test_pages(void)
 {
     struct state first = {"1700000020001-0", "", "0", -2, ""};
     char reply[2][REPLY_BYTES];
-    struct rlock_error err;
-    struct seen seen;
 
     make_page(reply[0], &first, ENTRIES(GRANT_A));
     make_page(reply[1], &free_lock, ENTRIES(END_A, GRANT_B));
-    is_int(
-        read_history((const char *const *const[]){ANSWERS(reply[0], reply[1])}, 1, 0, &seen, &err),
-        RLOCK_OK, "a history of two pages is read");
+    is_int(read_history((const char *const *const[]){ANSWERS(reply[0], reply[1])}, 1, 0), RLOCK_OK,
+           "a history of two pages is read");
     is_str(seen.hosts, "a b ", "the holds of both pages are shown");
     is_int(seen.hold[0].end, RLOCK_HOLD_ENDED, "an end on the next page belongs to its grant");
 }
@@ -234,29 +219,27 @@ static void test_quorum(void)
     struct state state = {"", "", "6", 7 * DAY_MS, ""};
     char reply[3][REPLY_BYTES];
     const char *const *answers[3] = {ANSWERS(reply[0]), ANSWERS(reply[1]), ANSWERS(reply[2])};
-    struct rlock_error err;
-    struct seen seen;
 
     make_page(reply[0], &free_lock, ENTRIES(GRANT_A, END_A));
     make_page(reply[1], &free_lock, ENTRIES(GRANT_A));
     make_page(reply[2], &state, ENTRIES(GRANT_B));
-    is_int(read_history(answers, 3, 0, &seen, &err), RLOCK_OK, "three histories are read");
+    is_int(read_history(answers, 3, 0), RLOCK_OK, "three histories are read");
     is_str(seen.hosts, "a b ", "the holds of all members are joined, the oldest first");
     ok(seen.hold[0].n_alike == 2 && seen.hold[0].n_members == 3 && seen.hold[1].n_alike == 1);
     is_int(seen.hold[0].end, RLOCK_HOLD_ENDED, "the member that knows the end is believed");
     make_page(reply[1], &free_lock, ENTRIES(GRANT_A_AT_ONCE, END_A));
     make_page(reply[0], &free_lock, ENTRIES(GRANT_A));
-    is_int(read_history(answers, 3, 0, &seen, &err), RLOCK_OK, "the histories are read again");
+    is_int(read_history(answers, 3, 0), RLOCK_OK, "the histories are read again");
     is_int(seen.hold[0].waited_ms, 0, "the member that knows the end is believed in all it tells");
     make_page(reply[0], &free_lock, ENTRIES(END_A));
     make_page(reply[1], &free_lock, ENTRIES(END_A));
-    is_int(read_history(answers, 3, 0, &seen, &err), RLOCK_OK, "an end without its grant is read");
+    is_int(read_history(answers, 3, 0), RLOCK_OK, "an end without its grant is read");
     ok(seen.hold[0].end == RLOCK_HOLD_ENDED && seen.hold[0].holder.renewed_ms == -1 &&
        seen.hold[0].holder.slot == -1 && seen.hold[0].waited_ms == -1);
     answers[0] = ANSWERS(CLOSE);
-    is_int(read_history(answers, 3, 0, &seen, &err), RLOCK_OK);
+    is_int(read_history(answers, 3, 0), RLOCK_OK);
     answers[1] = ANSWERS(CLOSE);
-    ok(read_history(answers, 3, 0, &seen, &err) >= RLOCK_E_USAGE);
+    ok(read_history(answers, 3, 0) >= RLOCK_E_USAGE);
     is_int((int64_t)seen.n, 0, "with too few members no hold is shown");
 }
 
@@ -281,17 +264,15 @@ static void test_faults(void)
 {
     const struct state wrong = {"", "{k}:rlock:history is no list", "0", -2, ""};
     char reply[REPLY_BYTES];
-    struct rlock_error err;
-    struct seen seen;
 
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
-        okf(read_history((const char *const *const[]){ANSWERS(malformed[i])}, 1, 0, &seen, &err) ==
+        okf(read_history((const char *const *const[]){ANSWERS(malformed[i])}, 1, 0) ==
                     RLOCK_E_PROTOCOL &&
                 err.text[0] != '\0',
             "malformed reply %zu is refused: %s", i, err.text);
     make_page(reply, &wrong, ENTRIES(NULL));
-    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 0, &seen, &err),
-           RLOCK_E_REFUSED, "a key of another type is refused");
+    is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 0), RLOCK_E_REFUSED,
+           "a key of another type is refused");
     ok(strstr(err.text, "{k}:rlock:history is no list") != NULL, "the error names the key");
 }
 
@@ -301,25 +282,23 @@ static void test_faults(void)
 
 static void see_key(void *context, const char *key)
 {
-    struct seen *seen = context;
-
-    seen->n++;
-    strcat(strcat(seen->hosts, key), " ");
+    (void)context;
+    seen.n++;
+    strcat(strcat(seen.hosts, key), " ");
 }
 
 static char list_asked[700]; /* the words of the first request of list_keys() */
 
 /* Lists the locks of a server that gives these answers. */
-static enum rlock_status list_keys(const char *const *answers, const char *pattern,
-                                   struct seen *seen)
+static enum rlock_status list_keys(const char *const *answers, const char *pattern)
 {
     struct server server = {.answers = {[ASKED_OTHER] = answers}};
-    struct rlock_history_visitor visitor = {.on_key = see_key, .context = seen};
+    struct rlock_history_visitor visitor = {.on_key = see_key};
     const struct rlock_config config = {.timing = {.reply_ms = 10000}};
     enum rlock_status st = RLOCK_E_SYSTEM;
     struct rlock *lock = NULL;
 
-    *seen = (struct seen){.n = 0};
+    memset(&seen, 0, sizeof seen);
     list_asked[0] = '\0';
     if (server_open(&server, config, &lock, NULL) == RLOCK_OK)
         st = rlock_history_keys(
@@ -349,15 +328,14 @@ static void test_keys(void)
     };
     const char *const *pages = ANSWERS(page_one, TIME, "*0\r\n", "*0\r\n", "-WRONGTYPE\r\n",
                                        "*0\r\n", page_two, TIME, "*0\r\n");
-    struct seen seen;
 
-    is_int(list_keys(pages, NULL, &seen), RLOCK_OK, "two pages are read");
+    is_int(list_keys(pages, NULL), RLOCK_OK, "two pages are read");
     is_str(seen.hosts, "job web ", "the locks of all histories are shown, and no other keys");
     is_str(list_asked, "SCAN 0 MATCH *:rlock:*history COUNT 30 ", "one SCAN examines 30 keys");
-    is_int(list_keys(pages, "w*", &seen), RLOCK_OK, "a list with a pattern is read");
+    is_int(list_keys(pages, "w*"), RLOCK_OK, "a list with a pattern is read");
     is_str(seen.hosts, "web ", "only locks whose keys match are shown");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        okf(list_keys((const char *const[]){bad[i], NULL}, NULL, &seen) == RLOCK_E_PROTOCOL,
+        okf(list_keys((const char *const[]){bad[i], NULL}, NULL) == RLOCK_E_PROTOCOL,
             "malformed reply %zu is refused", i);
 }
 

@@ -17,16 +17,14 @@
 #define PAGE_TWO "*6\r\n" NOW VIEW_FREE NAME LAST WAITER("1700000002000000", "bbbb")
 
 /* Makes a call by scripts. */
-static enum rlock_status run(enum call what, const char *const *answers, struct seen *seen)
+static enum rlock_status run(enum call what, const char *const *answers)
 {
-    return see(what, RLOCK_SCRIPTS_AUTO, answers, "n", seen);
+    return see(what, RLOCK_SCRIPTS_AUTO, answers, "n");
 }
 
 static void test_inspect(void)
 {
-    struct seen seen;
-
-    ok(run(INSPECT, ANSWERS(PAGE_ONE, PAGE_TWO), &seen) == RLOCK_OK);
+    ok(run(INSPECT, ANSWERS(PAGE_ONE, PAGE_TWO)) == RLOCK_OK);
     is_str(seen.text, "k web1 aaaa bbbb ",
            "the lock is shown once, then its waiters in their order");
     is_int(seen.waiter.for_ms, 3000, "a waiter has for how long it has waited");
@@ -35,7 +33,7 @@ static void test_inspect(void)
     is_int((long long)seen.view.fence, 77, "the view has the fence");
     is_str(seen.holder.host, "web1", "the view has the holder's host");
     is_int(seen.holder.for_ms, 5000, "the view has for how long the lock has been held");
-    ok(run(INSPECT, ANSWERS("*4\r\n" NOW VIEW_FREE NAME LAST), &seen) == RLOCK_OK);
+    ok(run(INSPECT, ANSWERS("*4\r\n" NOW VIEW_FREE NAME LAST)) == RLOCK_OK);
     is_int(seen.view.seen, RLOCK_SEEN_FREE, "a free lock is seen as free");
     is_int((long long)seen.view.n_holders, 0, "a free lock has no holder");
 }
@@ -48,9 +46,7 @@ static void test_inspect(void)
 
 static void test_several_holders(void)
 {
-    struct seen seen;
-
-    ok(run(INSPECT, ANSWERS(FIVE_SLOTS), &seen) == RLOCK_OK, "a lock with several holders is read");
+    ok(run(INSPECT, ANSWERS(FIVE_SLOTS)) == RLOCK_OK, "a lock with several holders is read");
     is_int(seen.view.seen, RLOCK_SEEN_SLOTS, "the lock is held by slots");
     is_int((long long)seen.view.n_holders, 2, "the two holders in the reply are shown");
     is_int((long long)seen.view.n_all, 5, "the view has how many holders there are in all");
@@ -75,11 +71,11 @@ static void test_majority(void)
                                   .n_urls = MEMBERS,
                                   .timing = {.reply_ms = 10000},
                                   .connect_ms = 5000};
-    struct seen seen = {.n_locks = 0};
-    struct rlock_visitor visitor = {.on_lock = see_lock, .on_waiter = see_waiter, .context = &seen};
+    struct rlock_visitor visitor = {.on_lock = see_lock, .on_waiter = see_waiter};
     struct rlock *lock = NULL;
     bool good = true;
 
+    memset(&seen, 0, sizeof seen);
     for (size_t i = 0; i < MEMBERS; i++) {
         good = good && server_start(&server[i]);
         urls[i] = server[i].url;
@@ -129,8 +125,8 @@ static void test_list_cluster(void)
         struct server server = {.answers = {[ASKED_OTHER] = LOCK("a")},
                                 .hello = modes[i].hello,
                                 .slots = modes[i].slots};
-        struct seen seen = {.n_locks = 0};
-        struct rlock_visitor visitor = {.on_lock = see_lock, .context = &seen};
+        memset(&seen, 0, sizeof seen);
+        struct rlock_visitor visitor = {.on_lock = see_lock};
         enum rlock_status st = RLOCK_E_SYSTEM;
         struct rlock_error err = {.text = ""};
         struct rlock *lock = NULL;
@@ -157,35 +153,25 @@ static void test_list_cluster(void)
 
 static void test_break(void)
 {
-    struct seen seen;
-
-    is_int(run(BREAK, ANSWERS(":1\r\n"), &seen), RLOCK_OK, "the reply 1 to a break: done");
-    is_int(run(BREAK, ANSWERS(":0\r\n"), &seen), RLOCK_BUSY);
-    is_int(run(BREAK, ANSWERS(":-1\r\n"), &seen), RLOCK_GONE);
-    is_int(run(BREAK, ANSWERS("$1\r\n1\r\n"), &seen), RLOCK_E_PROTOCOL);
-    is_int(run(BREAK, ANSWERS(":2\r\n"), &seen), RLOCK_E_PROTOCOL);
-    is_int(run(BREAK, ANSWERS(CLOSE), &seen), RLOCK_E_UNREACHABLE);
+    is_int(run(BREAK, ANSWERS(":1\r\n")), RLOCK_OK, "the reply 1 to a break: done");
+    is_int(run(BREAK, ANSWERS(":0\r\n")), RLOCK_BUSY);
+    is_int(run(BREAK, ANSWERS(":-1\r\n")), RLOCK_GONE);
+    is_int(run(BREAK, ANSWERS("$1\r\n1\r\n")), RLOCK_E_PROTOCOL);
+    is_int(run(BREAK, ANSWERS(":2\r\n")), RLOCK_E_PROTOCOL);
+    is_int(run(BREAK, ANSWERS(CLOSE)), RLOCK_E_UNREACHABLE);
 }
 
 static void test_parties(void)
 {
-    struct seen seen;
-
-    run(INSPECT,
-        ANSWERS("*4\r\n" NOW "*8\r\n$10\r\nhost=other\r\n:1\r\n" LAST
-                ":0\r\n:0\r\n" ONE_HOLDER NAME LAST),
-        &seen);
+    run(INSPECT, ANSWERS("*4\r\n" NOW "*8\r\n$10\r\nhost=other\r\n:1\r\n" LAST
+                         ":0\r\n:0\r\n" ONE_HOLDER NAME LAST));
     is_str(seen.value, "host=other", "a lock of another program is shown with its value");
-    run(INSPECT,
-        ANSWERS("*4\r\n" NOW "*8\r\n$51\r\n" TOKEN " v1 try=0 host=next\r\n:1\r\n" LAST
-                ":0\r\n:1\r\n" ONE_HOLDER NAME LAST),
-        &seen);
+    run(INSPECT, ANSWERS("*4\r\n" NOW "*8\r\n$51\r\n" TOKEN " v1 try=0 host=next\r\n:1\r\n" LAST
+                         ":0\r\n:1\r\n" ONE_HOLDER NAME LAST));
     is_str(seen.other, "next", "a lock that is kept for a waiter names the waiter");
     is_str(seen.value, "", "a value of rlock isn't shown as that of another program");
-    run(INSPECT,
-        ANSWERS("*4\r\n" NOW "*8\r\n$47\r\n" TOKEN " v1 mode=shared\r\n:9\r\n" LAST
-                ":0\r\n:0\r\n:0\r\n*0\r\n" LAST NAME LAST),
-        &seen);
+    run(INSPECT, ANSWERS("*4\r\n" NOW "*8\r\n$47\r\n" TOKEN " v1 mode=shared\r\n:9\r\n" LAST
+                         ":0\r\n:0\r\n:0\r\n*0\r\n" LAST NAME LAST));
     ok(seen.view.n_holders == 0 && seen.view.other == NULL);
 }
 
@@ -205,10 +191,8 @@ static const char *const malformed[] = {
 
 static void test_malformed_replies(void)
 {
-    struct seen seen;
-
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
-        okf(run(INSPECT, ANSWERS(malformed[i]), &seen) == RLOCK_E_PROTOCOL,
+        okf(run(INSPECT, ANSWERS(malformed[i])) == RLOCK_E_PROTOCOL,
             "malformed reply %zu to inspect is refused", i);
         is_int(seen.n_locks, 0, "nothing of a malformed view is shown");
         ok(strstr(seen.fault, strerror(EPERM)) == NULL, "a malformed reply is no system's error");

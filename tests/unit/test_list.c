@@ -39,44 +39,40 @@ static const char *array(const char *const *item)
 #define ARRAY(...) array(ANSWERS(__VA_ARGS__))
 
 /* Makes a call without scripts. */
-static enum rlock_status run(enum call what, const char *const *answers, const char *name,
-                             struct seen *seen)
+static enum rlock_status run(enum call what, const char *const *answers, const char *name)
 {
-    return see(what, RLOCK_SCRIPTS_NO, answers, name, seen);
+    return see(what, RLOCK_SCRIPTS_NO, answers, name);
 }
 
 static void test_inspect(void)
 {
-    struct seen seen;
-
-    is_int(run(INSPECT, ANSWERS(READING(VALUE)), NULL, &seen), RLOCK_OK, "a lock is read");
+    is_int(run(INSPECT, ANSWERS(READING(VALUE)), NULL), RLOCK_OK, "a lock is read");
     is_str(seen.text, "k web1 ", "the holder of the lock is shown");
     ok(seen.view.left_ms == 29000 && seen.view.fence == 77 && seen.view.waiting == 3);
-    is_int(run(INSPECT, ANSWERS(FREE, NIL, ":0\r\n"), NULL, &seen), RLOCK_OK);
+    is_int(run(INSPECT, ANSWERS(FREE, NIL, ":0\r\n"), NULL), RLOCK_OK);
     is_int(seen.view.seen, RLOCK_SEEN_FREE, "a free lock is seen as free");
-    is_int(run(INSPECT, ANSWERS(":29000\r\n", VALUE, TIME, UNREAD, UNREAD), NULL, &seen), RLOCK_OK);
+    is_int(run(INSPECT, ANSWERS(":29000\r\n", VALUE, TIME, UNREAD, UNREAD), NULL), RLOCK_OK);
     is_int(seen.view.waiting, -1, "the length of a queue of another type isn't known");
     is_str(seen.wrong, "{k}:rlock:fence is no fence from 1 to 2^53 - 2^32");
-    is_int(run(INSPECT, ANSWERS(READING(SHARED)), NULL, &seen), RLOCK_OK, "a shared lock is read");
+    is_int(run(INSPECT, ANSWERS(READING(SHARED)), NULL), RLOCK_OK, "a shared lock is read");
     ok(seen.view.seen == RLOCK_SEEN_SHARED && seen.view.n_holders == 0 && seen.view.other == NULL);
-    is_int(run(INSPECT, ANSWERS(UNREAD, VALUE, TIME, NIL, ":0\r\n"), NULL, &seen), RLOCK_E_REFUSED);
+    is_int(run(INSPECT, ANSWERS(UNREAD, VALUE, TIME, NIL, ":0\r\n"), NULL), RLOCK_E_REFUSED);
 }
 
 static void test_break(void)
 {
-    struct seen seen;
     char name[64];
 
-    run(INSPECT, ANSWERS(READING(VALUE)), NULL, &seen);
+    run(INSPECT, ANSWERS(READING(VALUE)), NULL);
     snprintf(name, sizeof name, "%s", seen.name);
-    is_int(run(BREAK, ANSWERS(WATCHED(VALUE), QUEUED, "*3\r\n+OK\r\n+OK\r\n:1\r\n"), name, &seen),
+    is_int(run(BREAK, ANSWERS(WATCHED(VALUE), QUEUED, "*3\r\n+OK\r\n+OK\r\n:1\r\n"), name),
            RLOCK_OK, "a lock with the value that was seen is broken");
-    is_int(run(BREAK, ANSWERS(WATCHED(VALUE), QUEUED, NIL, WATCHED(OTHER)), name, &seen),
-           RLOCK_BUSY, "a lock that has got another value isn't broken");
-    is_int(run(BREAK, ANSWERS(":-2\r\n", "+OK\r\n", EMPTY, "+OK\r\n", "$0\r\n\r\n", TIME, NIL),
-               name, &seen),
-           RLOCK_GONE, "a free lock isn't broken");
-    is_int(run(BREAK, ANSWERS(WATCHED(VALUE), CLOSE), name, &seen), RLOCK_E_UNREACHABLE);
+    is_int(run(BREAK, ANSWERS(WATCHED(VALUE), QUEUED, NIL, WATCHED(OTHER)), name), RLOCK_BUSY,
+           "a lock that has got another value isn't broken");
+    is_int(
+        run(BREAK, ANSWERS(":-2\r\n", "+OK\r\n", EMPTY, "+OK\r\n", "$0\r\n\r\n", TIME, NIL), name),
+        RLOCK_GONE, "a free lock isn't broken");
+    is_int(run(BREAK, ANSWERS(WATCHED(VALUE), CLOSE), name), RLOCK_E_UNREACHABLE);
     ok(strstr(seen.fault, "may have been broken") != NULL);
 }
 
@@ -86,28 +82,24 @@ static void test_break(void)
 
 static void test_list(void)
 {
-    struct seen seen;
-
-    is_int(run(LIST, ANSWERS(FOUND, VALUE, "$1\r\nx\r\n", READING(VALUE)), NULL, &seen), RLOCK_OK);
+    is_int(run(LIST, ANSWERS(FOUND, VALUE, "$1\r\nx\r\n", READING(VALUE)), NULL), RLOCK_OK);
     is_str(seen.text, "a web1 ", "only the key that rlock wrote is a lock");
-    is_int(run(LIST, ANSWERS(FOUND, VALUE, UNREAD, "-MOVED 1 h:1\r\n"), NULL, &seen), RLOCK_OK);
+    is_int(run(LIST, ANSWERS(FOUND, VALUE, UNREAD, "-MOVED 1 h:1\r\n"), NULL), RLOCK_OK);
     is_int(seen.n_locks, 0, "a lock that has moved to another server isn't listed");
-    is_int(run(LIST, ANSWERS("*2\r\n$2\r\n17\r\n*0\r\n", FOUND, "$0\r\n\r\n", "$0\r\n\r\n"), NULL,
-               &seen),
+    is_int(run(LIST, ANSWERS("*2\r\n$2\r\n17\r\n*0\r\n", FOUND, "$0\r\n\r\n", "$0\r\n\r\n"), NULL),
            RLOCK_OK, "the keys of a server are listed in two pages");
     is_int(seen.n_requests, 8, "SCAN goes on until its cursor is 0");
-    run(LIST, ANSWERS("*2\r\n$1\r\n0\r\n*0\r\n"), NULL, &seen);
+    run(LIST, ANSWERS("*2\r\n$1\r\n0\r\n*0\r\n"), NULL);
     is_str(seen.last, "SCAN 0 MATCH ** COUNT 30 ", "without a pattern SCAN finds all keys");
-    run(LIST, ANSWERS("*2\r\n$1\r\n0\r\n*0\r\n"), "b", &seen);
+    run(LIST, ANSWERS("*2\r\n$1\r\n0\r\n*0\r\n"), "b");
     is_str(seen.last, "SCAN 0 MATCH *b* COUNT 30 ");
-    is_int(run(LIST, ANSWERS(FOUND_ONLY, TIME, "+string\r\n", TIME, VALUE, READING(VALUE)), "b",
-               &seen),
+    is_int(run(LIST, ANSWERS(FOUND_ONLY, TIME, "+string\r\n", TIME, VALUE, READING(VALUE)), "b"),
            RLOCK_OK, "the locks of a pattern are listed");
     is_str(seen.text, "b web1 ", "only the lock of the pattern is listed");
-    is_int(run(LIST, ANSWERS(FOUND_ONLY, TIME, "+hash\r\n", "+list\r\n"), NULL, &seen), RLOCK_OK);
+    is_int(run(LIST, ANSWERS(FOUND_ONLY, TIME, "+hash\r\n", "+list\r\n"), NULL), RLOCK_OK);
     is_int(seen.n_requests, 4, "a key of another type isn't read: the server would count an error");
-    is_int(run(LIST, ANSWERS("*65\r\n", FOUND, "$0\r\n\r\n", "$0\r\n\r\n"), NULL, &seen), RLOCK_OK);
-    is_int(run(LIST, ANSWERS("*2\r\n$1\r\n0\r\n*1\r\n$16\r\n{a}:rlock:holders\r\n"), NULL, &seen),
+    is_int(run(LIST, ANSWERS("*65\r\n", FOUND, "$0\r\n\r\n", "$0\r\n\r\n"), NULL), RLOCK_OK);
+    is_int(run(LIST, ANSWERS("*2\r\n$1\r\n0\r\n*1\r\n$16\r\n{a}:rlock:holders\r\n"), NULL),
            RLOCK_E_PROTOCOL, "a reply with a wrong length is malformed");
 }
 
@@ -118,23 +110,21 @@ static void test_list_foreign(void)
     const char *fence = server_bulk("{f}:rlock:fence");
     const char *queue = server_bulk("{f}:rlock:queue");
     const char *both = ARRAY(server_bulk("0"), ARRAY(fence, queue));
-    struct seen seen;
 
     is_int(run(LIST,
                ANSWERS(both, FOREIGN(value, server_bulk("77")), FOREIGN(value, server_bulk("77"))),
-               NULL, &seen),
+               NULL),
            RLOCK_OK, "a lock with a fence and a queue is found twice");
     is_str(seen.text, "f  ", "it is listed once");
-    is_int(
-        run(LIST, ANSWERS(ARRAY(server_bulk("0"), ARRAY(queue)), FOREIGN(value, NIL)), NULL, &seen),
-        RLOCK_OK, "a lock without a fence is found by its queue");
+    is_int(run(LIST, ANSWERS(ARRAY(server_bulk("0"), ARRAY(queue)), FOREIGN(value, NIL)), NULL),
+           RLOCK_OK, "a lock without a fence is found by its queue");
     is_str(seen.text, "f  ", "it is listed");
     is_int(run(LIST,
                ANSWERS(ARRAY(server_bulk("0"), ARRAY(fence)), FREE, server_bulk("x"), ":0\r\n"),
-               NULL, &seen),
+               NULL),
            RLOCK_OK, "a free lock with the fence of another program is found");
     is_str(seen.text, "f ", "it is listed, as nobody can acquire it");
-    is_int(run(LIST, ANSWERS(both), "g", &seen), RLOCK_OK, "the locks of a pattern are listed");
+    is_int(run(LIST, ANSWERS(both), "g"), RLOCK_OK, "the locks of a pattern are listed");
     is_int(seen.n_requests, 1, "no lock of another key is read");
 }
 
@@ -156,10 +146,9 @@ static const struct {
 };
 
 /* Lists a server with these answers, as `--format prometheus` does: with the last ends. */
-static enum rlock_status list_ends(const char *const *answers, const char *pattern,
-                                   struct seen *seen)
+static enum rlock_status list_ends(const char *const *answers, const char *pattern)
 {
-    return see(LIST_ENDS, RLOCK_SCRIPTS_AUTO, answers, pattern, seen);
+    return see(LIST_ENDS, RLOCK_SCRIPTS_AUTO, answers, pattern);
 }
 
 #define HISTORY ARRAY(server_bulk("0"), ARRAY(server_bulk("{k}:rlock:history")))
@@ -173,23 +162,21 @@ static void test_last_ends(void)
     const char *answers[43] = {NULL};
     const char *entries[11];
     const char *entry[4];
-    struct seen seen;
 
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         for (size_t j = 0; j < 4; j++)
             entry[j] = ends[i].entry[j] != NULL ? server_bulk(ends[i].entry[j]) : NULL;
-        is_int(
-            list_ends(ANSWERS(HISTORY, FREE_LOCK, TIME, array(entry), TIME, EMPTY), "[a-k]", &seen),
-            RLOCK_OK, "a free lock with a history is found");
+        is_int(list_ends(ANSWERS(HISTORY, FREE_LOCK, TIME, array(entry), TIME, EMPTY), "[a-k]"),
+               RLOCK_OK, "a free lock with a history is found");
         is_str(seen.text, ends[i].wanted, ends[i].entry[0]);
     }
     is_int(list_ends(ANSWERS(ARRAY(server_bulk("0"),
                                    ARRAY(server_bulk("k"), server_bulk("{k}:rlock:history"))),
                              FREE_LOCK, TIME, UNREAD),
-                     "[a-j]", &seen),
+                     "[a-j]"),
            RLOCK_OK, "a list with a pattern is read");
     is_int(seen.n_requests, 1, "no history of another key is read");
-    is_int(list_ends(ANSWERS(HISTORY, FREE_LOCK, TIME, UNREAD), NULL, &seen), RLOCK_OK);
+    is_int(list_ends(ANSWERS(HISTORY, FREE_LOCK, TIME, UNREAD), NULL), RLOCK_OK);
     for (size_t i = 0; i < 10; i++)
         entries[i] = server_bulk("grant v1 token=1");
     entries[10] = NULL;
@@ -199,7 +186,7 @@ static void test_last_ends(void)
         answers[i] = TIME;
         answers[i + 1] = i == 2 ? array(entries) : answers[3];
     }
-    is_int(list_ends(answers, NULL, &seen), RLOCK_OK, "a history without an end is read");
+    is_int(list_ends(answers, NULL), RLOCK_OK, "a history without an end is read");
     is_int(seen.n_requests, 42, "rlock searches the last 200 entries for an end");
 }
 
@@ -215,17 +202,15 @@ static const char *const malformed[] = {
 
 static void test_malformed_replies(void)
 {
-    struct seen seen;
-
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
         const char *const answers[] = {malformed[i], NULL};
 
-        okf(run(INSPECT, answers, NULL, &seen) == RLOCK_E_PROTOCOL,
+        okf(run(INSPECT, answers, NULL) == RLOCK_E_PROTOCOL,
             "malformed reply %zu to inspect is refused", i);
-        okf(run(LIST, answers, NULL, &seen) == RLOCK_E_PROTOCOL,
-            "malformed reply %zu to list is refused", i);
-        okf(run(BREAK, answers, "n", &seen) == RLOCK_E_PROTOCOL,
-            "malformed reply %zu to break is refused", i);
+        okf(run(LIST, answers, NULL) == RLOCK_E_PROTOCOL, "malformed reply %zu to list is refused",
+            i);
+        okf(run(BREAK, answers, "n") == RLOCK_E_PROTOCOL, "malformed reply %zu to break is refused",
+            i);
         is_int(seen.n_locks, 0, "nothing of a malformed reply is shown");
     }
 }

@@ -18,6 +18,8 @@
 /* The server's time that read_time() puts into each answer. */
 static int64_t told_ms;
 
+static struct member member; /* the member of the test that runs */
+
 static enum rlock_status read_time(const struct resp_value *reply, struct reply *answer,
                                    struct rlock_error *err)
 {
@@ -27,92 +29,91 @@ static enum rlock_status read_time(const struct resp_value *reply, struct reply 
     return RLOCK_OK;
 }
 
-static void ask_request(struct member *member, const struct request *request,
-                        enum member_learning learning)
+static void ask_request(const struct request *request, enum member_learning learning)
 {
-    member_ask(member, request, read_time,
+    member_ask(&member, request, read_time,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                       .reply_ms = REPLY_MS,
                                       .learning = learning});
 }
 
-static void ask_with(struct member *member, const char *word, enum member_learning learning)
+static void ask_with(const char *word, enum member_learning learning)
 {
     struct request request;
 
     request_begin(&request, word);
-    ask_request(member, &request, learning);
+    ask_request(&request, learning);
 }
 
-static void ask(struct member *member, const char *word)
+static void ask(const char *word)
 {
-    ask_with(member, word, LEARN_NEVER);
+    ask_with(word, LEARN_NEVER);
 }
 
 /* Steps the member until its request ends, or until no descriptor was ready for `patience_ms`. */
-static void step(struct member *member, int patience_ms)
+static void step(int patience_ms)
 {
-    while (member->state == RLOCK_PENDING) {
+    while (member.state == RLOCK_PENDING) {
         struct pollfd look[MEMBER_POLLFDS_MAX];
 
-        if (poll(look, member_fill_pollfds(member, look), patience_ms) == 0)
+        if (poll(look, member_fill_pollfds(&member, look), patience_ms) == 0)
             break;
-        member_step(member);
+        member_step(&member);
     }
 }
 
 /* The server says this, and the member goes on until its request ends. */
-static void reply(struct member *member, int fd, const char *says)
+static void reply(int fd, const char *says)
 {
     peer_say(fd, says);
-    step(member, PATIENCE_MS);
+    step(PATIENCE_MS);
 }
 
 /* Steps the member until the server's `fd` has something to read, for at most PATIENCE_MS. */
-static void step_until_readable(struct member *member, int fd)
+static void step_until_readable(int fd)
 {
     int64_t end_ms = rlock_clock_ms() + PATIENCE_MS;
     struct pollfd look = {.fd = fd, .events = POLLIN};
 
     while (poll(&look, 1, 1) == 0 && rlock_clock_ms() < end_ms)
-        if (member->state == RLOCK_PENDING)
-            member_step(member);
+        if (member.state == RLOCK_PENDING)
+            member_step(&member);
 }
 
 /* Steps the member until its request is sent, for at most PATIENCE_MS. */
-static void step_until_sent(struct member *member)
+static void step_until_sent(void)
 {
     int64_t end_ms = rlock_clock_ms() + PATIENCE_MS;
 
-    while (member->state == RLOCK_PENDING && member_sent_ms(member) == 0 &&
+    while (member.state == RLOCK_PENDING && member_sent_ms(&member) == 0 &&
            rlock_clock_ms() < end_ms)
-        step(member, 1);
+        step(1);
 }
 
 /* Steps the member until it backs off after an error reply, for at most PATIENCE_MS. */
-static void step_until_backing_off(struct member *member)
+static void step_until_backing_off(void)
 {
     int64_t end_ms = rlock_clock_ms() + PATIENCE_MS;
 
-    while (member->state == RLOCK_PENDING && member->request.phase != MEMBER_BACKING_OFF &&
+    while (member.state == RLOCK_PENDING && member.request.phase != MEMBER_BACKING_OFF &&
            rlock_clock_ms() < end_ms)
-        step(member, 1);
+        step(1);
 }
 
 /* Steps the member until it connects; returns the server's end of the connection. */
-static int accept_from(struct member *member)
+static int accept_from(void)
 {
-    step_until_readable(member, peer_listener);
+    step_until_readable(peer_listener);
     return peer_accept();
 }
 
 /* Steps the member until it has sent all of `text`; false: it sends something else, or not all. */
-static bool is_sent(struct member *member, int fd, const char *text)
+static bool is_sent(int fd, const char *text)
 {
     char byte;
 
     for (; *text != '\0'; text++) {
-        step_until_readable(member, fd);
+        step_until_readable(fd);
         if (read(fd, &byte, 1) != 1 || byte != *text)
             return false;
     }
@@ -120,75 +121,74 @@ static bool is_sent(struct member *member, int fd, const char *text)
 }
 
 /* Opens a member, and asks it PING. Returns the server's end of its connection, -1: an error. */
-static int open_and_ask(struct member *member, const char *url, const char *password)
+static int open_and_ask(const char *url, const char *password)
 {
     int fd;
 
-    if (member_open(member, url, password, NULL, NULL) != RLOCK_OK)
+    if (member_open(&member, url, password, NULL, NULL) != RLOCK_OK)
         return -1;
-    ask(member, "PING");
-    fd = accept_from(member);
-    step_until_readable(member, fd);
+    ask("PING");
+    fd = accept_from();
+    step_until_readable(fd);
     return fd;
 }
 
 /* The same; the server has read the request, and has replied to it. */
-static int open_and_reply(struct member *member)
+static int open_and_reply(void)
 {
-    int fd = open_and_ask(member, peer_address, NULL);
+    int fd = open_and_ask(peer_address, NULL);
 
     ok(peer_hears(fd, PING), "the member sends its first request");
-    reply(member, fd, ":1\r\n");
+    reply(fd, ":1\r\n");
     return fd;
 }
 
 /* Asks, and lets the server read the request on its end `fd`, and reply. */
-static void ask_and_reply(struct member *member, const char *word, int fd, const char *says)
+static void ask_and_reply(const char *word, int fd, const char *says)
 {
-    ask(member, word);
-    step_until_sent(member);
-    reply(member, fd, says);
+    ask(word);
+    step_until_sent();
+    reply(fd, says);
 }
 
-static void finish(struct member *member, int fd)
+static void finish(int fd)
 {
-    member_close(member);
+    member_close(&member);
     close(fd);
 }
 
 /* Did the request end in this fault, with an error text "ADDRESS: WHY..."? */
-static bool has_failed(const struct member *member, enum rlock_status st, const char *why)
+static bool has_failed(enum rlock_status st, const char *why)
 {
     char text[300];
 
     snprintf(text, sizeof text, "%s: %s", peer_address + strlen("redis://"), why);
-    return member->state == st && member->err.status == st &&
-           strncmp(member->err.text, text, strlen(text)) == 0;
+    return member.state == st && member.err.status == st &&
+           strncmp(member.err.text, text, strlen(text)) == 0;
 }
 
 static void test_answers(void)
 {
-    struct member member;
     int64_t before = rlock_clock_ms();
-    int fd = open_and_ask(&member, peer_address, NULL);
+    int fd = open_and_ask(peer_address, NULL);
 
     ok(member.state == RLOCK_PENDING && member_sent_ms(&member) >= before &&
        member_sent_ms(&member) <= rlock_clock_ms());
     is_int(member_deadline_ms(&member), member_sent_ms(&member) + REPLY_MS);
     ok(member_wake_ms(&member) <= member_deadline_ms(&member));
-    reply(&member, fd, ":1\r\n");
+    reply(fd, ":1\r\n");
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "a reply ends the request well");
-    ask_and_reply(&member, "PING", fd, "-OOM no\r\n");
-    ok(has_failed(&member, RLOCK_E_SERVER,
+    ask_and_reply("PING", fd, "-OOM no\r\n");
+    ok(has_failed(RLOCK_E_SERVER,
                   "the server's memory is full, so it accepts no writes; the server says: OOM no"));
     is_int(member_sent_ms(&member), 0, "after an error reply the request counts as not executed");
-    ask(&member, "PING");
-    step_until_sent(&member);
+    ask("PING");
+    step_until_sent();
     shutdown(fd, SHUT_RDWR);
-    step(&member, PATIENCE_MS);
-    ok(has_failed(&member, RLOCK_E_UNREACHABLE, ""));
+    step(PATIENCE_MS);
+    ok(has_failed(RLOCK_E_UNREACHABLE, ""));
     ok(member_sent_ms(&member) != 0, "a request without a reply counts as possibly executed");
-    finish(&member, fd);
+    finish(fd);
 }
 
 /*
@@ -203,65 +203,62 @@ static void test_demoted(void)
         "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n",
         "-UNBLOCKED force unblock from blocking operation, instance state changed\r\n",
     };
-    struct member member;
-    int fd = open_and_ask(&member, peer_address, NULL);
+    int fd = open_and_ask(peer_address, NULL);
 
-    reply(&member, fd, "-OOM no\r\n");
+    reply(fd, "-OOM no\r\n");
     told_ms = 1700000000000;
-    ask_and_reply(&member, "TIME", fd, ":1\r\n");
+    ask_and_reply("TIME", fd, ":1\r\n");
     ok(member_server_ms(&member, 0) != 0, "a reply with the server's time makes its clock known");
-    ask(&member, "PING");
-    ok(is_sent(&member, fd, PING "*1\r\n$4\r\nTIME\r\n*1\r\n$4\r\nPING\r\n"));
+    ask("PING");
+    ok(is_sent(fd, PING "*1\r\n$4\r\nTIME\r\n*1\r\n$4\r\nPING\r\n"));
     for (size_t i = 0; i < sizeof says / sizeof says[0]; i++) {
-        reply(&member, fd, says[i]);
+        reply(fd, says[i]);
         is_int(member.state, RLOCK_E_SERVER, "the error reply of a replica is a fault");
         is_int(member.err.reason, RLOCK_REASON_NOT_PRIMARY);
         ok(peer_hears_the_end(fd) && member_server_ms(&member, 0) == 0);
         close(fd);
-        ask(&member, "PING");
-        fd = accept_from(&member);
-        ok(is_sent(&member, fd, PING));
+        ask("PING");
+        fd = accept_from();
+        ok(is_sent(fd, PING));
     }
-    reply(&member, fd, ":1\r\n");
+    reply(fd, ":1\r\n");
     member_reject(&member, "READONLY a fault that the caller has read from the reply", NULL);
     ok(member.state == RLOCK_E_SERVER && member.err.reason == RLOCK_REASON_NOT_PRIMARY &&
        peer_hears_the_end(fd));
-    finish(&member, fd);
+    finish(fd);
 }
 
 static void test_abandon(void)
 {
     struct request undo = {.n = 1, .n_commands = 1, .word = {"UNDO"}};
-    struct member member;
-    int fd = open_and_ask(&member, peer_address, NULL);
+    int fd = open_and_ask(peer_address, NULL);
 
     member_abandon(&member, &undo);
-    ok(has_failed(&member, RLOCK_E_UNREACHABLE, "no answer in time"));
+    ok(has_failed(RLOCK_E_UNREACHABLE, "no answer in time"));
     ok(peer_hears(fd, PING "*1\r\n$4\r\nUNDO\r\n") && peer_hears_the_end(fd));
     close(fd);
-    ask(&member, "AGAIN");
-    fd = accept_from(&member);
-    ok(is_sent(&member, fd, "*1\r\n$5\r\nAGAIN\r\n"));
-    reply(&member, fd, ":1\r\n");
+    ask("AGAIN");
+    fd = accept_from();
+    ok(is_sent(fd, "*1\r\n$5\r\nAGAIN\r\n"));
+    reply(fd, ":1\r\n");
     is_int(member.state, RLOCK_OK, "the reply on the new connection ends the request well");
-    finish(&member, fd);
+    finish(fd);
 
-    fd = open_and_ask(&member, peer_address, "pw");
+    fd = open_and_ask(peer_address, "pw");
     is_int(member_sent_ms(&member), 0);
     is_int(member_deadline_ms(&member), member.request.limits.connect_deadline_ms);
-    finish(&member, fd);
+    finish(fd);
 }
 
 static void test_nobody(void)
 {
-    struct member member;
     char nobody[64];
 
     close(server_listen(nobody));
     is_int(member_open(&member, nobody, NULL, NULL, NULL), RLOCK_OK);
     for (int round = 0; round < 2; round++) {
-        ask(&member, "PING");
-        step(&member, PATIENCE_MS);
+        ask("PING");
+        step(PATIENCE_MS);
         ok(member.state == RLOCK_E_UNREACHABLE &&
            strstr(member.err.text, "connect: Connection refused") != NULL);
     }
@@ -278,16 +275,15 @@ static void test_password(void)
         "+" SECRET "\r\n",
         "x" SECRET "\r\n",
     };
-    struct member member;
 
     for (size_t i = 0; i < sizeof says / sizeof says[0]; i++) {
-        int fd = open_and_ask(&member, peer_address, SECRET);
+        int fd = open_and_ask(peer_address, SECRET);
 
-        reply(&member, fd, says[i]);
+        reply(fd, says[i]);
         ok(member.state >= RLOCK_E_USAGE && member.err.status == member.state &&
            strstr(member.err.text, SECRET) == NULL);
         ok(conn_fd(&member.route.primary->conn) < 0);
-        finish(&member, fd);
+        finish(fd);
     }
 }
 
@@ -295,19 +291,19 @@ static void test_password(void)
  * Returns the member's error text about a server that repeats the password in its reply to AUTH,
  * after `pad` other bytes.
  */
-static const char *echo_error(struct member *member, const char *password, int pad)
+static const char *echo_error(const char *password, int pad)
 {
     char says[400];
     int fd;
 
     snprintf(says, sizeof says, "-ERR unknown %0*d %s %s\r\n", pad, 0, password, password);
-    if (member_open(member, peer_address, password, NULL, NULL) != RLOCK_OK)
+    if (member_open(&member, peer_address, password, NULL, NULL) != RLOCK_OK)
         return password;
-    ask(member, "PING");
-    fd = accept_from(member);
-    reply(member, fd, says);
-    finish(member, fd);
-    return member->err.text;
+    ask("PING");
+    fd = accept_from();
+    reply(fd, says);
+    finish(fd);
+    return member.err.text;
 }
 
 /*
@@ -317,44 +313,42 @@ static const char *echo_error(struct member *member, const char *password, int p
 static void test_password_in_part(void)
 {
     static const char unprintable[] = "geh\xc3\xa4\x01m" SECRET;
-    struct member member;
     bool is_shown = false;
 
     for (int pad = 1; pad < 200; pad++)
-        is_shown = is_shown || strstr(echo_error(&member, SECRET, pad), "s3c") != NULL;
+        is_shown = is_shown || strstr(echo_error(SECRET, pad), "s3c") != NULL;
     ok(!is_shown, "wherever the error text is cut, it contains no part of the password");
-    ok(strstr(echo_error(&member, unprintable, 1), "geh") == NULL &&
+    ok(strstr(echo_error(unprintable, 1), "geh") == NULL &&
        strstr(member.err.text, SECRET) == NULL);
 }
 
 static void test_clock(void)
 {
     static const int64_t absurd[] = {INT64_MIN, INT64_MAX, 0, -1};
-    struct member member;
     int64_t sent;
     int fd;
 
     told_ms = 0;
-    fd = open_and_reply(&member);
+    fd = open_and_reply();
     is_int(member_server_ms(&member, 1), 0);
     told_ms = 1700000000000;
-    ask(&member, "PING");
-    step_until_sent(&member);
+    ask("PING");
+    step_until_sent();
     sent = member_sent_ms(&member);
-    reply(&member, fd, ":1\r\n");
+    reply(fd, ":1\r\n");
     ok(member_server_ms(&member, sent) >= 1700000000000 &&
        member_server_ms(&member, sent) <= 1700000001000);
     is_int(member_server_ms(&member, sent + 500) - member_server_ms(&member, sent), 500);
-    ask_and_reply(&member, "PING", fd, "-LOADING\r\n");
+    ask_and_reply("PING", fd, "-LOADING\r\n");
     is_int(member_server_ms(&member, sent), 0);
     /* under UBSan this ends the program if a sum with an absurd server time overflows */
     for (size_t i = 0; i < sizeof absurd / sizeof absurd[0]; i++) {
         told_ms = absurd[i];
-        ask_and_reply(&member, "PING", fd, ":1\r\n");
+        ask_and_reply("PING", fd, ":1\r\n");
         is_int(member.state, RLOCK_OK, "a reply with an absurd server time ends the request well");
         (void)member_server_ms(&member, member_sent_ms(&member) + 1000);
     }
-    finish(&member, fd);
+    finish(fd);
 }
 
 /* Sends the error reply MOVED or ASK (`kind`) that names the address of this test's own server. */
@@ -368,44 +362,43 @@ static void redirect(int fd, const char *kind)
 
 static void test_moved(void)
 {
-    struct member member;
-    int fd = open_and_ask(&member, peer_address, "pw");
+    int fd = open_and_ask(peer_address, "pw");
     int old;
 
     peer_say(fd, "+OK\r\n");
-    step_until_sent(&member);
+    step_until_sent();
     for (int redirects = 0; redirects < 9; redirects++) {
         redirect(fd, "MOVED");
         if (redirects == 8) {
-            step_until_backing_off(&member);
+            step_until_backing_off();
             ok(member.request.phase == MEMBER_BACKING_OFF);
         }
         old = fd;
-        fd = accept_from(&member);
+        fd = accept_from();
         close(old);
-        ok(is_sent(&member, fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"));
+        ok(is_sent(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"));
         is_int(member_sent_ms(&member), 0);
         peer_say(fd, "+OK\r\n");
-        ok(is_sent(&member, fd, PING));
+        ok(is_sent(fd, PING));
     }
-    reply(&member, fd, ":1\r\n");
+    reply(fd, ":1\r\n");
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1);
-    ask(&member, "AGAIN");
-    ok(is_sent(&member, fd, "*1\r\n$5\r\nAGAIN\r\n"));
-    finish(&member, fd);
+    ask("AGAIN");
+    ok(is_sent(fd, "*1\r\n$5\r\nAGAIN\r\n"));
+    finish(fd);
 }
 
 /*
  * Starts the request "ON" with LEARN_LATER. Checks that the member sends `wanted` and no more: "ON"
  * alone, or CLUSTER NODES and "ON". Then the server sends `answer`.
  */
-static void ask_may_learn(struct member *member, int fd, const char *wanted, const char *answer)
+static void ask_may_learn(int fd, const char *wanted, const char *answer)
 {
-    ask_with(member, "ON", LEARN_LATER);
-    okf(is_sent(member, fd, wanted), "the member sends %s", wanted);
+    ask_with("ON", LEARN_LATER);
+    okf(is_sent(fd, wanted), "the member sends %s", wanted);
     ok(peer_hears_nothing(fd), "the member sends no more than that");
-    reply(member, fd, answer);
-    ok(member->state == RLOCK_OK && resp_int(member->reply) == 1);
+    reply(fd, answer);
+    ok(member.state == RLOCK_OK && resp_int(member.reply) == 1);
 }
 
 #define ON "*1\r\n$2\r\nON\r\n"
@@ -413,47 +406,45 @@ static void ask_may_learn(struct member *member, int fd, const char *wanted, con
 
 static void test_learn_topology(void)
 {
-    struct member member;
-    int fd = open_and_reply(&member);
+    int fd = open_and_reply();
     int old;
 
-    ask_may_learn(&member, fd, ON, ":1\r\n");
+    ask_may_learn(fd, ON, ":1\r\n");
     member.route.first_ms -= 10000; /* as if the member had been in use for 10 s */
-    ask(&member, "LAST");
-    ok(is_sent(&member, fd, "*1\r\n$4\r\nLAST\r\n"));
-    reply(&member, fd, ":1\r\n");
-    ask_may_learn(&member, fd, NODES ON, NO_CLUSTER ":1\r\n");
-    ask_may_learn(&member, fd, ON, ":1\r\n");
-    finish(&member, fd);
+    ask("LAST");
+    ok(is_sent(fd, "*1\r\n$4\r\nLAST\r\n"));
+    reply(fd, ":1\r\n");
+    ask_may_learn(fd, NODES ON, NO_CLUSTER ":1\r\n");
+    ask_may_learn(fd, ON, ":1\r\n");
+    finish(fd);
 
-    fd = open_and_reply(&member);
-    ask_with(&member, "ON", LEARN_NOW);
-    ok(is_sent(&member, fd, NODES ON));
-    finish(&member, fd);
+    fd = open_and_reply();
+    ask_with("ON", LEARN_NOW);
+    ok(is_sent(fd, NODES ON));
+    finish(fd);
 
-    fd = open_and_ask(&member, peer_address, NULL);
+    fd = open_and_ask(peer_address, NULL);
     redirect(fd, "MOVED");
     old = fd;
-    fd = accept_from(&member);
+    fd = accept_from();
     close(old);
-    ok(is_sent(&member, fd, PING));
-    reply(&member, fd, ":1\r\n");
-    ask_may_learn(&member, fd, NODES ON,
-                  "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n:1\r\n");
+    ok(is_sent(fd, PING));
+    reply(fd, ":1\r\n");
+    ask_may_learn(fd, NODES ON, "$41\r\na 10.0.0.2:6379@16379 master - 0 1 2 conn\r\n:1\r\n");
     is_int((int64_t)member.route.cluster.n, 1, "the member keeps the node in the reply");
-    ask_may_learn(&member, fd, ON, ":1\r\n");
-    ask(&member, "LAST");
-    step_until_sent(&member);
+    ask_may_learn(fd, ON, ":1\r\n");
+    ask("LAST");
+    step_until_sent();
     redirect(fd, "MOVED");
     old = fd;
-    fd = accept_from(&member);
+    fd = accept_from();
     close(old);
-    ok(is_sent(&member, fd, "*1\r\n$4\r\nLAST\r\n"));
-    reply(&member, fd, ":1\r\n");
+    ok(is_sent(fd, "*1\r\n$4\r\nLAST\r\n"));
+    reply(fd, ":1\r\n");
     /* The member asks the new primary for CLUSTER NODES, as that server may know newer nodes. */
-    ask_may_learn(&member, fd, NODES ON, "-ERR no\r\n:1\r\n");
+    ask_may_learn(fd, NODES ON, "-ERR no\r\n:1\r\n");
     is_int((int64_t)member.route.cluster.n, 1 + 1);
-    finish(&member, fd);
+    finish(fd);
 }
 
 /*
@@ -463,41 +454,40 @@ static void test_learn_topology(void)
 static void test_name(void)
 {
     static const char name[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nrlock:k\r\n";
-    struct member member;
-    int fd = open_and_ask(&member, peer_address, NULL);
+    int fd = open_and_ask(peer_address, NULL);
 
     member_set_client_name(&member, "rlock:k");
     ok(peer_hears(fd, PING), "the first request has no name");
-    reply(&member, fd, ":1\r\n");
-    ask_with(&member, "ON", LEARN_LATER);
-    ok(is_sent(&member, fd, ON), "a request of a short command has no name");
-    reply(&member, fd, ":1\r\n");
-    ask_with(&member, "ON", LEARN_NOW);
-    step_until_sent(&member);
+    reply(fd, ":1\r\n");
+    ask_with("ON", LEARN_LATER);
+    ok(is_sent(fd, ON), "a request of a short command has no name");
+    reply(fd, ":1\r\n");
+    ask_with("ON", LEARN_NOW);
+    step_until_sent();
     ok(peer_hears(fd, name) && peer_hears(fd, NODES ON), "a waiter's request begins with a name");
-    reply(&member, fd, "-ERR unknown command 'CLIENT'\r\n-ERR no\r\n:1\r\n");
+    reply(fd, "-ERR unknown command 'CLIENT'\r\n-ERR no\r\n:1\r\n");
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "its refusal is ignored");
-    ask_with(&member, "ON", LEARN_NOW);
-    ok(is_sent(&member, fd, ON), "the connection is named once");
+    ask_with("ON", LEARN_NOW);
+    ok(is_sent(fd, ON), "the connection is named once");
     close(fd);
-    step(&member, PATIENCE_MS);
+    step(PATIENCE_MS);
 
-    ask(&member, "ON");
-    fd = accept_from(&member);
-    ok(is_sent(&member, fd, ON), "the first request of the next connection has no name");
-    reply(&member, fd, ":1\r\n");
-    ask_with(&member, "ON", LEARN_NOW);
-    step_until_sent(&member);
+    ask("ON");
+    fd = accept_from();
+    ok(is_sent(fd, ON), "the first request of the next connection has no name");
+    reply(fd, ":1\r\n");
+    ask_with("ON", LEARN_NOW);
+    step_until_sent();
     ok(peer_hears(fd, name) && peer_hears(fd, ON), "its second one is named again");
     close(fd);
-    step(&member, PATIENCE_MS);
-    ask(&member, "ON");
-    fd = accept_from(&member);
-    ok(is_sent(&member, fd, ON), "the member connects after the name was answered by a close");
-    reply(&member, fd, ":1\r\n");
-    ask_with(&member, "ON", LEARN_NOW);
-    ok(is_sent(&member, fd, ON), "and sends no name any more");
-    finish(&member, fd);
+    step(PATIENCE_MS);
+    ask("ON");
+    fd = accept_from();
+    ok(is_sent(fd, ON), "the member connects after the name was answered by a close");
+    reply(fd, ":1\r\n");
+    ask_with("ON", LEARN_NOW);
+    ok(is_sent(fd, ON), "and sends no name any more");
+    finish(fd);
 }
 
 /*
@@ -509,41 +499,40 @@ static void test_abandoned_late(void)
     char other[64];
     char nodes[100];
     char answer[200];
-    struct member member;
     int listener = server_listen(other);
-    int fd = open_and_reply(&member);
+    int fd = open_and_reply();
 
     member.route.first_ms -= 10000; /* as if the member had been in use for 10 s */
     snprintf(nodes, sizeof nodes, "a %.50s@1 master - 0 1 2 connected", other + strlen("redis://"));
     snprintf(answer, sizeof answer, "$%zu\r\n%s\r\n:1\r\n", strlen(nodes), nodes);
-    ask_may_learn(&member, fd, NODES ON, answer);
-    ask(&member, "EARLY");
-    step_until_sent(&member);
+    ask_may_learn(fd, NODES ON, answer);
+    ask("EARLY");
+    step_until_sent();
     member.request.limits.reply_ms = 60000;
     member_abandon(&member, NULL);
     close(fd);
-    ask(&member, "HASTY");
-    fd = accept_from(&member);
-    ok(is_sent(&member, fd, "*1\r\n$5\r\nHASTY\r\n"));
+    ask("HASTY");
+    fd = accept_from();
+    ok(is_sent(fd, "*1\r\n$5\r\nHASTY\r\n"));
     member.request.limits.reply_ms = 50;
     while (rlock_clock_ms() < member_deadline_ms(&member))
         poll(NULL, 0, 10);
     member_abandon(&member, NULL);
     close(fd);
-    ask(&member, "LATE");
-    fd = accept_from(&member);
-    ok(is_sent(&member, fd, "*1\r\n$4\r\nLATE\r\n"));
+    ask("LATE");
+    fd = accept_from();
+    ok(is_sent(fd, "*1\r\n$4\r\nLATE\r\n"));
     while (rlock_clock_ms() < member_deadline_ms(&member))
         poll(NULL, 0, 10);
     member_abandon(&member, NULL);
     close(fd);
-    ask(&member, "NEXT");
-    step_until_readable(&member, listener);
+    ask("NEXT");
+    step_until_readable(listener);
     fd = poll(&(struct pollfd){.fd = listener, .events = POLLIN}, 1, 0) == 1
              ? accept(listener, NULL, NULL)
              : -1;
-    ok(fd >= 0 && is_sent(&member, fd, "*1\r\n$4\r\nNEXT\r\n"));
-    finish(&member, fd);
+    ok(fd >= 0 && is_sent(fd, "*1\r\n$4\r\nNEXT\r\n"));
+    finish(fd);
     close(listener);
 }
 
@@ -557,7 +546,6 @@ static void test_silent_sentinel(void)
     char url[100];
     struct server sentinel = {.answers = {[ASKED_OTHER] = ANSWERS(address, SILENT)}};
     struct request request;
-    struct member member;
     int fd;
 
     snprintf(address, sizeof address, "*2\r\n$9\r\n127.0.0.1\r\n$5\r\n%05d\r\n",
@@ -565,21 +553,21 @@ static void test_silent_sentinel(void)
     need(server_start(&sentinel), "a Sentinel starts");
     snprintf(url, sizeof url, "redis+sentinel://%.50s/main", sentinel.url + strlen("redis://"));
     ok(member_open(&member, url, NULL, NULL, NULL) == RLOCK_OK, "a member is opened");
-    ask(&member, "PING");
-    fd = accept_from(&member);
-    ok(is_sent(&member, fd, "*1\r\n$4\r\nROLE\r\n"));
+    ask("PING");
+    fd = accept_from();
+    ok(is_sent(fd, "*1\r\n$4\r\nROLE\r\n"));
     peer_say(fd, "*3\r\n$6\r\nmaster\r\n:9\r\n*0\r\n");
-    ok(is_sent(&member, fd, PING), "the member sends the request to a primary");
-    reply(&member, fd, ":1\r\n");
+    ok(is_sent(fd, PING), "the member sends the request to a primary");
+    reply(fd, ":1\r\n");
     member.route.located_ms -= 100000; /* as if the Sentinel had answered long ago */
     request_begin(&request, "AGAIN");
     member_ask(&member, &request, NULL,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + 100 * PATIENCE_MS,
                                       .reply_ms = REPLY_MS});
     ok(member.request.phase == MEMBER_LOCATING, "the member asks the Sentinel again");
-    step_until_readable(&member, fd);
+    step_until_readable(fd);
     ok(peer_hears(fd, "*1\r\n$5\r\nAGAIN\r\n"));
-    finish(&member, fd);
+    finish(fd);
     server_stop(&sentinel);
 }
 
@@ -595,32 +583,30 @@ static void test_silent_sentinel(void)
  */
 static void test_topology_behind_info(void)
 {
-    struct member member;
     int fd;
 
     need(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "a member is opened");
     member_join(&member, 3, 0);
-    ask(&member, "PING");
+    ask("PING");
     fd = peer_accept();
-    ok(is_sent(&member, fd, INFO PING));
-    reply(&member, fd, NO_INFO ":1\r\n");
+    ok(is_sent(fd, INFO PING));
+    reply(fd, NO_INFO ":1\r\n");
     member.route.first_ms -= 10000; /* as if the member had been in use for 10 s */
     close(fd);
-    ask_with(&member, "ON", true);
+    ask_with("ON", true);
     fd = peer_accept();
-    ok(is_sent(&member, fd, INFO ON), "on a new connection the member sends INFO again");
-    reply(&member, fd, NO_INFO ":1\r\n");
+    ok(is_sent(fd, INFO ON), "on a new connection the member sends INFO again");
+    reply(fd, NO_INFO ":1\r\n");
     ok(member.state == RLOCK_OK && member_lacks_topology(&member));
-    ask_may_learn(&member, fd, NODES ON, NO_CLUSTER ":1\r\n");
+    ask_may_learn(fd, NODES ON, NO_CLUSTER ":1\r\n");
     ok(!member_lacks_topology(&member), "with the next request CLUSTER NODES was sent");
-    finish(&member, fd);
+    finish(fd);
 }
 
 /* Each server redirects: the member follows until its deadline, and backs off in between. */
 static void test_moved_without_end(void)
 {
     struct request request;
-    struct member member;
     int n_connections = 0;
     int fd = -1;
 
@@ -639,7 +625,7 @@ static void test_moved_without_end(void)
             n_connections++;
             redirect(fd, "MOVED"); /* the member reads this after it has sent its request */
         }
-        step(&member, 1);
+        step(1);
         if (member.request.phase == MEMBER_BACKING_OFF)
             member_step(&member);
     }
@@ -648,7 +634,7 @@ static void test_moved_without_end(void)
     ok(member.state == RLOCK_E_SERVER || member.state == RLOCK_E_UNREACHABLE);
     okf(n_connections > 8 && n_connections < 300,
         "redirects without end: the member backs off, and connects %d times", n_connections);
-    finish(&member, fd);
+    finish(fd);
     while (poll(&(struct pollfd){.fd = peer_listener, .events = POLLIN}, 1, 0) == 1)
         close(peer_accept()); /* a connection that the member made just before the deadline */
 }
@@ -656,78 +642,76 @@ static void test_moved_without_end(void)
 static void test_ask(void)
 {
     struct request undo = {.n = 1, .n_commands = 1, .word = {"UNDO"}};
-    struct member member;
-    int fd = open_and_ask(&member, peer_address, NULL);
+    int fd = open_and_ask(peer_address, NULL);
     int redirected;
 
     redirect(fd, "ASK");
-    redirected = accept_from(&member);
-    ok(is_sent(&member, redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nPING\r\n"));
+    redirected = accept_from();
+    ok(is_sent(redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nPING\r\n"));
     peer_say(redirected, "+OK\r\n");
-    step(&member, A_WHILE_MS);
+    step(A_WHILE_MS);
     is_int(member.state, RLOCK_PENDING, "the reply to ASKING doesn't end the request");
-    reply(&member, redirected, ":1\r\n");
+    reply(redirected, ":1\r\n");
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1);
-    ask(&member, "NEXT");
+    ask("NEXT");
     ok(member.reply == NULL, "a new request forgets the reply to the last one");
-    ok(is_sent(&member, fd, PING "*1\r\n$4\r\nNEXT\r\n"));
+    ok(is_sent(fd, PING "*1\r\n$4\r\nNEXT\r\n"));
     redirect(fd, "ASK");
-    ok(is_sent(&member, redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nNEXT\r\n"));
+    ok(is_sent(redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nNEXT\r\n"));
     member_abandon(&member, &undo);
     ok(peer_hears(redirected, "*1\r\n$6\r\nASKING\r\n*1\r\n$4\r\nUNDO\r\n"));
     close(redirected);
-    finish(&member, fd);
+    finish(fd);
 
-    fd = open_and_ask(&member, peer_address, NULL);
+    fd = open_and_ask(peer_address, NULL);
     redirect(fd, "ASK");
-    redirected = accept_from(&member);
-    step_until_readable(&member, redirected);
-    reply(&member, redirected, "-NOPERM asking\r\n-MOVED 1 127.0.0.1:1\r\n");
-    ok(has_failed(&member, RLOCK_E_REFUSED,
+    redirected = accept_from();
+    step_until_readable(redirected);
+    reply(redirected, "-NOPERM asking\r\n-MOVED 1 127.0.0.1:1\r\n");
+    ok(has_failed(RLOCK_E_REFUSED,
                   "the server's rules (ACL) deny this user a command or a key that rlock needs; "
                   "the server says: NOPERM asking"));
     is_int(member_sent_ms(&member), 0);
     close(redirected);
-    finish(&member, fd);
+    finish(fd);
 }
 
 static void test_try_again(void)
 {
     const char *down =
         "no node of the Cluster serves this key now; the server says: CLUSTERDOWN no";
-    struct member member;
-    int fd = open_and_ask(&member, peer_address, NULL);
+    int fd = open_and_ask(peer_address, NULL);
     int64_t end = rlock_clock_ms() + PATIENCE_MS;
 
     ok(peer_hears(fd, PING), "the member sends its request");
     peer_say(fd, "-TRYAGAIN later\r\n");
-    step_until_backing_off(&member);
+    step_until_backing_off();
     ok(member.state == RLOCK_PENDING && member_wake_ms(&member) < rlock_clock_ms() + 1000);
     while (member.request.phase == MEMBER_BACKING_OFF && rlock_clock_ms() < end)
         member_step(&member);
-    ok(is_sent(&member, fd, PING));
+    ok(is_sent(fd, PING));
     peer_say(fd, "-CLUSTERDOWN no\r\n");
-    step_until_backing_off(&member);
+    step_until_backing_off();
     member_abandon(&member, NULL);
-    ok(has_failed(&member, RLOCK_E_SERVER, down));
+    ok(has_failed(RLOCK_E_SERVER, down));
     is_int(member_sent_ms(&member), 0, "after CLUSTERDOWN the request counts as not executed");
-    finish(&member, fd);
+    finish(fd);
 
     /* the caller gives up while the member asks again */
-    fd = open_and_ask(&member, peer_address, NULL);
+    fd = open_and_ask(peer_address, NULL);
     ok(peer_hears(fd, PING), "the member sends its request");
     peer_say(fd, "-CLUSTERDOWN no\r\n");
-    ok(is_sent(&member, fd, PING), "after CLUSTERDOWN it sends it again");
+    ok(is_sent(fd, PING), "after CLUSTERDOWN it sends it again");
     member_abandon(&member, NULL);
-    ok(has_failed(&member, RLOCK_E_SERVER, down));
+    ok(has_failed(RLOCK_E_SERVER, down));
     ok(member_sent_ms(&member) > 0, "the server may execute the request yet");
     close(fd);
-    ask(&member, "AGAIN");
-    fd = accept_from(&member);
-    ok(is_sent(&member, fd, "*1\r\n$5\r\nAGAIN\r\n"), "the member sends the next request");
+    ask("AGAIN");
+    fd = accept_from();
+    ok(is_sent(fd, "*1\r\n$5\r\nAGAIN\r\n"), "the member sends the next request");
     member_abandon(&member, NULL);
-    ok(has_failed(&member, RLOCK_E_UNREACHABLE, "no answer in time"));
-    finish(&member, fd);
+    ok(has_failed(RLOCK_E_UNREACHABLE, "no answer in time"));
+    finish(fd);
 }
 
 /*
@@ -737,24 +721,23 @@ static void test_try_again(void)
 static void test_errors(void)
 {
     struct request request;
-    struct member member;
     char said[300];
-    int fd = open_and_reply(&member);
+    int fd = open_and_reply();
 
     request_begin(&request, "ONE");
     request_add_command(&request, "TWO");
-    ask_request(&member, &request, LEARN_NEVER);
-    step_until_sent(&member);
-    reply(&member, fd, "-LOADING Redis is loading\r\n:1\r\n");
+    ask_request(&request, LEARN_NEVER);
+    step_until_sent();
+    reply(fd, "-LOADING Redis is loading\r\n:1\r\n");
     is_int(member.state, RLOCK_E_SERVER, "an error in the first of two replies is the fault");
     script_request(&request, SCRIPT_BREAK, 0);
     snprintf(said, sizeof said, "-ERR boom script: %.40s, on @user_script:1.\r\n", request.word[1]);
-    ask_request(&member, &request, LEARN_NEVER);
-    step_until_sent(&member);
-    reply(&member, fd, said);
+    ask_request(&request, LEARN_NEVER);
+    step_until_sent();
+    reply(fd, said);
     okf(member.state >= RLOCK_E_USAGE && strstr(member.err.text, "lib/lua/break.lua:1") != NULL,
         "an error of a script names the script's line: %s", member.err.text);
-    finish(&member, fd);
+    finish(fd);
 }
 
 /*
@@ -765,14 +748,13 @@ static void test_errors(void)
 static void test_watch_lost(void)
 {
     struct request request;
-    struct member member;
-    int fd = open_and_reply(&member);
+    int fd = open_and_reply();
 
     close(fd);
     request_begin(&request, "MULTI");
     request_bind(&request, member_connection(&member));
-    ask_request(&member, &request, LEARN_NEVER);
-    step(&member, PATIENCE_MS);
+    ask_request(&request, LEARN_NEVER);
+    step(PATIENCE_MS);
     ok(member.state == RLOCK_E_SERVER && strstr(member.err.text, "closed between WATCH") != NULL);
     while (poll(&(struct pollfd){.fd = peer_listener, .events = POLLIN}, 1, A_WHILE_MS) == 1) {
         fd = peer_accept();

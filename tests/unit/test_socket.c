@@ -11,18 +11,22 @@
 #include <netinet/tcp.h>
 #include <sys/un.h>
 
+/* The connector of the test that runs, and its URL. */
+static struct connector connector;
+static struct url url;
+
 /* Connects within `ms`: steps until the socket is connected, or connecting has failed. */
-static enum rlock_status connect_to(struct connector *connector, int64_t ms, int *fd,
-                                    struct rlock_error *err)
+static enum rlock_status connect_to(int64_t ms, int *fd, struct rlock_error *err)
 {
     struct rlock_deadline deadline = deadline_in((struct rlock_deadline){RLOCK_NEVER, -1}, ms);
-    enum rlock_status st = connector_start(connector, deadline.at_ms, err);
+    enum rlock_status st = connector_start(&connector, deadline.at_ms, err);
 
     while (st == RLOCK_PENDING) {
-        struct pollfd look = {.fd = connector_fd(connector), .events = connector_events(connector)};
+        struct pollfd look = {.fd = connector_fd(&connector),
+                              .events = connector_events(&connector)};
 
-        poll(&look, 1, deadline_poll_ms(deadline_at(deadline, connector_wake_ms(connector))));
-        st = connector_step(connector, fd, err);
+        poll(&look, 1, deadline_poll_ms(deadline_at(deadline, connector_wake_ms(&connector))));
+        st = connector_step(&connector, fd, err);
         if (deadline_has_passed(deadline))
             break;
     }
@@ -43,18 +47,18 @@ static bool ends_at_deadline(int fd)
 }
 
 /* Prepares a connector to the server at this URL. */
-static bool begin(struct connector *connector, struct url *url, const char *text)
+static bool begin(const char *text)
 {
-    if (!okf(url_parse(url, text, NULL) == RLOCK_OK, "the URL %s is parsed", text))
+    if (!okf(url_parse(&url, text, NULL) == RLOCK_OK, "the URL %s is parsed", text))
         return false;
-    connector_init(connector, url);
+    connector_init(&connector, &url);
     return true;
 }
 
-static void end(struct connector *connector, struct url *url)
+static void end(void)
 {
-    connector_fini(connector);
-    url_fini(url);
+    connector_fini(&connector);
+    url_fini(&url);
 }
 
 /* Ends a connection. The kernel passes it to the server only together with the first bytes. */
@@ -79,14 +83,12 @@ static struct addresses address_of(const char *host, const char *port)
 static void test_reached(const char *text)
 {
     int fd = -1;
-    struct connector connector;
-    struct url url;
 
-    need(begin(&connector, &url, text));
+    need(begin(text));
     for (int round = 0; round < 2; round++) {
         int peer;
 
-        is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK, "the connector connects");
+        is_int(connect_to(PATIENCE_MS, &fd, NULL), RLOCK_OK, "the connector connects");
         peer_say(fd, "x");
         peer = peer_accept();
         ok((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0 && (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
@@ -96,7 +98,7 @@ static void test_reached(const char *text)
         ok(peer_hears(peer, "x") && peer_hears_the_end(peer), "socket_reset() ends the connection");
         close(peer);
     }
-    end(&connector, &url);
+    end();
 }
 
 /*
@@ -107,21 +109,19 @@ static void test_reached(const char *text)
 static void test_accepted_with_request(void)
 {
     bool waits = false;
-    struct connector connector;
-    struct url url;
 
-    need(begin(&connector, &url, peer_address));
+    need(begin(peer_address));
     for (int tries = 0; tries < 10 && !waits; tries++) {
         struct pollfd listener = {.fd = peer_listener, .events = POLLIN};
         int fd = -1;
 
-        if (connect_to(&connector, PATIENCE_MS, &fd, NULL) != RLOCK_OK)
+        if (connect_to(PATIENCE_MS, &fd, NULL) != RLOCK_OK)
             break;
         waits = poll(&listener, 1, 0) == 0;
         leave(&fd);
     }
     ok(waits, "the server accepts no connection before there is a request");
-    end(&connector, &url);
+    end();
 }
 
 /*
@@ -131,16 +131,14 @@ static void test_accepted_with_request(void)
  */
 static void test_passed_deadline(void)
 {
-    struct connector connector;
-    struct url url;
     int fd = -1;
 
-    need(begin(&connector, &url, peer_address));
+    need(begin(peer_address));
     if (connector_start(&connector, rlock_clock_ms() - 1, NULL) == RLOCK_PENDING)
         ok(connector_wake_ms(&connector) > rlock_clock_ms());
     if (connector_step(&connector, &fd, NULL) == RLOCK_OK)
         leave(&fd);
-    end(&connector, &url);
+    end();
 }
 
 static void test_nowhere(void)
@@ -155,18 +153,16 @@ static void test_nowhere(void)
                 {"unix:///nowhere/at/all", RLOCK_E_UNREACHABLE, ""},
                 {long_name, RLOCK_E_CONFIG, ""}};
     struct rlock_error err;
-    struct connector connector;
-    struct url url;
     int fd = -1;
 
     close(server_listen(nobody));
     memset(long_name + 8, 'x', sizeof long_name - 9);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        need(begin(&connector, &url, rows[i].url));
-        okf(connect_to(&connector, PATIENCE_MS, &fd, &err) == rows[i].st && fd == -1 &&
+        need(begin(rows[i].url));
+        okf(connect_to(PATIENCE_MS, &fd, &err) == rows[i].st && fd == -1 &&
                 strstr(err.text, rows[i].text) != NULL,
             "nothing listens at %s: %s", rows[i].url, err.text);
-        end(&connector, &url);
+        end();
     }
 }
 
@@ -176,37 +172,32 @@ static void test_moved(void)
     const char *port = strrchr(peer_address, ':') + 1;
     int fd = -1;
     char text[80];
-    struct connector connector;
-    struct url url;
 
     snprintf(text, sizeof text, "redis://localhost:%s", port);
-    need(begin(&connector, &url, text));
+    need(begin(text));
     connector.addresses = address_of("192.0.2.1", "6379");
     connector.host_is_name = true;
-    is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK);
+    is_int(connect_to(PATIENCE_MS, &fd, NULL), RLOCK_OK);
     leave(&fd);
-    end(&connector, &url);
-    need(begin(&connector, &url, "redis://name.invalid"));
+    end();
+    need(begin("redis://name.invalid"));
     connector.host_is_name = true;
     connector.addresses = address_of("127.0.0.1", port);
-    is_int(connect_to(&connector, PATIENCE_MS, &fd, NULL), RLOCK_OK);
+    is_int(connect_to(PATIENCE_MS, &fd, NULL), RLOCK_OK);
     leave(&fd);
-    end(&connector, &url);
+    end();
 }
 
 /* The caller abandons a lookup that is running, as a caller does when its deadline has passed. */
 static void test_given_up(void)
 {
-    struct connector connector;
-    struct url url;
-
-    need(begin(&connector, &url, "redis://name.invalid"));
+    need(begin("redis://name.invalid"));
     for (int round = 0; round < 20; round++) {
         (void)!connector_start(&connector, rlock_clock_ms() + PATIENCE_MS, NULL);
         if (round % 2 == 0)
             connector_abandon(&connector);
     }
-    end(&connector, &url);
+    end();
     ok(true, "20 running lookups are abandoned without a crash");
 }
 
@@ -223,7 +214,6 @@ static struct deaf deaf_open(struct addresses *address)
     struct sockaddr_in at = {.sin_family = AF_INET};
     char text[64];
     struct deaf deaf = {.fd = {server_listen(text), -1, -1}};
-    struct url url;
 
     listen(deaf.fd[0], 0);
     *address = (struct addresses){.n = 0};
@@ -249,7 +239,7 @@ static void deaf_close(const struct deaf *deaf)
  * Connects, and returns how many ms that took; -1: it failed. A connection takes at least 250 ms if
  * it waits for a dead address. As it may take as long on a busy machine, up to ten are made.
  */
-static int64_t connect_ms(struct connector *connector, const struct addresses *first)
+static int64_t connect_ms(const struct addresses *first)
 {
     int64_t took = 250;
     int fd = -1;
@@ -258,8 +248,8 @@ static int64_t connect_ms(struct connector *connector, const struct addresses *f
         int64_t from = rlock_clock_ms();
 
         if (first != NULL)
-            connector->addresses = *first;
-        if (connect_to(connector, 3 * PATIENCE_MS, &fd, NULL) != RLOCK_OK)
+            connector.addresses = *first;
+        if (connect_to(3 * PATIENCE_MS, &fd, NULL) != RLOCK_OK)
             return -1;
         took = rlock_clock_ms() - from;
         leave(&fd);
@@ -273,28 +263,26 @@ static void test_silent(void)
     int fd = -1;
     struct addresses dead[2];
     struct deaf deaf[2];
-    struct connector connector;
-    struct url url;
     int64_t from;
     int64_t took;
 
     for (int i = 0; i < 2; i++)
         deaf[i] = deaf_open(&dead[i]);
-    need(begin(&connector, &url, peer_address));
+    need(begin(peer_address));
     connector.addresses = address_of(url.host, url.port);
     connector.addresses.address[2] = connector.addresses.address[0];
     connector.addresses.address[0] = dead[0].address[0];
     connector.addresses.address[1] = dead[1].address[0];
     connector.addresses.n = 3;
     from = rlock_clock_ms();
-    is_int(connect_to(&connector, 3 * PATIENCE_MS, &fd, NULL), RLOCK_OK);
+    is_int(connect_to(3 * PATIENCE_MS, &fd, NULL), RLOCK_OK);
     took = rlock_clock_ms() - from;
     okf(took >= 400 && took < 2 * PATIENCE_MS, "each dead address costs 250 ms: %d ms", (int)took);
     leave(&fd);
-    took = connect_ms(&connector, NULL);
+    took = connect_ms(NULL);
     okf(took >= 0 && took < 250 && connector.addresses.n == 3,
         "further connections try the live address first: %d ms", (int)took);
-    end(&connector, &url);
+    end();
     for (int i = 0; i < 2; i++)
         deaf_close(&deaf[i]);
 }
@@ -303,19 +291,17 @@ static void test_silent(void)
 static void test_refused(void)
 {
     struct addresses both;
-    struct connector connector;
-    struct url url;
     char text[64];
     int64_t took;
 
     close(server_listen(text));
-    need(begin(&connector, &url, peer_address));
+    need(begin(peer_address));
     both = address_of(url.host, strrchr(text, ':') + 1);
     both.address[1] = address_of(url.host, url.port).address[0];
     both.n = 2;
-    took = connect_ms(&connector, &both);
+    took = connect_ms(&both);
     okf(took >= 0 && took < 250, "a refused connection does not cost 250 ms: %d ms", (int)took);
-    end(&connector, &url);
+    end();
 }
 
 int __real_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
@@ -348,9 +334,7 @@ static void test_alias(void)
                 {"hanging.invalid", "127.0.0.1"},
                 {"hanging.invalid", "localhost"}};
     int fd = -1;
-    struct connector connector;
     struct url peer;
-    struct url url;
 
     if (url_parse(&peer, peer_address, NULL) != RLOCK_OK || pipe(hanging) != 0)
         return;
@@ -358,10 +342,10 @@ static void test_alias(void)
         if (url_at(&url, &peer, rows[i].host, rows[i].alias, peer.port, NULL) != RLOCK_OK)
             continue;
         connector_init(&connector, &url);
-        okf(connect_to(&connector, PATIENCE_MS, &fd, NULL) == RLOCK_OK,
-            "host %s, alias %s: connected", rows[i].host, rows[i].alias);
+        okf(connect_to(PATIENCE_MS, &fd, NULL) == RLOCK_OK, "host %s, alias %s: connected",
+            rows[i].host, rows[i].alias);
         leave(&fd);
-        end(&connector, &url);
+        end();
     }
     close(hanging[1]);
     url_fini(&peer);
@@ -374,17 +358,15 @@ static void test_alias(void)
 static void test_late_lookup(void)
 {
     int64_t deadline_ms;
-    struct connector connector;
-    struct url url;
     int before = count_fds();
     int fd = -1;
 
-    need(pipe(hanging) == 0 && begin(&connector, &url, "redis://hanging.invalid"));
+    need(pipe(hanging) == 0 && begin("redis://hanging.invalid"));
     connector.host_is_name = true;
     connector.addresses = address_of("127.0.0.1", strrchr(peer_address, ':') + 1);
-    is_int(connect_to(&connector, 2000, &fd, NULL), RLOCK_OK);
+    is_int(connect_to(2000, &fd, NULL), RLOCK_OK);
     leave(&fd);
-    end(&connector, &url);
+    end();
     close(hanging[1]);
     deadline_ms = rlock_clock_ms() + PATIENCE_MS;
     while (count_fds() > before + 1 && rlock_clock_ms() < deadline_ms)

@@ -15,32 +15,33 @@
 #define SECRET "s3cret"
 
 /* Two connected sockets, and the TLS connection that begins on the first. */
-struct talk {
+static struct {
     struct tls_connection *line;
     int fd;
     int peer;
     struct rlock_error err;
-};
+} talk;
 
-static bool begin(struct talk *talk, struct tls_context *tls, const char *host)
+static bool begin(struct tls_context *tls, const char *host)
 {
     int ends[2];
 
-    *talk = (struct talk){.fd = -1, .peer = -1};
+    memset(&talk, 0, sizeof talk);
+    talk.fd = talk.peer = -1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
         return false;
-    talk->fd = ends[0];
-    talk->peer = ends[1];
-    return tls_connection_new(tls, &talk->line, (const char *const[TLS_NAMES]){host}, talk->fd,
-                              &talk->err) == RLOCK_OK;
+    talk.fd = ends[0];
+    talk.peer = ends[1];
+    return tls_connection_new(tls, &talk.line, (const char *const[TLS_NAMES]){host}, talk.fd,
+                              &talk.err) == RLOCK_OK;
 }
 
-static void end(struct talk *talk)
+static void end(void)
 {
-    tls_connection_free(talk->line);
-    socket_reset(&talk->fd);
-    if (talk->peer >= 0)
-        close(talk->peer);
+    tls_connection_free(talk.line);
+    socket_reset(&talk.fd);
+    if (talk.peer >= 0)
+        close(talk.peer);
 }
 
 static void swallow(int fd)
@@ -75,12 +76,10 @@ static const struct {
 
 static void test_answers(struct tls_context *tls)
 {
-    struct talk talk;
-
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         enum rlock_status st = RLOCK_PENDING;
 
-        need(begin(&talk, tls, "h"), "a TLS connection begins");
+        need(begin(tls, "h"), "a TLS connection begins");
         for (size_t at = 0; st == RLOCK_PENDING && at < answers[i].n; at++) {
             (void)!write(talk.peer, answers[i].bytes + at, 1);
             st = tls_handshake(talk.line, &talk.err);
@@ -88,17 +87,16 @@ static void test_answers(struct tls_context *tls)
         okf(st == answers[i].st && strstr(talk.err.text, answers[i].says) != NULL,
             "the handshake fails as the table says if the server sends, byte by byte, %s: %d %s",
             answers[i].what, st, talk.err.text);
-        end(&talk);
+        end();
     }
 }
 
 static void test_events(struct tls_context *tls)
 {
-    struct talk talk;
     char noise[4096] = "\x15\x03\x03\x00\x02\x02\x50";
     int written = 0;
 
-    need(begin(&talk, tls, "h"), "a TLS connection begins");
+    need(begin(tls, "h"), "a TLS connection begins");
     fcntl(talk.fd, F_SETFL, O_NONBLOCK);
     while (send(talk.fd, noise, sizeof noise, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
         written++;
@@ -112,7 +110,7 @@ static void test_events(struct tls_context *tls)
     okf(tls_handshake(talk.line, &talk.err) == RLOCK_E_UNREACHABLE &&
             strstr(talk.err.text, "ended the handshake") != NULL,
         "an alert that came before the end of the connection is reported: %s", talk.err.text);
-    end(&talk);
+    end();
 }
 
 /*
@@ -123,13 +121,12 @@ static void test_unsent(struct tls_context *tls)
 {
     struct request request;
     struct conn conn;
-    struct talk talk;
     struct url url;
     char *bytes = NULL;
     size_t n = 0;
 
     request_begin(&request, "PING");
-    need(begin(&talk, tls, "h") && url_parse(&url, "rediss://h", NULL) == RLOCK_OK &&
+    need(begin(tls, "h") && url_parse(&url, "rediss://h", NULL) == RLOCK_OK &&
          request_encode(&request, &bytes, &n, NULL) == RLOCK_OK);
     conn_init(&conn, &url);
     conn.tls_connection = talk.line;
@@ -155,14 +152,12 @@ static void test_unsent(struct tls_context *tls)
 /* The peer has closed the socket. A SIGPIPE would end this test. */
 static void test_dead(struct tls_context *tls)
 {
-    struct talk talk;
-
-    need(begin(&talk, tls, "h"), "a TLS connection begins");
+    need(begin(tls, "h"), "a TLS connection begins");
     close(talk.peer);
     talk.peer = -1;
     okf(tls_handshake(talk.line, &talk.err) == RLOCK_E_UNREACHABLE,
         "a closed socket is reported: %s", talk.err.text);
-    end(&talk);
+    end();
 }
 
 static void test_hosts(struct tls_context *tls)
@@ -170,21 +165,20 @@ static void test_hosts(struct tls_context *tls)
     static const char *const good[] = {"h", "h.", "127.0.0.1", "::1", "fe80::1%eth0", "127.1"};
     static const char *const bad[] = {"", "%eth0"};
     char name[300];
-    struct talk talk;
 
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        okf(begin(&talk, tls, good[i]), "a TLS connection begins for the host %s", good[i]);
-        end(&talk);
+        okf(begin(tls, good[i]), "a TLS connection begins for the host %s", good[i]);
+        end();
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        okf(!begin(&talk, tls, bad[i]) && talk.err.status == RLOCK_E_CONFIG,
-            "the host '%s' is refused", bad[i]);
-        end(&talk);
+        okf(!begin(tls, bad[i]) && talk.err.status == RLOCK_E_CONFIG, "the host '%s' is refused",
+            bad[i]);
+        end();
     }
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
-    ok(!begin(&talk, tls, name) && talk.err.status == RLOCK_E_CONFIG);
-    end(&talk);
+    ok(!begin(tls, name) && talk.err.status == RLOCK_E_CONFIG);
+    end();
 }
 
 /* Without a struct tls_context the member sends no byte to the server of a rediss:// URL. */
@@ -219,25 +213,25 @@ static void test_never_plain(void)
 /* ---- tests with a TLS server ---- */
 
 /* Passes the client's bytes to the server, and the server's bytes to the client. */
-static void pass_on(const struct talk *talk, struct tls_server *server)
+static void pass_on(struct tls_server *server)
 {
     char bytes[4096];
     ssize_t heard;
     size_t n;
 
-    while ((heard = read(talk->peer, bytes, sizeof bytes)) > 0)
+    while ((heard = read(talk.peer, bytes, sizeof bytes)) > 0)
         tls_server_hear(server, bytes, (size_t)heard);
     while ((n = tls_server_take(server, bytes, sizeof bytes)) > 0)
-        (void)!write(talk->peer, bytes, n);
+        (void)!write(talk.peer, bytes, n);
 }
 
-static enum rlock_status shake_hands(struct talk *talk, struct tls_server *server)
+static enum rlock_status shake_hands(struct tls_server *server)
 {
-    enum rlock_status st = tls_handshake(talk->line, &talk->err);
+    enum rlock_status st = tls_handshake(talk.line, &talk.err);
 
     for (int turns = 0; st == RLOCK_PENDING && turns < 10; turns++) {
-        pass_on(talk, server);
-        st = tls_handshake(talk->line, &talk->err);
+        pass_on(server);
+        st = tls_handshake(talk.line, &talk.err);
     }
     return st;
 }
@@ -272,20 +266,18 @@ static const struct {
 
 static void test_certificates(struct tls_context *tls)
 {
-    struct talk talk;
-
     for (size_t i = 0; i < sizeof certificates / sizeof certificates[0]; i++) {
         struct tls_server *server = tls_server_new(certificates[i].certificate,
                                                    certificates[i].is_old, certificates[i].asks);
         enum rlock_status st;
 
-        need(begin(&talk, tls, "h"), "a TLS connection begins");
+        need(begin(tls, "h"), "a TLS connection begins");
         talk.err.text[0] = '\0';
-        st = shake_hands(&talk, server);
+        st = shake_hands(server);
         okf(st == certificates[i].st, "the handshake with certificate %d of the server: status %d",
             (int)certificates[i].certificate, (int)st);
         is_str(st == RLOCK_OK ? "" : talk.err.text, certificates[i].says);
-        end(&talk);
+        end();
         tls_server_free(server);
     }
 }
@@ -308,25 +300,24 @@ static const struct {
 
 static void test_closed(struct tls_context *tls)
 {
-    struct talk talk;
     size_t done;
 
     for (size_t i = 0; i < sizeof closed / sizeof closed[0]; i++) {
         struct tls_server *server = tls_server_new(TLS_SERVER_GOOD, false, closed[i].asks);
 
-        need(begin(&talk, tls, "h"), "a TLS connection begins");
-        ok(shake_hands(&talk, server) == RLOCK_OK &&
+        need(begin(tls, "h"), "a TLS connection begins");
+        ok(shake_hands(server) == RLOCK_OK &&
            tls_write(talk.line, "PING", 4, &done, &talk.err) == RLOCK_OK && done == 4);
-        pass_on(&talk, server);
+        pass_on(server);
         if (closed[i].reply != NULL)
             ok(tls_server_write(server, closed[i].reply, strlen(closed[i].reply)));
-        pass_on(&talk, server);
+        pass_on(server);
         close(talk.peer);
         talk.peer = -1;
         okf(tls_write(talk.line, "PING", 4, &done, &talk.err) == closed[i].st,
             "the next request fails if the server has closed the connection %s", closed[i].what);
         is_str(talk.err.text, closed[i].says, "the message tells why");
-        end(&talk);
+        end();
         tls_server_free(server);
     }
 }
@@ -343,11 +334,10 @@ static void test_sent_name(struct tls_context *tls)
                 {"127.0.0.1", NULL, 0},
                 {"::1", NULL, 0}};
     char bytes[4096];
-    struct talk talk;
     ssize_t n;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        need(begin(&talk, tls, rows[i].host), "a TLS connection begins");
+        need(begin(tls, rows[i].host), "a TLS connection begins");
         (void)!tls_handshake(talk.line, &talk.err);
         n = read(talk.peer, bytes, sizeof bytes);
         if (rows[i].sent != NULL)
@@ -356,7 +346,7 @@ static void test_sent_name(struct tls_context *tls)
         else
             okf(n > 0 && memmem(bytes, (size_t)n, rows[i].host, strlen(rows[i].host)) == NULL,
                 "for the host %s the client sends no name", rows[i].host);
-        end(&talk);
+        end();
     }
 }
 
