@@ -2,6 +2,8 @@
 /* config: read the configuration file, and other small files such as a password file. */
 #include "options/config.h"
 
+#include "options/options.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,16 +14,14 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define BLANKS " \t\r\n"
-
 /* Remove blanks from both ends of a text, in place. Returns the new start. */
 static char *trim(char *text)
 {
     size_t n;
 
-    text += strspn(text, BLANKS);
+    text += strspn(text, OPTIONS_BLANKS);
     n = strlen(text);
-    while (n > 0 && strchr(BLANKS, text[n - 1]) != NULL)
+    while (n > 0 && strchr(OPTIONS_BLANKS, text[n - 1]) != NULL)
         n--;
     text[n] = '\0';
     return text;

@@ -823,9 +823,6 @@ enum rlock_status option_parser_read(struct options *options, char **argv, struc
         st = RLOCK_E_CONFIG;
     options->url_from = options_origin(options, "url")->from;
     choose_password(options);
-    options->sentinel_password_file_from = options_origin(options, "sentinel-password-file")->from;
-    options->token_file_from = options_origin(options, "token-file")->from;
-    options->ttl_from = options_origin(options, "ttl")->from;
     if (rank_of(options, "nonblock", options->nonblock != 0) > rank_of(options, "wait", true))
         options->wait_ms = 0;
     options->needs_queue = options->queue != RLOCK_QUEUE_NONE &&

@@ -118,9 +118,6 @@ struct options {
     char *const *argv;
     enum source url_from;
     enum source password_from; /* source of password_file or password_command */
-    enum source sentinel_password_file_from;
-    enum source ttl_from;
-    enum source token_file_from;
     /* where each option's value comes from, in the order of option_table */
     struct origin origins[OPTION_COUNT];
     const char *file; /* path of the configuration file that was read, in `texts`; NULL: none */

@@ -208,7 +208,8 @@ static enum rlock_status find_sentinel_password(struct credentials *credentials,
     const char *value = environment_value("RLOCK_SENTINEL_PASSWORD");
 
     if (options->sentinel_password_file != NULL &&
-        (*value == '\0' || options->sentinel_password_file_from >= FROM_ENVIRONMENT))
+        (*value == '\0' ||
+         options_origin(options, "sentinel-password-file")->from >= FROM_ENVIRONMENT))
         return use_file(&credentials->sentinel_place, &credentials->sentinel_password,
                         "sentinel password file", options->sentinel_password_file, err);
     if (*value == '\0')

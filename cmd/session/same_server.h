@@ -24,17 +24,10 @@ struct same_server {
 };
 
 /*
- * same_server_init: make the entries. The first of them is always PARENT_SERVER.
- *
- * If a variable or a file names the server, an rlock in the command finds the server there, too,
- * and there is no other entry. If -u names the server, the other entries are RLOCK_URL, and those
- * variables for TLS and Sentinels that the environment doesn't set.
- *
- * If the environment already has RLOCK_URL, that value stays, and there is no other entry than
- * PARENT_SERVER, with two exceptions: a parent rlock has set the value, or the value has a
- * password, which rlock hides from the command.
- *
- * If memory runs out, entries are missing.
+ * same_server_init: make the entries. The first of them is always PARENT_SERVER. If -u names the
+ * server, the others are RLOCK_URL, and those variables for TLS and Sentinels that the environment
+ * doesn't set; unless the environment has an RLOCK_URL that no parent rlock has set, and that has
+ * no password. If memory runs out, entries are missing.
  */
 void same_server_init(struct same_server *same, const struct options *options,
                       const struct credentials *credentials);

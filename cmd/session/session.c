@@ -88,8 +88,8 @@ static void blocked(void *context, const struct rlock_obstacle *obstacle)
 {
     struct session *session = context;
 
-    if (session->hooks != NULL && session->hooks->blocked != NULL)
-        session->hooks->blocked(session->hooks->context, obstacle);
+    if (session->hooks.blocked != NULL)
+        session->hooks.blocked(session->hooks.context, obstacle);
     session_check_hook(session);
     progress_show(&session->progress, obstacle);
     service_status_show(&session->service_status, &session->report, obstacle);
@@ -118,8 +118,8 @@ static void sent(void *context)
     struct session *session = context;
 
     warn_of_secret(session);
-    if (session->hooks != NULL && session->hooks->sent != NULL)
-        session->hooks->sent(session->hooks->context);
+    if (session->hooks.sent != NULL)
+        session->hooks.sent(session->hooks.context);
 }
 
 static void warn(void *context, const char *text)
@@ -134,8 +134,8 @@ static void unreachable(void *context)
 {
     struct session *session = context;
 
-    if (session->hooks != NULL && session->hooks->unreachable != NULL)
-        session->hooks->unreachable(session->hooks->context);
+    if (session->hooks.unreachable != NULL)
+        session->hooks.unreachable(session->hooks.context);
     private_server_reopen(&session->private_server, session->signals.stop_fd,
                           session->options->connect_ms);
 }
@@ -546,7 +546,8 @@ static enum exit_reason read_token(struct session *session)
     const char *inherited = getenv("RLOCK_TOKEN");
 
     /* RLOCK_TOKEN outranks a token file that the configuration file names */
-    if (options->token_file != NULL && (options->token_file_from > FROM_FILE || inherited == NULL))
+    if (options->token_file != NULL &&
+        (options_origin(options, "token-file")->from > FROM_FILE || inherited == NULL))
         return read_token_file(session, options->token_file);
     session->token = inherited;
     if (inherited != NULL && *inherited == '\0')
@@ -679,11 +680,12 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
 
     if (session->options->wait_ms >= 0)
         deadline.at_ms = session->report.start_ms + session->options->wait_ms;
-    session->hooks = hooks;
+    if (hooks != NULL)
+        session->hooks = *hooks;
     do
         st = rlock_acquire(session->lock, deadline, grant, &obstacle, &err);
     while (st == RLOCK_STOPPED && !session_is_interrupted(session));
-    session->hooks = NULL;
+    session->hooks = (struct session_hooks){.context = NULL};
     *granted_at_ms = rlock_clock_ms();
     if (st == RLOCK_OK)
         return REASON_GRANTED;

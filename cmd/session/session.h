@@ -50,7 +50,7 @@ struct session {
     struct report report;
     struct progress progress;
     struct service_status service_status;
-    const struct session_hooks *hooks;      /* borrowed during session_acquire(); NULL: none */
+    struct session_hooks hooks;             /* those of session_acquire(), while it waits */
     struct signals signals;                 /* fd -1: signals aren't blocked, and act by default */
     int interrupted_by;                     /* the signal that ends rlock before the command runs */
     struct private_server private_server;   /* of -u local:; users_fd -1: another server is used */

@@ -15,12 +15,12 @@ static bool is_hold(const struct session *session)
 /* The TTL to renew for; 0: the longest that a grant or a renewal has given the lease so far. */
 static int64_t wanted_ttl_ms(const struct session *session)
 {
-    const struct options *options = session->options;
+    enum source from = options_origin(session->options, "ttl")->from;
 
     /* a TTL from the environment or a file is meant for jobs, so it doesn't count for a hold */
-    if (is_hold(session) && options->ttl_from != FROM_COMMAND_LINE)
+    if (is_hold(session) && from != FROM_COMMAND_LINE)
         return 0;
-    return options->ttl_from == FROM_DEFAULT ? 0 : options->ttl_ms;
+    return from == FROM_DEFAULT ? 0 : session->options->ttl_ms;
 }
 
 /* Store the new end of the user's hold. */
