@@ -22,6 +22,7 @@
 
 #define PREFIX "rlock-"
 #define NAMES_MAX 100 /* how many names make_directory() tries */
+#define TEXT_BYTES 4096
 
 /*
  * Finds the mount of cgroup v2 in /proc/self/mountinfo, proc(5), which has lines of the form
@@ -46,39 +47,41 @@ static bool find_mount(char *root, char *point, size_t room)
     return found;
 }
 
-/* The path of this process in cgroup v2, from the line "0::PATH" of /proc/self/cgroup. */
-static bool find_own(char *own, size_t room)
+/*
+ * Reads a file /proc/PID/cgroup. Returns the path in cgroup v2, which is in the line "0::PATH".
+ * NULL: there is no such line, or errno is not 0.
+ */
+static char *read_path(const char *file, char text[TEXT_BYTES])
 {
-    FILE *cgroups = fopen("/proc/self/cgroup", "re");
-    char *line = NULL;
-    size_t size = 0;
-    bool found = false;
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, TEXT_BYTES - 1);
+    int failed = n < 0 ? errno : 0;
+    char *path;
 
-    if (cgroups == NULL)
-        return false;
-    while (!found && getline(&line, &size, cgroups) > 0)
-        if (strncmp(line, "0::", 3) == 0) {
-            line[strcspn(line, "\n")] = '\0';
-            found = snprintf(own, room, "%s", line + 3) < (int)room;
-        }
-    free(line);
-    fclose(cgroups);
-    return found;
+    fds_close(&fd);
+    errno = failed;
+    text[n > 0 ? n : 0] = '\0';
+    path = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+    if (path == NULL)
+        return NULL;
+    path = strchr(path, ':') + 2;
+    path[strcspn(path, "\n")] = '\0';
+    return path;
 }
 
 static bool find_parent(char *path, size_t room)
 {
     char root[1024];
     char point[1024];
-    char own[1024];
-    const char *below = own;
+    char text[TEXT_BYTES];
+    const char *own = read_path("/proc/self/cgroup", text);
 
-    if (!find_mount(root, point, sizeof point) || !find_own(own, sizeof own))
+    if (own == NULL || !find_mount(root, point, sizeof point))
         return false;
     /* in a container the mount may show only the cgroups below `root`, so cut `root` off */
     if (strcmp(root, "/") != 0 && strncmp(own, root, strlen(root)) == 0)
-        below = own + strlen(root);
-    return snprintf(path, room, "%s%s", point, below) < (int)room;
+        own += strlen(root);
+    return snprintf(path, room, "%s%s", point, own) < (int)room;
 }
 
 /*
@@ -256,26 +259,17 @@ bool cgroup_is_frozen(const struct cgroup *cgroup)
  */
 bool cgroup_has(const struct cgroup *cgroup, pid_t pid)
 {
-    char path[64];
-    char text[4096];
+    char file[64];
+    char text[TEXT_BYTES];
+    const char *path;
     const char *at;
-    ssize_t n;
-    int fd;
 
-    snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    snprintf(file, sizeof file, "/proc/%d/cgroup", (int)pid);
+    path = read_path(file, text);
+    if (path == NULL)
         return errno == ENOENT || errno == ESRCH;
-    n = read(fd, text, sizeof text - 1);
-    if (n < 0 && errno != ESRCH)
-        n = 0;
-    close(fd);
-    if (n < 0)
-        return true;
-    text[n] = '\0';
-    at = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-    at = at != NULL ? strstr(at, cgroup->name) : NULL;
-    return at != NULL && strchr("/\n", at[strlen(cgroup->name)]) != NULL;
+    at = strstr(path, cgroup->name);
+    return at != NULL && strchr("/", at[strlen(cgroup->name)]) != NULL;
 }
 
 void cgroup_remove(struct cgroup *cgroup)

@@ -3,9 +3,9 @@
  * test_cmd_cgroup: where rlock makes the command's cgroup, and which cgroups it removes.
  *
  * A folder in /tmp stands for the mounted cgroup v2. The test defines the C library's functions
- * that need a kernel there: fopen() reads the test's own mountinfo and cgroup files, mkdirat()
- * makes the files that the kernel makes in a new cgroup, unlinkat() removes a directory with these
- * files in it, and open() reads the test's own /proc/PID/cgroup.
+ * that need a kernel there: fopen() and open() read the test's own mountinfo and cgroup files,
+ * mkdirat() makes the files that the kernel makes in a new cgroup, and unlinkat() removes a
+ * directory with these files in it.
  */
 #undef _FORTIFY_SOURCE /* with it, headers define some of the functions that this file defines */
 #include "supervise/cgroup.h"
@@ -40,24 +40,23 @@ static const char *const files[] = {"cgroup.procs", "cgroup.freeze", "cgroup.eve
 
 int open(const char *path, int flags, ...)
 {
+    const char *text = strcmp(path, "/proc/self/cgroup") == 0 ? own : of_other;
     int fd;
 
     if (strncmp(path, "/proc/", 6) != 0)
         return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
     errno = open_error;
-    if (of_other == NULL)
+    if (text == NULL)
         return -1;
     fd = memfd_create("cgroup", MFD_CLOEXEC);
-    (void)!write(fd, of_other, strlen(of_other));
+    (void)!write(fd, text, strlen(text));
     lseek(fd, 0, SEEK_SET);
     return fd;
 }
 
 FILE *fopen(const char *path, const char *mode)
 {
-    const char *text = strcmp(path, "/proc/self/mountinfo") == 0 ? mountinfo
-                       : strcmp(path, "/proc/self/cgroup") == 0  ? own
-                                                                 : NULL;
+    const char *text = strcmp(path, "/proc/self/mountinfo") == 0 ? mountinfo : NULL;
 
     if (text == NULL) {
         errno = ENOENT;
