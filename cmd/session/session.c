@@ -65,16 +65,12 @@ enum exit_reason session_open_signals(struct session *session)
                   : REASON_GRANTED;
 }
 
-void session_set_holder(struct session *session, pid_t holder_pid, bool has_renewer)
+void session_set_holder(struct session *session, pid_t holder_pid, int64_t hold_ms,
+                        bool has_renewer)
 {
     session->holder_pid = holder_pid;
-    session->has_renewer = has_renewer;
-}
-
-void session_set_person(struct session *session, int64_t hold_ms, bool has_renewer)
-{
-    session_set_holder(session, 0, has_renewer);
     session->hold_ms = hold_ms;
+    session->has_renewer = has_renewer;
 }
 
 bool session_is_interrupted(struct session *session)

@@ -88,16 +88,12 @@ void session_init(struct session *session, const struct options *options);
 enum exit_reason session_open_signals(struct session *session);
 
 /*
- * session_set_holder: set which process other rlocks show as the holder, if not this one, and
- * whether a renew daemon will renew the lease. Call it before session_open().
+ * session_set_holder: set what other rlocks show as the holder, if not this process: the process
+ * `holder_pid`, or, if `hold_ms` isn't 0, the user for that time; and whether a renew daemon will
+ * renew the lease. Call it before session_open().
  */
-void session_set_holder(struct session *session, pid_t holder_pid, bool has_renewer);
-
-/*
- * session_set_person: let other rlocks show that the user, and not a process, holds the lock, for
- * `hold_ms`. Call it before session_open().
- */
-void session_set_person(struct session *session, int64_t hold_ms, bool has_renewer);
+void session_set_holder(struct session *session, pid_t holder_pid, int64_t hold_ms,
+                        bool has_renewer);
 
 /*
  * session_read_holds: read the user's holds of the keys on the server of `credentials`. Returns

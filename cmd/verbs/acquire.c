@@ -115,7 +115,7 @@ static enum exit_reason bind_pid(struct acquire *a)
     char why[160];
     int failed;
 
-    session_set_holder(&a->session, pid > 0 ? pid : getppid(), pid > 0);
+    session_set_holder(&a->session, pid > 0 ? pid : getppid(), 0, pid > 0);
     if (pid == 0)
         return REASON_GRANTED;
     refusal = refusal_of(pid);

@@ -271,7 +271,7 @@ static enum exit_reason open_session(struct hold_verb *h)
     struct rlock_error err = {.status = RLOCK_OK};
     enum exit_reason reason = session_open_signals(session);
 
-    session_set_person(session, session->options->hold_ms, session->options->renews != 0);
+    session_set_holder(session, 0, session->options->hold_ms, session->options->renews != 0);
     if (reason == REASON_GRANTED)
         reason = renew_daemon_open_log(&h->log, session);
     if (reason == REASON_GRANTED &&
