@@ -452,6 +452,7 @@ static void test_hiding(void)
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         argv[i] = words[i];
+    options_fini(&options);
     is_int(option_parser_read(&options, argv, &err), RLOCK_OK, "a line with passwords is accepted");
     is_str(options.urls[1], "redis://:long@h/1", "the parser keeps the password");
     is_str(words[5], "-uredis://u:***@h", "the argument of -u has no password any more");
