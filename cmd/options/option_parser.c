@@ -37,8 +37,7 @@ static bool complain(struct parser *parser, const struct option *row, const char
     char shown[100] = "";
 
     if (copy != NULL) {
-        /* the user may have given a URL with a password to a wrong option */
-        url_mask(copy);
+        url_mask(copy); /* the user may have given a URL with a password to a wrong option */
         err_escape(shown, sizeof shown, copy);
         explicit_bzero(copy, strlen(copy));
     }
@@ -662,10 +661,10 @@ static bool read_command_line(struct parser *parser, char **argv)
 
 /* ---- options that must be given, and options that exclude each other ---- */
 
-static bool refuse(struct parser *parser, struct mistake mistake)
+static bool refuse(struct parser *parser, const char *why, const char *hint)
 {
-    snprintf(parser->why, sizeof parser->why, "%s", mistake.why);
-    snprintf(parser->options->hint, sizeof parser->options->hint, "%s", mistake.hint);
+    snprintf(parser->why, sizeof parser->why, "%s", why);
+    snprintf(parser->options->hint, sizeof parser->options->hint, "%s", hint);
     return false;
 }
 
@@ -678,12 +677,11 @@ static bool take_key_word(struct parser *parser)
     if (word == NULL)
         return true;
     if (options->argv[1] != NULL)
-        return refuse(parser, (struct mistake){.why = "only one key may be given as a word",
-                                               .hint = "for several locks: -k KEY -k KEY"});
-    if (options->n_keys > 0) {
-        complain(parser, option_of_letter('k'), "given twice, by -k and behind the verb", word);
-        return false;
-    }
+        return refuse(parser, "only one key may be given as a word",
+                      "for several locks: -k KEY -k KEY");
+    if (options->n_keys > 0)
+        return complain(parser, option_of_letter('k'), "given twice, by -k and behind the verb",
+                        word);
     return take(parser, option_of_letter('k'), word);
 }
 
@@ -692,6 +690,7 @@ static bool check_words(struct parser *parser)
 {
     struct options *options = parser->options;
     const char *const word = options->argv[0];
+    struct mistake mistake;
 
     switch (verb_table[options->verb].words) {
     case VERB_WORDS_KEY:
@@ -700,13 +699,14 @@ static bool check_words(struct parser *parser)
     case VERB_WORDS_VERB:
         options->asked = ASKED_HELP;
         options->about = verb_named(word);
-        if (word != NULL && options->about == VERB_RUN)
-            return refuse(parser, mistake_unknown_verb(word));
+        if (word != NULL && options->about == VERB_RUN) {
+            mistake = mistake_unknown_verb(word);
+            return refuse(parser, mistake.why, mistake.hint);
+        }
         return word == NULL || options->argv[1] == NULL ||
-               refuse(parser, (struct mistake){.why = "only one verb may be given"});
+               refuse(parser, "only one verb may be given", "");
     case VERB_WORDS_NONE:
-        return word == NULL ||
-               refuse(parser, (struct mistake){.why = "the verb takes no arguments but options"});
+        return word == NULL || refuse(parser, "the verb takes no arguments but options", "");
     case VERB_WORDS_COMMAND:
     case VERB_WORDS_PATTERN:
         break;
@@ -718,23 +718,23 @@ static bool check(struct parser *parser)
 {
     const struct options *options = parser->options;
     const struct verb_row *verb = &verb_table[options->verb];
-    const char *why = NULL;
+    struct mistake mistake;
 
     if (!check_words(parser))
         return false;
-    if (verb->needs_key && options->n_keys == 0)
-        return refuse(parser, mistake_no_key(options->argv, !parser->has_dashes, getenv("PATH")));
+    if (verb->needs_key && options->n_keys == 0) {
+        mistake = mistake_no_key(options->argv, !parser->has_dashes, getenv("PATH"));
+        return refuse(parser, mistake.why, mistake.hint);
+    }
     if (verb->takes_one_key && options->n_keys > 1)
-        why = "only one key may be given";
-    else if (verb->words != VERB_WORDS_COMMAND)
+        return refuse(parser, "only one key may be given", "");
+    if (verb->words != VERB_WORDS_COMMAND)
         return true;
-    else if (options->command == NULL && options->argv[0] == NULL && !options->explain)
-        why = "no command: say what to run behind the options, or with -c STRING";
-    else if (options->command != NULL && options->argv[0] != NULL)
-        why = "-c STRING is the whole command: no arguments may follow";
-    if (why != NULL)
-        snprintf(parser->why, sizeof parser->why, "%s", why);
-    return why == NULL;
+    if (options->command == NULL && options->argv[0] == NULL && !options->explain)
+        return refuse(parser, "no command: say what to run behind the options, or with -c STRING",
+                      "");
+    return options->command == NULL || options->argv[0] == NULL ||
+           refuse(parser, "-c STRING is the whole command: no arguments may follow", "");
 }
 
 /*
@@ -786,11 +786,9 @@ static bool check_hold(struct parser *parser)
     if (options->verb != VERB_HOLD)
         return true;
     if (options->hold_ms == 0)
-        return refuse(
-            parser,
-            (struct mistake){.why = "for: say for how long to hold the lock, as with --for 2h"});
+        return refuse(parser, "for: say for how long to hold the lock, as with --for 2h", "");
     return (options->hold_ms >= RLOCK_TTL_MIN_MS && options->hold_ms <= RLOCK_TTL_MAX_MS) ||
-           refuse(parser, (struct mistake){.why = "for: must be from 1s to 30d"});
+           refuse(parser, "for: must be from 1s to 30d", "");
 }
 
 /*
