@@ -11,8 +11,6 @@ setup() {
     need unshare
 }
 
-redis_has_key() { [[ $(redis_cli exists "$KEY") == 1 ]]; }
-
 # as_process_1 OPTION...: runs rlock as process 1 of a new PID namespace, which has its own /proc.
 as_process_1() {
     "${AS_PROCESS_1[@]}" "$RLOCK" -k "$KEY" "$@" 3>&-
@@ -58,7 +56,7 @@ term_process_1() {
 
 @test "process 1: when the lock is lost, rlock ends the command, and the status is 76" {
     start rlock as_process_1 -t 3 -- sleep 60
-    eventually 10 redis_has_key
+    eventually 10 exists "$KEY"
     redis_cli set "$KEY" another >/dev/null
     finish rlock
     assert_eq "$status" 76

@@ -54,13 +54,7 @@ post() {
         STATE_sleeper='$(told "$GITHUB_STATE" sleeper)' node \"\$ACTION/post.js\""
 }
 renewer_is_gone() { [[ -z $(renewer) ]]; }
-renewer() {
-    local each name
-    for each in $(marked); do
-        read -r name 2>/dev/null <"/proc/$each/comm" || continue
-        [[ $name != rlock-renewd ]] || echo "$each"
-    done
-}
+renewer() { named rlock-renewd; }
 
 @test "action: main takes the lock and tells its fence, steps run under it, post releases it" {
     main

@@ -9,8 +9,6 @@ load ../helpers/fake
 # only the first and the last.
 ending=(HUP INT QUIT TERM USR1 USR2 ALRM VTALRM PROF IO PWR STKFLT RTMIN RTMAX)
 
-key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
-key_is_held() { ! key_is_free; }
 nothing_left() { [[ -z $(marked) ]]; }
 
 # seen MICROSECONDS SIGNAL COMMAND...: sends the signal to COMMAND after that time (SIGNAL 0: none).
@@ -63,7 +61,7 @@ ends_by() {
     ends_by 15 "$RLOCK" -k "$KEY" -t 5 -- touch "$DIR/ran"
     redis_continue
     eventually 5 no_client
-    key_is_free
+    gone "$KEY"
     [[ ! -e $DIR/ran ]]
 }
 
@@ -86,7 +84,7 @@ start_shown() {
         eventually 5 file_has "$DIR/shown.out" "^$(kill -l "$name") "
     done
     ended 3 shown
-    key_is_free
+    gone "$KEY"
     assert_eq "$(awk '$1 + 0 && $1 != 17 { print $1 }' "$DIR/shown.out")" \
         "$(for name in "${arrived[@]}"; do kill -l "$name"; done)"
 }
@@ -96,7 +94,7 @@ start_shown() {
         sh -c "trap '' TERM; exec '$TOOLS/hold_clock' '$DIR/clock' 60"
     eventually 5 test -s "$DIR/clock"
     kill -TERM "$pid"
-    never 2 key_is_free
+    never 2 gone "$KEY"
     kill -INT "$pid"
     ended 130 one
 }
@@ -126,14 +124,14 @@ ticks_on() { (($(tail -n 1 "$DIR/clock") > $(now_ms) - 100)); }
     line_start "$REDIS_PORT"
     start one "$RLOCK" -u "redis://127.0.0.1:$LINE_PORT" -k "$KEY" -t 30 -- \
         sh -c "until [ -e '$DIR/slow' ]; do :; done; exit 3"
-    eventually 5 key_is_held
+    eventually 5 exists "$KEY"
     line delay 400
     touch "$DIR/slow"
     eventually 5 alone "$pid"
     for name in HUP INT QUIT TERM USR1; do kill -s "$name" "$pid"; done
     alive "$pid"
     ended 3 one
-    key_is_free
+    gone "$KEY"
 }
 # alone PID: all children of rlock have ended, also those it hasn't reaped.
 alone() {

@@ -11,18 +11,8 @@ setup() {
     pty_start show_signals hold_clock
 }
 
-key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
 shown() { eventually 5 file_has "$DIR/shown" "$1"; }
 times() { grep -Ec "$1" "$DIR/shown"; }
-
-# named NAME...: prints the PIDs of this test's processes that have one of these names.
-named() {
-    local each name
-    for each in $(marked); do
-        read -r name <"/proc/$each/comm" || continue
-        [[ " $* " != *" $name "* ]] || echo "$each"
-    done 2>/dev/null
-}
 nothing_left() { [[ -z $(named rlock rlock-guard hold_clock show_signals sleep cat) ]]; }
 is_stopped() { stopped "$(named rlock)"; }
 waits() { redis_cli client list | grep -Eq 'cmd=(eval|evalsha|blpop) '; }
@@ -61,7 +51,7 @@ press_stop() {
         shown .
         pty_key "${key%:*}"
         pty_prompt
-        key_is_free
+        gone "$KEY"
         status_is "${key#*:}"
         rm "$DIR/shown"
     done
@@ -91,13 +81,12 @@ press_stop() {
     pty_type 'slow() { strace -fo /dev/null -e inject=vfork:delay_enter=500000 "$@"; }'
     pty_prompt
     pty_type 'slow rlock -k "$KEY" -- hold_clock "$DIR/shown" 5'
-    eventually 5 key_is_held
+    eventually 5 exists "$KEY"
     pty_key C-c
     pty_prompt
-    key_is_free
+    gone "$KEY"
     nothing_left
 }
-key_is_held() { ! key_is_free; }
 
 @test "^Z and fg: the shell says Stopped, the whole job stops, then the command goes on" {
     pty_type 'rlock -k "$KEY" -t 30 -- hold_clock "$DIR/shown" 5'
@@ -116,7 +105,7 @@ key_is_held() { ! key_is_free; }
     pty_key C-c
     pty_prompt
     status_is 130
-    key_is_free
+    gone "$KEY"
 }
 has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
 
@@ -124,7 +113,7 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     pty_type 'rlock -k "$KEY" -t 1 -- hold_clock "$DIR/shown" 5'
     shown .
     press_stop
-    eventually 5 key_is_free
+    eventually 5 gone "$KEY"
     assert_eq "$(named hold_clock)" '' 'processes of the command'
     pty_type 'fg'
     pty_expect 5 'lost: no renewal'
@@ -144,7 +133,7 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     pty_prompt
     pty_type 'kill %1; wait %1'
     pty_prompt
-    key_is_free
+    gone "$KEY"
     nothing_left
 }
 
@@ -175,7 +164,7 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     pty_type 'exit 5'
     pty_prompt
     status_is 5
-    key_is_free
+    gone "$KEY"
 }
 
 @test "a pipeline with rlock in its middle works, and ^C ends all of it" {
@@ -187,13 +176,13 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     pty_key C-c
     pty_prompt
     nothing_left
-    key_is_free
+    gone "$KEY"
 }
 
 @test "when the terminal hangs up, the command ends, and the lock is free" {
     pty_type 'rlock -k "$KEY" -t 30 -- hold_clock "$DIR/shown" 5'
     shown .
     kill -KILL "$(<"$DIR/pids/pty")"
-    eventually 5 key_is_free
+    eventually 5 gone "$KEY"
     eventually 5 nothing_left
 }

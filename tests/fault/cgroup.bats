@@ -46,13 +46,7 @@ start_untouchable() {
     start_as_nobody command "$BIN/rlock" --cgroup -k "$KEY" "$@" -- "$BIN/untouchable" "$BIN/end"
     eventually 10 file_has "$DIR/command.out" running
     guard=$(guard_of "$pid")
-    untouchable=$(marked_as untouchable)
-}
-marked_as() {
-    local each
-    for each in $(marked); do
-        [[ $(<"/proc/$each/comm") != "$1" ]] || echo "$each"
-    done
+    untouchable=$(named untouchable)
 }
 has_command_cgroup() { [[ -n $(find "$CGROUP" -mindepth 1 -type d) ]]; }
 has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }

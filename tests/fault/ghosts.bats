@@ -26,7 +26,6 @@ teardown() {
     common_teardown
 }
 
-is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
 any_lock() { [[ -n $(redis_cli --scan --pattern "$KEY*") ]]; }
 
 # run_through_line OPTION... -- COMMAND...: starts rlock as `holder`, connected through a proxy.
@@ -75,7 +74,7 @@ assert_ran_once() {
     assert_status 7
     assert_eq "$(wc -l <"$DIR/runs")" 1 'runs of the command'
     assert_match "$(<"$DIR/runs.value")" "^$(<"$DIR/runs") v1 try=[2-9] "
-    is_free
+    gone "$KEY"
 }
 
 @test "a reset before the reply to an acquire: rlock asks again, and runs its command once" {
@@ -96,5 +95,5 @@ assert_ran_once() {
     ended 7 holder
     assert_match "$stderr" ': renewal-failed:.*'$'\n''.*: renewed'
     refute_match "$stderr" ': (lost|restored|not-released)'
-    is_free
+    gone "$KEY"
 }

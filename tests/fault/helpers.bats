@@ -6,7 +6,7 @@ load ../helpers/common
 load ../helpers/span
 
 key_of() { echo "{$KEY}:rlock:$1"; }
-named() { echo "[{]${KEY}[}]:rlock:$1"; } # a regular expression for the name of a helper key
+regex_of() { echo "[{]${KEY}[}]:rlock:$1"; } # a regular expression for the name of a helper key
 
 @test "helper keys of another type: rlock and each verb name the key, the holder can release" {
     local kind token before
@@ -17,15 +17,15 @@ named() { echo "[{]${KEY}[}]:rlock:$1"; } # a regular expression for the name of
         redis_cli sadd "$(key_of "$kind")" m >/dev/null
         before=$(print_server_contents)
         run -77 --separate-stderr rlock -w 1 -k "$KEY" -- touch "$DIR/ran"
-        assert_line "^rlock: $KEY: refused: .*$(named "$kind") is no .*look at the key, and DEL"
+        assert_line "^rlock: $KEY: refused: .*$(regex_of "$kind") is no .*look at the key, and DEL"
         run -77 --separate-stderr rlock break --yes -k "$KEY"
-        assert_line "$(named "$kind") is no "
+        assert_line "$(regex_of "$kind") is no "
         run -75 rlock status -k "$KEY"
-        assert_match "$output" "wrong +$(named "$kind") is no "
+        assert_match "$output" "wrong +$(regex_of "$kind") is no "
         run -0 rlock list
-        assert_match "$output" "$KEY +exclusive .*; wrong: $(named "$kind") is no "
+        assert_match "$output" "$KEY +exclusive .*; wrong: $(regex_of "$kind") is no "
         run -78 rlock doctor
-        assert_match "$output" "locks: 1 of 1 locks can't be granted, .*$(named "$kind") is no "
+        assert_match "$output" "locks: 1 of 1 locks can't be granted, .*$(regex_of "$kind") is no "
         assert_eq "$(print_server_contents)" "$before" "all keys, with $kind a set"
         RLOCK_TOKEN=$token run -0 --separate-stderr rlock release -k "$KEY"
         assert_eq "$(redis_cli exists "$KEY")" 0 'the lock'

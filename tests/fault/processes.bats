@@ -39,7 +39,6 @@ start_tree() {
 
 # nothing_left: no process of the test is left, except those in $other, which rlock must not end.
 nothing_left() { [[ $(marked) == "${other:-}" ]]; }
-key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
 # last_run_ms: when a process of the command last ran, on the clock of now_ms().
 last_run_ms() { tail -qn 1 "$DIR"/clock.* | sort -n | tail -n 1; }
 
@@ -73,7 +72,7 @@ assert_tree_ends_when_killed() {
     start_tree -t 60
     assert_tree_ends_when_killed "$guard"
     finish tree
-    key_is_free
+    gone "$KEY"
     assert_status 71
     assert_match "$stderr" "guard-lost: the process that guards the command was ended by signal 9 "
 }
@@ -98,18 +97,9 @@ assert_tree_ends_when_killed() {
     export IGNORING=1
     start_tree -t 60 --kill-after 300ms
     kill -KILL "$(children "$guard" | head -n 1)"
-    eventually 20 key_is_free
-    assert_eq "$(pgrep_clocks)" '' 'pids that still run without the lock'
+    eventually 20 gone "$KEY"
+    assert_eq "$(named hold_clock)" '' 'pids that still run without the lock'
     ended 137 tree
-}
-
-# pgrep_clocks: prints the pids of the processes that write the time.
-pgrep_clocks() {
-    local its_pid name
-    for its_pid in $(marked); do
-        read -r name <"/proc/$its_pid/comm" && [[ $name == hold_clock ]] && echo "$its_pid"
-    done
-    return 0
 }
 
 # three_sleep PID: true if three children of this process have executed sleep.
@@ -163,7 +153,7 @@ assert_ended_in_time() {
     eventually 10 stopped "$pid"
     read_lease_end
     eventually 20 file_has "$DIR/tree.err" 'rlock was stopped for too long'
-    eventually 20 key_is_free
+    eventually 20 gone "$KEY"
     assert_ended_in_time
     kill -CONT "$pid"
     ended 76 tree
@@ -177,7 +167,7 @@ assert_ended_in_time() {
     ended 76 tree 30
     assert_ended_in_time
     assert_match "$stderr" 'guard-lost: the process that guards the command does not answer'
-    key_is_free
+    gone "$KEY"
     nothing_left
 }
 
@@ -200,7 +190,7 @@ is_renewed() { (($(redis_cli pttl "$KEY") <= 12000)); }
 @test "rlock and guard are stopped beyond the lease: after CONT they end all processes, status 76" {
     start_tree -t 3
     kill -STOP "$pid" "$guard"
-    eventually 20 key_is_free
+    eventually 20 gone "$KEY"
     redis_cli set "$KEY" other >/dev/null
     kill -CONT "$pid" "$guard"
     ended 76 tree
@@ -215,7 +205,7 @@ is_renewed() { (($(redis_cli pttl "$KEY") <= 12000)); }
         sh -c 'echo $$; read -r _ <"$0"' "$DIR/go"
     eventually 20 file_has "$DIR/tree.out" '^[0-9]'
     kill -STOP "$pid"
-    eventually 20 key_is_free
+    eventually 20 gone "$KEY"
     timeout 10 tee "$DIR/go" <<<0 >/dev/null
     eventually 20 dead "$(<"$DIR/tree.out")"
     kill -CONT "$pid"

@@ -311,6 +311,16 @@ marked() {
     done
 }
 
+# named NAME...: print the pids of the processes of this test whose program has one of these names.
+# A process just forked still has the name of its parent.
+named() {
+    local its_pid name
+    for its_pid in $(marked); do
+        { read -r name <"/proc/$its_pid/comm"; } 2>/dev/null || continue
+        [[ " $* " != *" $name "* ]] || echo "$its_pid"
+    done
+}
+
 # is_child PID: true if the process is a child of this shell.
 is_child() {
     local pids=''

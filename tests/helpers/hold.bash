@@ -60,7 +60,7 @@ env_of() {
 }
 
 exists() { [[ $(redis_cli exists "$1") == 1 ]]; }
-gone() { ! exists "$1"; }
+gone() { [[ $(redis_cli exists "$1") == 0 ]]; }
 asking() { echo "$(type -p redis-cli || type -p valkey-cli) -s '$REDIS_SOCKET'"; }
 in_line() { [[ $(redis_cli zcard "{${2:-$KEY}}:rlock:queue") == "$1" ]]; }
 value() { redis_cli get "$1"; }

@@ -40,15 +40,8 @@ tell() {
     output=$(<"$DIR/$1.said")
 }
 
-# pids_of_name NAME: the pids of the processes of this test whose program has that name.
-pids_of_name() {
-    local its_pid
-    for its_pid in $(marked); do
-        [[ $(cat "/proc/$its_pid/comm" 2>/dev/null) != "$1" ]] || echo "$its_pid"
-    done
-}
-renewd() { pids_of_name rlock-renewd; }
-renewd_guard() { pids_of_name rlock-guard; }
+renewd() { named rlock-renewd; }
+renewd_guard() { named rlock-guard; }
 alone() { [[ -z $(renewd)$(renewd_guard) ]]; }
 
 print_server_contents() {
