@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/reason.h"
 #include "base/secret.h"
 #include "options/config.h"
 #include "options/mistake.h"
@@ -760,8 +761,7 @@ static const char *hint_for(char room[HINT_BYTES], const struct session *session
 {
     bool is_mute = exit_reason_of(err->status) == REASON_UNREACHABLE &&
                    err->status != RLOCK_E_REPLICAS && err->said == 0;
-    bool is_about_scripts =
-        err->reason >= RLOCK_REASON_NO_SCRIPTS && err->reason <= RLOCK_REASON_SCRIPTS_REJECTED;
+    bool is_about_scripts = reason_is_about_scripts(err->reason);
     bool has_place = session->url_place[0] != '\0';
     size_t used;
 
