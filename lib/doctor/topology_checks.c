@@ -8,7 +8,7 @@
  */
 #include "doctor/topology_checks.h"
 
-#include "server/slot.h"
+#include "server/cluster.h"
 
 #include <inttypes.h>
 #include <stdio.h>

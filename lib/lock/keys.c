@@ -3,7 +3,6 @@
 #include "lock/keys.h"
 
 #include "base/err.h"
-#include "server/slot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,11 +35,25 @@ struct frame {
     const char *behind;
 };
 
+/*
+ * Returns the start of the part of a key that decides its hash slot: the text between the first '{'
+ * and the first '}' after it, or the whole key if there is no such text. `*n`: its length.
+ */
+static const char *hashed_part(const char *key, size_t *n)
+{
+    const char *open = strchr(key, '{');
+    size_t inside = open != NULL ? strcspn(open + 1, "}") : 0;
+    bool has_tag = inside > 0 && open[1 + inside] == '}';
+
+    *n = has_tag ? inside : strlen(key);
+    return has_tag ? open + 1 : key;
+}
+
 /* False: a helper key's name that contains `key` can't be in the hash slot of `key`. */
 static bool frame_of(const char *key, struct frame *frame)
 {
-    size_t bytes = strlen(key);
-    const char *tag = slot_hashed_part(key, &bytes);
+    size_t bytes;
+    const char *tag = hashed_part(key, &bytes);
 
     if (tag == key)
         *frame = (struct frame){"{", "}:rlock:"};

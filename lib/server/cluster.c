@@ -9,7 +9,6 @@
 #include "server/cluster.h"
 
 #include "base/err.h"
-#include "server/slot.h"
 #include "wire/resp.h"
 
 #include <stdio.h>

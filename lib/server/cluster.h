@@ -6,6 +6,7 @@
 #include "wire/url.h"
 
 #define CLUSTER_NODES_MAX 16 /* the most nodes that rlock remembers */
+#define SLOT_COUNT 16384     /* hash slots of a Cluster */
 
 /* How redirects name a node, by the nodes' setting cluster-preferred-endpoint-type. */
 enum cluster_endpoint {

@@ -5,7 +5,6 @@
  */
 #include "fuzz.h"
 #include "server/cluster.h"
-#include "server/slot.h"
 
 static bool is_server(const struct url *url)
 {
