@@ -155,7 +155,7 @@ static bool is_transient(const struct quorum *quorum, enum rlock_status st)
     return st == RLOCK_E_UNREACHABLE || st == RLOCK_E_SERVER || st == RLOCK_E_NO_QUORUM ||
            st == RLOCK_BUSY || st == RLOCK_PENDING ||
            (st == RLOCK_E_CONFIG && members_fault(&quorum->members, NULL) == st &&
-            quorum_has_heard(quorum));
+            quorum_has_heard(quorum, ~0U));
 }
 
 /*
@@ -394,7 +394,7 @@ static void leave(struct acquire_loop *loop, enum rlock_status st, struct rlock_
     struct quorum *quorum = loop->quorum;
     struct rlock_deadline deadline = {RLOCK_NEVER, -1};
 
-    if (st == RLOCK_STOPPED || !quorum_has_heard(quorum))
+    if (st == RLOCK_STOPPED || !quorum_has_heard(quorum, ~0U))
         deadline = deadline_in(deadline, UNDO_SOON_MS);
     if (quorum_leave(quorum, loop->owner, deadline, NULL) < RLOCK_E_USAGE) {
         if (st == RLOCK_E_REPLICAS)
@@ -402,7 +402,7 @@ static void leave(struct acquire_loop *loop, enum rlock_status st, struct rlock_
         return;
     }
     loop->obstacle->in_doubt = st >= RLOCK_E_USAGE && quorum_may_be_held(quorum);
-    if (loop->obstacle->in_doubt && quorum_has_heard_doubtful(quorum))
+    if (loop->obstacle->in_doubt && quorum_has_heard(quorum, quorum->in_doubt))
         err_suffix(err, "the lock may stay taken until its ttl ends");
 }
 

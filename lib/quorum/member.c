@@ -274,16 +274,11 @@ static bool is_time_for_topology(const struct member *member)
            (cluster_is_known(&route->cluster) || is_in_long_use(member));
 }
 
-static uint64_t connection_id(const struct member *member)
+uint64_t member_connection(const struct member *member)
 {
     const struct endpoint *current = member->route.current;
 
     return (uint64_t)current->id << 32 | current->conn.n_connections;
-}
-
-uint64_t member_connection(const struct member *member)
-{
-    return connection_id(member);
 }
 
 /*
@@ -294,7 +289,7 @@ static enum rlock_status check_connection(struct member *member, enum rlock_stat
 {
     uint64_t needed = member->request.connection;
 
-    if (st != RLOCK_PENDING || needed == 0 || connection_id(member) == needed)
+    if (st != RLOCK_PENDING || needed == 0 || member_connection(member) == needed)
         return st;
     conn_abandon(&member->route.current->conn, NULL);
     return err_set(&member->err, RLOCK_E_SERVER, 0,
@@ -520,7 +515,7 @@ static void note_answer(struct member *member)
 
     note_clock(member, answer->server_ms);
     if (answer->code == REPLY_OK || answer->code == REPLY_RESTORED)
-        member->server.grant_connection = connection_id(member);
+        member->server.grant_connection = member_connection(member);
 }
 
 /* Parses the reply. A malformed reply is a fault, but no reason to ask another server. */
@@ -874,7 +869,7 @@ bool member_has_granted(const struct member *member)
 
 bool member_is_on_grant_connection(const struct member *member)
 {
-    return member->server.grant_connection == connection_id(member);
+    return member->server.grant_connection == member_connection(member);
 }
 
 int64_t member_server_ms(const struct member *member, int64_t local_ms)

@@ -388,16 +388,6 @@ bool quorum_may_be_held(const struct quorum *quorum)
     return (size_t)__builtin_popcount(quorum->in_doubt) > quorum->members.n - quorum->members.need;
 }
 
-bool quorum_has_heard_doubtful(const struct quorum *quorum)
-{
-    size_t i;
-
-    for (i = 0; i < quorum->members.n; i++)
-        if ((quorum->in_doubt >> i & 1) != 0 && member_has_heard(&quorum->members.member[i]))
-            return true;
-    return false;
-}
-
 void quorum_requeue(struct quorum *quorum, const struct owner *owner)
 {
     unsigned granted_by = 0;
@@ -647,12 +637,12 @@ bool quorum_is_unanswered(const struct quorum *quorum)
     return broadcast_unanswered(&quorum->members) != 0;
 }
 
-bool quorum_has_heard(const struct quorum *quorum)
+bool quorum_has_heard(const struct quorum *quorum, unsigned members)
 {
     size_t i;
 
     for (i = 0; i < quorum->members.n; i++)
-        if (member_has_heard(&quorum->members.member[i]))
+        if ((members >> i & 1) != 0 && member_has_heard(&quorum->members.member[i]))
             return true;
     return false;
 }

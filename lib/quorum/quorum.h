@@ -79,9 +79,6 @@ void quorum_doubt(struct quorum *quorum);
 /* quorum_may_be_held: are so many members in doubt that nobody else may get a majority? */
 bool quorum_may_be_held(const struct quorum *quorum);
 
-/* quorum_has_heard_doubtful: has a member in doubt ever sent a valid reply? */
-bool quorum_has_heard_doubtful(const struct quorum *quorum);
-
 /*
  * quorum_block: block until one of the members wakes the owner in the queue, or for `*block_ms`.
  *
@@ -150,8 +147,8 @@ bool quorum_has_lost(const struct quorum *quorum);
  */
 bool quorum_is_unanswered(const struct quorum *quorum);
 
-/* quorum_has_heard: has any server of any member ever sent a byte? */
-bool quorum_has_heard(const struct quorum *quorum);
+/* quorum_has_heard: has any server of the members whose bit is set ever sent a byte? */
+bool quorum_has_heard(const struct quorum *quorum, unsigned members);
 
 /*
  * quorum_may_retry_password: the last call returned the fault `st`. Do all members with this fault

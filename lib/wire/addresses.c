@@ -52,26 +52,16 @@ void addresses_append(struct addresses *list, const struct addresses *more, size
             list->address[list->n++] = more->address[i];
 }
 
-void addresses_move_first(struct addresses *list, const struct address *address)
+void addresses_move(struct addresses *list, const struct address *address, size_t to)
 {
     size_t at = find(list, address);
     struct address moved;
 
     if (at == list->n)
         return;
-    moved = list->address[at];
-    memmove(&list->address[1], &list->address[0], at * sizeof moved);
-    list->address[0] = moved;
-}
-
-void addresses_move_last(struct addresses *list, const struct address *address)
-{
-    size_t at = find(list, address);
-    struct address moved;
-
-    if (at == list->n)
-        return;
-    moved = list->address[at];
-    memmove(&list->address[at], &list->address[at + 1], (list->n - 1 - at) * sizeof moved);
-    list->address[list->n - 1] = moved;
+    for (moved = list->address[at]; at > to; at--)
+        list->address[at] = list->address[at - 1];
+    for (; at < to; at++)
+        list->address[at] = list->address[at + 1];
+    list->address[to] = moved;
 }

@@ -34,8 +34,7 @@ void addresses_add_unix(struct addresses *list, const char *path);
  */
 void addresses_append(struct addresses *list, const struct addresses *more, size_t from);
 
-/* addresses_move_first, addresses_move_last: move the address to that end, if the list has it. */
-void addresses_move_first(struct addresses *list, const struct address *address);
-void addresses_move_last(struct addresses *list, const struct address *address);
+/* addresses_move: move the address to the index `to`, which the list has, if it has the address. */
+void addresses_move(struct addresses *list, const struct address *address, size_t to);
 
 #endif

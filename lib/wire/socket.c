@@ -157,10 +157,8 @@ bool connector_is_resolving(const struct connector *connector)
 /* Puts the address of the newest connection first; after connector_avoid() it puts it last. */
 static void order_addresses(struct connector *connector)
 {
-    if (connector->avoids_connected)
-        addresses_move_last(&connector->addresses, &connector->connected);
-    else
-        addresses_move_first(&connector->addresses, &connector->connected);
+    addresses_move(&connector->addresses, &connector->connected,
+                   connector->avoids_connected ? connector->addresses.n - 1 : 0);
 }
 
 /*

@@ -69,13 +69,13 @@ static void test_order(void)
 
     add(&list, "123");
     add(&other, "29");
-    addresses_move_first(&list, &other.address[0]);
+    addresses_move(&list, &other.address[0], 0);
     is_list(&list, "213", "an address moves to the front");
-    addresses_move_last(&list, &other.address[0]);
+    addresses_move(&list, &other.address[0], list.n - 1);
     is_list(&list, "132", "an address moves to the end");
-    addresses_move_first(&list, &other.address[1]);
-    addresses_move_last(&list, &other.address[1]);
-    addresses_move_last(&list, &(struct address){.bytes = 0});
+    addresses_move(&list, &other.address[1], 0);
+    addresses_move(&list, &other.address[1], list.n - 1);
+    addresses_move(&list, &(struct address){.bytes = 0}, list.n - 1);
     is_list(&list, "132", "an address that the list doesn't contain moves nothing");
 }
 
@@ -89,9 +89,9 @@ static void test_order_of_full_list(void)
 
     add(&full.list, "12345678");
     add(&other, "28");
-    addresses_move_last(&full.list, &other.address[0]);
+    addresses_move(&full.list, &other.address[0], full.list.n - 1);
     is_list(&full.list, "13456782", "an address of a full list moves to the end");
-    addresses_move_first(&full.list, &other.address[1]);
+    addresses_move(&full.list, &other.address[1], 0);
     is_list(&full.list, "81345672", "an address of a full list moves to the front");
     ok(full.behind[0].bytes == 1 && full.behind[1].bytes == 2);
 }
