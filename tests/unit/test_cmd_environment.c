@@ -53,19 +53,21 @@ static const struct {
 
 static struct environment environment;
 
-/* Returns how many variables begin with the first `n` bytes of `start`. */
-static int count_bytes(const char *start, size_t n)
+/* Returns the entry that begins with the first `n` bytes of `start`; NULL: none. */
+static const char *starting(const char *start, size_t n)
 {
-    int count = 0;
+    const char *found = NULL;
 
     for (size_t i = 0; environment.all[i] != NULL; i++)
-        count += strncmp(environment.all[i], start, n) == 0;
-    return count;
+        if (strncmp(environment.all[i], start, n) == 0)
+            found = found == NULL ? environment.all[i] : "several entries";
+    return found;
 }
 
-static int count(const char *start)
+/* Returns the entry of a variable, "NAME=...". */
+static const char *entry_of(const char *name)
 {
-    return count_bytes(start, strlen(start));
+    return starting(name, strlen(name));
 }
 
 static char *const no_entries[] = {NULL};
@@ -94,27 +96,19 @@ static void test_passed(bool keeps_secrets)
     inherited[ROWS] = NULL;
     need(make(inherited, keeps_secrets, -1), "environment_make() succeeds");
     for (size_t i = 0; i < ROWS; i++)
-        okf(count_bytes(rows[i].entry, strlen(rows[i].entry) + 1) ==
-                (keeps_secrets ? rows[i].stays_if_passed : rows[i].stays),
-            "%s --pass-credentials the command %s %s", keeps_secrets ? "with" : "without",
-            (keeps_secrets ? rows[i].stays_if_passed : rows[i].stays) ? "gets" : "does not get",
-            rows[i].entry);
-    is_int(count("RLOCK_KEY=a=b\nc"), 1, "RLOCK_KEY has the keys, one on each line");
-    is_int(count("RLOCK_TOKEN=0123456789abcdef0123456789abcdef"), 1);
-    is_int(count("RLOCK_FENCE=18446744073709551615"), 1, "RLOCK_FENCE has the fence");
-    is_int(count("RLOCK_TTL_MS=30000"), 1, "RLOCK_TTL_MS has the TTL");
-    is_int(count("RLOCK_KEY="), 1, "RLOCK_KEY of a parent is replaced");
-    is_int(count("RLOCK_TOKEN="), 1, "RLOCK_TOKEN of a parent is replaced");
-    if (keeps_secrets)
-        is_int(count(ENVIRONMENT_STRIPPED), 0);
-    else
-        is_int(
-            count(
-                ENVIRONMENT_STRIPPED
-                "=RLOCK_PASSWORD RLOCK_PASSWORD RLOCK_PASSWORD_FILE RLOCK_PASSWORD_OLD "
-                "REDISCLI_AUTH VALKEYCLI_AUTH RLOCK_SENTINEL_PASSWORD RLOCK_SENTINEL_PASSWORD_FILE "
-                "RLOCK_PASSWORD_COMMAND REDIS_URL REDIS_URL VALKEY_URL RLOCK_URL"),
-            1);
+        is_str(starting(rows[i].entry, strlen(rows[i].entry) + 1),
+               (keeps_secrets ? rows[i].stays_if_passed : rows[i].stays) ? rows[i].entry : NULL,
+               keeps_secrets ? "with --pass-credentials" : "without --pass-credentials");
+    is_str(entry_of("RLOCK_KEY="), "RLOCK_KEY=a=b\nc", "the keys, one on each line");
+    is_str(entry_of("RLOCK_TOKEN="), "RLOCK_TOKEN=0123456789abcdef0123456789abcdef");
+    is_str(entry_of("RLOCK_FENCE="), "RLOCK_FENCE=18446744073709551615");
+    is_str(entry_of("RLOCK_TTL_MS="), "RLOCK_TTL_MS=30000");
+    is_str(entry_of(ENVIRONMENT_STRIPPED),
+           keeps_secrets ? NULL
+                         : ENVIRONMENT_STRIPPED
+               "=RLOCK_PASSWORD RLOCK_PASSWORD RLOCK_PASSWORD_FILE RLOCK_PASSWORD_OLD "
+               "REDISCLI_AUTH VALKEYCLI_AUTH RLOCK_SENTINEL_PASSWORD RLOCK_SENTINEL_PASSWORD_FILE "
+               "RLOCK_PASSWORD_COMMAND REDIS_URL REDIS_URL VALKEY_URL RLOCK_URL");
 }
 
 static void test_nested(void)
@@ -125,15 +119,13 @@ static void test_nested(void)
     static char long_name[5000] = "RLOCK_PASSWORD_";
     const char *const many[] = {long_name, "REDISCLI_AUTH=pw", NULL};
 
-    if (make(inherited, false, -1)) {
-        is_int(count(ENVIRONMENT_STRIPPED "=RLOCK_URL REDISCLI_AUTH"), 1);
-        is_int(count(ENVIRONMENT_STRIPPED), 1);
-    }
+    if (make(inherited, false, -1))
+        is_str(entry_of(ENVIRONMENT_STRIPPED), ENVIRONMENT_STRIPPED "=RLOCK_URL REDISCLI_AUTH");
     ok(make(none, false, -1) && environment.all[4] == NULL);
     memset(long_name + 15, 'X', sizeof long_name - 19);
     memcpy(long_name + sizeof long_name - 4, "=pw", 4);
-    ok(make(many, false, -1) && count(ENVIRONMENT_STRIPPED "=RLOCK_PASSWORD_XX") == 1 &&
-       count("RLOCK_PASSWORD") == 0);
+    ok(make(many, false, -1) && entry_of(ENVIRONMENT_STRIPPED "=RLOCK_PASSWORD_XX") != NULL &&
+       entry_of("RLOCK_PASSWORD") == NULL);
 }
 
 /* RLOCK_PARENT_TOKENS has the token of each rlock above this one once, the nearest one's first. */
@@ -152,10 +144,10 @@ static void test_parent(void)
     is_str(parent.token[0], "22222222222222222222222222222222");
     parent_fini(&parent);
     ok(make(inherited, false, 0));
-    is_int(count("RLOCK_PARENT_TOKENS=22222222222222222222222222222222 "
-                 "11111111111111111111111111111111"),
-           1, "the command gets each word that can be a token, except the token of its own lock");
-    is_int(count("RLOCK_SLOT=0"), 1, "RLOCK_SLOT has the slot");
+    is_str(entry_of("RLOCK_PARENT_TOKENS="),
+           "RLOCK_PARENT_TOKENS=22222222222222222222222222222222 11111111111111111111111111111111",
+           "the command gets each word that can be a token, except the token of its own lock");
+    is_str(entry_of("RLOCK_SLOT="), "RLOCK_SLOT=0");
     environ = (char **)&inherited[2];
     parent = environment_parent();
     is_int((int64_t)parent.n, 0, "an empty environment has no parent lock");
@@ -172,13 +164,11 @@ static void test_most_parents(void)
 
     for (i = 1; i < RLOCK_PARENTS_MAX; i++)
         sprintf(others + strlen(others), "%s%032d", i > 1 ? " " : "", i);
-    ok(make(inherited, false, 0), "environment_make() succeeds");
-    is_int(count("RLOCK_PARENT_TOKENS=00000000000000000000000000000000 "), 1);
-    for (i = 0; environment.all[i + 1] != NULL; i++)
-        continue;
-    is_int((int64_t)strlen(environment.all[i]), (int64_t)strlen("RLOCK_PARENT_TOKENS=") +
-                                                    RLOCK_PARENTS_MAX * (RLOCK_TOKEN_BYTES + 1) -
-                                                    1);
+    need(make(inherited, false, 0) &&
+         entry_of("RLOCK_PARENT_TOKENS=00000000000000000000000000000000 ") != NULL);
+    is_int((int64_t)strlen(entry_of("RLOCK_PARENT_TOKENS=")),
+           (int64_t)strlen("RLOCK_PARENT_TOKENS=") + RLOCK_PARENTS_MAX * (RLOCK_TOKEN_BYTES + 1) -
+               1);
 }
 
 /* execve(2) takes any strings as an environment, so an entry may lack the equals sign. */

@@ -46,25 +46,30 @@ static void has_content(const char *name, const char *wanted, const char *what)
     is_str(content, wanted, what);
 }
 
-static mode_t mode_of(const char *name)
+static struct stat stat_of(const char *name)
 {
     struct stat file = {.st_mode = 0};
 
     (void)!stat(below(name), &file);
-    return file.st_mode & 07777;
+    return file;
 }
 
 static void test_replace(void)
 {
     mode_t umask_before = umask(022);
+    struct stat before;
 
     is_int(outfile_replace(below("new"), "a\n", 2), 0, "a file that is absent is created");
     has_content("new", "a\n", "the new file has the bytes");
-    is_int(mode_of("new"), 0644, "the new file has the mode that the umask leaves");
+    is_int(stat_of("new").st_mode & 07777, 0644, "the new file has the mode that the umask leaves");
     make_file("old", "a longer content\n", 0640);
+    (void)!chown(path, NOBODY, NOBODY); /* only root may */
+    before = stat_of("old");
     is_int(outfile_replace(below("old"), "b\n", 2), 0, "a file is replaced");
     has_content("old", "b\n", "the file has only the new bytes");
-    is_int(mode_of("old"), 0640, "the file keeps its mode");
+    is_int(stat_of("old").st_mode & 07777, 0640, "the file keeps its mode");
+    ok(stat_of("old").st_uid == before.st_uid && stat_of("old").st_gid == before.st_gid,
+       "the file keeps its owner and its group");
     is_int(outfile_append(below("old"), "c\n", 2), 0, "bytes are appended to a file");
     has_content("old", "b\nc\n", "the file has the old and the new bytes");
     is_int(outfile_replace(below("no/file"), "b\n", 2), ENOENT, "a missing folder is an error");

@@ -251,6 +251,7 @@ static const char *const malformed[] = {
     "*5\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n0\r\n:-2\r\n",
     "*6\r\n$1\r\n1\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n0\r\n:-2\r\n$0\r\n\r\n",
     "*6\r\n:1\r\n:0\r\n$0\r\n\r\n$1\r\n0\r\n:-2\r\n$0\r\n\r\n",
+    "*6\r\n:1\r\n$0\r\n\r\n:0\r\n$1\r\n0\r\n:-2\r\n$0\r\n\r\n",
     "*6\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n:0\r\n:-2\r\n$0\r\n\r\n",
     "*6\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n0\r\n$1\r\n0\r\n$0\r\n\r\n",
     "*6\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n0\r\n:-2\r\n:0\r\n",
@@ -269,7 +270,7 @@ static void test_faults(void)
         okf(read_history((const char *const *const[]){ANSWERS(malformed[i])}, 1, 0) ==
                     RLOCK_E_PROTOCOL &&
                 err.text[0] != '\0',
-            "malformed reply %zu is refused: %s", i, err.text);
+            "malformed[%zu] is refused: %s", i, err.text);
     make_page(reply, &wrong, ENTRIES(NULL));
     is_int(read_history((const char *const *const[]){ANSWERS(reply)}, 1, 0), RLOCK_E_REFUSED,
            "a key of another type is refused");

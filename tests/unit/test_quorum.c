@@ -141,6 +141,7 @@ static void test_answers(void)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct rlock_error err = {.text = ""};
+        enum rlock_status st;
 
         quorum_begin();
         quorum_answers(ASKED_ACQUIRE, rows[i].answer, NULL, NULL);
@@ -149,9 +150,9 @@ static void test_answers(void)
         quorum_answers(ASKED_UNDO, SILENT, NULL, NULL);
         need(quorum_start(for_one, 1), "a quorum of one server is opened");
         slow_clock(rows[i].st != RLOCK_E_UNREACHABLE);
-        okf(operate(rows[i].operation, in(60000), &err) == rows[i].st,
-            "%s, answered %s, returns status %d", operation_names[rows[i].operation],
-            rows[i].answer, (int)rows[i].st);
+        st = operate(rows[i].operation, in(60000), &err);
+        okf(st == rows[i].st, "%s, answered %s, returns status %d, not %d",
+            operation_names[rows[i].operation], rows[i].answer, (int)st, (int)rows[i].st);
         okf(strstr(err.text, rows[i].text) != NULL, "the error text contains \"%s\": %s",
             rows[i].text, err.text);
         ok(rows[i].st == RLOCK_E_UNREACHABLE || err.sys == 0);
@@ -438,6 +439,8 @@ static void test_greater_fence(void)
         for (j = 0; j < atomic_load(&several.server[i].n_log); j++)
             if (several.server[i].log[j].what == ASKED_CONFIRM)
                 break;
+        if (j == atomic_load(&several.server[i].n_log))
+            continue; /* two members have decided before this one has read the confirm */
         okf(strstr(several.server[i].log[j].text, wanted) != NULL,
             "a confirm has the fence and the one that member %d has drawn: %s", i,
             several.server[i].log[j].text);
