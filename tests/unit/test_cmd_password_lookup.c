@@ -25,12 +25,15 @@ static char path[100];                          /* a file in it */
 static char found[RLOCK_PASSWORD_MAX + 2];
 static struct rlock_error err;
 
-/* Starts a helper that looks the password up in a file, or by a command. */
-static struct password_helper start(struct password_place *place)
+/* Starts a helper that looks the password up by a command; NULL: in the file `path`. */
+static struct password_helper start(const char *command)
 {
+    struct password_place place = {.name = "password file", .file = path};
     struct password_helper helper = {.fd = -1};
 
-    is_int(password_helper_start(&helper, place), 0, "the helper is started");
+    if (command != NULL)
+        place = (struct password_place){.name = "password command", .command = command};
+    is_int(password_helper_start(&helper, &place), 0, "the helper is started");
     return helper;
 }
 
@@ -47,13 +50,16 @@ static enum rlock_status take(struct password_helper *helper)
 {
     struct rlock_password_source source = password_helper_source(helper);
     struct pollfd answer = {.fd = helper->fd, .events = POLLIN};
-    enum rlock_status st;
 
     found[0] = '\0';
     if (poll(&answer, 1, PATIENCE_MS) != 1)
         return RLOCK_TIMEOUT;
-    st = source.take(source.context, found, sizeof found - 1, &err);
-    return st;
+    return source.take(source.context, found, sizeof found - 1, &err);
+}
+
+static bool looks_up(struct password_helper *helper)
+{
+    return ask(helper, PATIENCE_MS) == helper->fd && take(helper) == RLOCK_OK;
 }
 
 static void write_file(const char *text, mode_t mode)
@@ -76,17 +82,16 @@ static void test_not_started(void)
 
 static void test_answers(void)
 {
-    struct password_place place = {.name = "password file", .file = path};
-    struct password_helper helper = start(&place);
+    struct password_helper helper = start(NULL);
     int status = -1;
     pid_t pid = helper.pid;
 
     write_file("one\n", 0600);
-    ok(ask(&helper, PATIENCE_MS) == helper.fd && take(&helper) == RLOCK_OK, "the file is read");
+    ok(looks_up(&helper), "the file is read");
     is_str(found, "one", "the password is that of the file");
     ok(!helper.is_exposed, "nobody else may read the file");
     write_file("two\n", 0644);
-    ok(ask(&helper, PATIENCE_MS) == helper.fd && take(&helper) == RLOCK_OK, "it is read again");
+    ok(looks_up(&helper), "it is read again");
     is_str(found, "two", "the password is the new one");
     ok(helper.is_exposed, "others may read the file");
     unlink(path);
@@ -100,10 +105,9 @@ static void test_answers(void)
 
 static void test_name(void)
 {
-    struct password_place place = {.name = "password command", .command = "cat /proc/$PPID/comm"};
-    struct password_helper helper = start(&place);
+    struct password_helper helper = start("cat /proc/$PPID/comm");
 
-    ok(ask(&helper, PATIENCE_MS) >= 0 && take(&helper) == RLOCK_OK, "a command is run");
+    ok(looks_up(&helper), "a command is run");
     is_str(found, "rlock-password", "the helper has a name of its own");
     password_helper_stop(&helper);
 }
@@ -111,29 +115,27 @@ static void test_name(void)
 /* waitpid(2) has succeeded even if errno has an old value. */
 static void test_stop(void)
 {
-    struct password_place place = {.name = "password file", .file = path};
-    struct password_place hangs = {.name = "password command", .command = "exec sleep 100"};
-    struct password_helper helper = start(&place);
+    struct password_helper helper = start(NULL);
     pid_t pid = helper.pid;
 
     errno = EINTR;
     password_helper_stop(&helper);
     ok(helper.pid == 0 && kill(pid, 0) != 0, "a helper that waits is ended");
     write_file("one\n", 0600);
-    helper = start(&place);
+    helper = start(NULL);
     ok(ask(&helper, PATIENCE_MS) >= 0 &&
        poll(&(struct pollfd){helper.fd, POLLIN, 0}, 1, PATIENCE_MS) == 1);
     password_helper_stop(&helper);
     is_int(helper.pid, 0, "a helper whose answer nobody has read is ended");
     unlink(path);
     ok(mkfifo(path, 0600) == 0, "a named pipe is made");
-    helper = start(&place);
+    helper = start(NULL);
     pid = helper.pid;
     ok(ask(&helper, PATIENCE_MS) >= 0, "the helper opens a pipe that nobody writes to");
     password_helper_stop(&helper);
     ok(helper.pid == 0 && kill(pid, 0) != 0, "a helper that may hang is ended");
     unlink(path);
-    helper = start(&hangs);
+    helper = start("exec sleep 100");
     ok(ask(&helper, PATIENCE_MS) >= 0, "a command hangs");
     password_helper_stop(&helper);
     is_int(helper.pid, 0, "the helper can be ended during the command");
@@ -141,8 +143,7 @@ static void test_stop(void)
 
 static void test_killed(void)
 {
-    struct password_place place = {.name = "password file", .file = path};
-    struct password_helper helper = start(&place);
+    struct password_helper helper = start(NULL);
 
     kill(helper.pid, SIGKILL);
     is_int(take(&helper), RLOCK_E_SYSTEM, "a helper that was killed is an error");
@@ -156,14 +157,12 @@ static void test_killed(void)
 /* What a command leaves behind isn't main's child, which might kill it with its command's tree. */
 static void test_left_behind(void)
 {
-    struct password_place place = {.name = "password command",
-                                   .command = "sh -c 'sleep 100 >/dev/null & echo $!'"};
-    struct password_helper helper = start(&place);
+    struct password_helper helper = start("sh -c 'sleep 100 >/dev/null & echo $!'");
     char path_of[64];
     char text[256] = "";
     int fd;
 
-    ok(ask(&helper, PATIENCE_MS) >= 0 && take(&helper) == RLOCK_OK, "a command leaves a process");
+    ok(looks_up(&helper), "a command leaves a process");
     snprintf(path_of, sizeof path_of, "/proc/%d/stat", atoi(found));
     fd = open(path_of, O_RDONLY | O_CLOEXEC);
     (void)!read(fd, text, sizeof text - 1);
@@ -176,7 +175,6 @@ static void test_left_behind(void)
 /* When the process that started the helper leaves it, it gives up the pipe that is its stderr. */
 static void test_leave(void)
 {
-    struct password_place place = {.name = "password command", .command = "echo x; echo said >&2"};
     int usual = dup(STDERR_FILENO);
     struct password_helper helper;
     struct password_helper forked;
@@ -185,16 +183,16 @@ static void test_leave(void)
 
     need(usual >= 0 && pipe2(ends, O_CLOEXEC) == 0, "a pipe is made");
     dup2(ends[1], STDERR_FILENO);
-    helper = start(&place);
+    helper = start("echo x; echo said >&2");
     dup2(usual, STDERR_FILENO);
     close(usual);
     close(ends[1]);
-    ok(ask(&helper, PATIENCE_MS) >= 0 && take(&helper) == RLOCK_OK, "a command is run");
+    ok(looks_up(&helper), "a command is run");
     ok(read(ends[0], &byte, 1) == 1 && byte == 's', "the command's messages go to stderr");
     forked = helper;
     forked.fd = dup(helper.fd); /* as a forked process has it */
     password_helper_leave(&helper);
-    ok(ask(&forked, PATIENCE_MS) >= 0 && take(&forked) == RLOCK_OK, "it is run again");
+    ok(looks_up(&forked), "it is run again");
     while (read(ends[0], &byte, 1) == 1 && byte != '\n')
         continue;
     ok(poll(&(struct pollfd){ends[0], POLLIN, 0}, 1, PATIENCE_MS) == 1 &&
@@ -206,16 +204,14 @@ static void test_leave(void)
 /* Nobody may read the memory of the helper. */
 static void test_dumpable(void)
 {
-    struct password_place place = {.name = "password command",
-                                   .command = "stat -c %u /proc/$PPID/fd"};
     uid_t before = geteuid();
     struct password_helper helper;
 
     if (before == 0 && seteuid(OTHER_UID) != 0)
         return;
     prctl(PR_SET_DUMPABLE, 1);
-    helper = start(&place);
-    ok(ask(&helper, PATIENCE_MS) >= 0 && take(&helper) == RLOCK_OK, "a password is looked up");
+    helper = start("stat -c %u /proc/$PPID/fd");
+    ok(looks_up(&helper), "a password is looked up");
     is_str(found, "0", "other processes can't read the helper's memory");
     password_helper_stop(&helper);
     is_int(seteuid(before), 0, "this test has its user again");

@@ -130,20 +130,20 @@ static void set_mode(const char *mode)
     fclose(out);
 }
 
-/* Reads a file. The text is valid until the next call. NULs become blanks. */
+/* Reads a file. The text is valid until the next call. Its NULs are left out. */
 static const char *text_of(const char *path)
 {
     static char text[4096];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    ssize_t i;
+    size_t used = 0;
 
     if (fd >= 0)
         close(fd);
-    for (i = 0; i < n; i++)
-        if (text[i] == '\0')
-            text[i] = ' ';
-    text[n > 0 ? n : 0] = '\0';
+    for (ssize_t i = 0; i < n; i++)
+        if (text[i] != '\0')
+            text[used++] = text[i];
+    text[used] = '\0';
     return text;
 }
 
@@ -169,36 +169,20 @@ static pid_t pid_in_about(const char *name)
     return at != NULL ? atoi(at + strlen(name)) : 0;
 }
 
-static void pause_ms(int ms)
-{
-    poll(NULL, 0, ms);
-}
-
-/* Waits for the end of a process that this test has adopted. -1: it didn't end. */
+/* Waits for the end of a process that this test has adopted. -1: it is none. */
 static int status_of(pid_t pid)
 {
-    int64_t until = rlock_clock_ms() + PATIENCE_MS;
     int status = -1;
 
-    while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0 && rlock_clock_ms() < until)
-        pause_ms(1);
-    return status;
+    return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
 }
 
-/* Waits until no descendant of this test is left. */
+/* Waits until no descendant of this test is left; alarm(2) ends this test if one stays. */
 static bool all_ended(void)
 {
-    int64_t until = rlock_clock_ms() + PATIENCE_MS;
-
-    while (rlock_clock_ms() < until) {
-        pid_t pid = waitpid(-1, NULL, WNOHANG);
-
-        if (pid < 0)
-            return true;
-        if (pid == 0)
-            pause_ms(1);
-    }
-    return false;
+    while (waitpid(-1, NULL, 0) > 0)
+        continue;
+    return errno == ECHILD;
 }
 
 static struct rlock_deadline in_ms(int64_t ms)
@@ -225,23 +209,9 @@ static int start(void)
     return users;
 }
 
-static bool is_readable(int fd, int within_ms)
+static bool is_readable(int fd)
 {
-    struct pollfd watch = {.fd = fd, .events = POLLIN};
-
-    return poll(&watch, 1, within_ms) > 0;
-}
-
-/* Cuts the blanks at the end of a text off. */
-static const char *words_of(const char *text)
-{
-    static char words[4096];
-    size_t n = strlen(text);
-
-    while (n > 0 && text[n - 1] == ' ')
-        n--;
-    snprintf(words, sizeof words, "%.*s", (int)n, text);
-    return words;
+    return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0;
 }
 
 static const char *proc(pid_t pid, const char *name)
@@ -253,98 +223,6 @@ static const char *proc(pid_t pid, const char *name)
 }
 
 /* ---- the server's process ---- */
-
-static void test_start(void)
-{
-    int fds = count_fds();
-    int users;
-    pid_t server;
-    pid_t keeper;
-    int alive;
-    int status;
-
-    errno = 0;
-    ok(private_server_process_find(dir) < 0 && errno == ENOENT, "no server runs");
-    users = start();
-    alive = private_server_process_find(dir);
-    ok(alive >= 0 && (fcntl(alive, F_GETFD) & FD_CLOEXEC) != 0 && !is_readable(alive, 0),
-       "the server is found, by a descriptor that closes on exec");
-    server = pid_in_about("pid=");
-    keeper = pid_in_about("parent=");
-    ok(about_has("argv=--port|0|--unixsocket|" PRIVATE_SERVER_SOCKET
-                 "|--unixsocketperm|600|--timeout|0|--save||--appendonly|no|--maxmemory-policy|"
-                 "noeviction|"),
-       "the server has no port, no data on disk, and evicts no key");
-    ok(about_has("variables=0 input=/dev/null"), "the server inherits no variable and no input");
-    ok(about_has("child_blocked=0 usr1_blocked=0"), "no signal is blocked in the server");
-    is_str(proc(keeper, "comm"), "rlock-local\n", "the keeper has a name of its own");
-    is_str(words_of(proc(keeper, "cmdline")), "rlock-local", "it has the name as its argument");
-    is_str(words_of(proc(keeper, "environ")), "", "it keeps no variable of its starter");
-    is_int(getsid(keeper), keeper, "the keeper has a session of its own");
-    is_int(count_fds(), fds + 2, "starting the server leaves no descriptor open");
-    close(users);
-    status = status_of(keeper);
-    ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "without users the keeper exits");
-    ok(is_readable(alive, 0), "the keeper has killed the server before");
-    close(alive);
-    ok(server > 0 && kill(server, 0) != 0, "the keeper has reaped it, too");
-    ok(faccessat(dir, PRIVATE_SERVER_SOCKET, F_OK, 0) != 0, "the keeper has removed the socket");
-    ok(all_ended(), "no process is left");
-}
-
-static void test_limits(void)
-{
-    struct rlimit files;
-    struct rlimit cpu;
-    char wanted[64];
-    rlim_t most;
-    int users = take(LOCK_EX);
-    bool is_root = geteuid() == 0;
-
-    getrlimit(RLIMIT_NOFILE, &files);
-    getrlimit(RLIMIT_CPU, &cpu);
-    setrlimit(RLIMIT_NOFILE, &(struct rlimit){100, files.rlim_max});
-    setrlimit(RLIMIT_CPU, &(struct rlimit){900, cpu.rlim_max});
-    if (is_root)
-        setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 1);
-    is_int(private_server_process_start(dir, in_ms(PATIENCE_MS), &err), RLOCK_OK,
-           "a server is started under limits");
-    setrlimit(RLIMIT_NOFILE, &files);
-    setrlimit(RLIMIT_CPU, &cpu);
-    if (is_root)
-        setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - 1);
-    most = is_root && files.rlim_max < 10064 ? 10064 : files.rlim_max;
-    snprintf(wanted, sizeof wanted, "files=%lld ", (long long)most);
-    okf(about_has(wanted), "the server may have %s files open", wanted);
-    snprintf(wanted, sizeof wanted, "cpu=%lld core=0 ",
-             cpu.rlim_max == RLIM_INFINITY || is_root ? -1 : (long long)cpu.rlim_max);
-    okf(about_has(wanted), "the server has no limit that its starter had: %s", wanted);
-    snprintf(wanted, sizeof wanted, "keeper=%lld ",
-             cpu.rlim_max == RLIM_INFINITY || is_root ? -1 : (long long)cpu.rlim_max);
-    okf(about_has(wanted), "nor has its keeper: %s", wanted);
-    ok(!is_root || about_has("nice=0 policy=0"), "the server has the usual priority");
-    close(users);
-    ok(all_ended(), "no process is left");
-}
-
-static void test_killed(void)
-{
-    int users = start();
-    pid_t keeper = pid_in_about("parent=");
-    int status;
-
-    ok(keeper > 0 && kill(keeper, SIGKILL) == 0 && WIFSIGNALED(status_of(keeper)),
-       "the keeper gets KILL");
-    status = status_of(pid_in_about("pid="));
-    ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the kernel kills the server, too");
-    close(users);
-    users = start();
-    ok(kill(pid_in_about("pid="), SIGKILL) == 0, "the server gets KILL, and a user is left");
-    status = status_of(pid_in_about("parent="));
-    ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "its keeper exits");
-    ok(all_ended(), "no process is left");
-    close(users);
-}
 
 /* If true, the keeper does not wait for signals, so that an hour passes at once. */
 static bool hurries;
@@ -366,22 +244,110 @@ static bool is_young(const char *name)
     return fstatat(dir, name, &is, 0) == 0 && is.st_mtime > time(NULL) - 3600;
 }
 
-/* Cleaners remove files and directories that are old. */
-static void test_hourly(void)
+/* Waits until the keeper has made old files young: cleaners remove those that are old. */
+static bool are_made_young(int users)
 {
     int64_t until = rlock_clock_ms() + PATIENCE_MS;
     struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+
+    futimens(users, times);
+    futimens(dir, times);
+    while (!(is_young(".") && is_young(PRIVATE_SERVER_USERS)) && rlock_clock_ms() < until)
+        poll(NULL, 0, 1);
+    return is_young(".") && is_young(PRIVATE_SERVER_USERS);
+}
+
+/* Starts the server with limits and a priority, which it doesn't inherit. */
+static int start_with_limits(void)
+{
+    struct rlimit files;
+    struct rlimit cpu;
     int users;
 
+    getrlimit(RLIMIT_NOFILE, &files);
+    getrlimit(RLIMIT_CPU, &cpu);
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){100, files.rlim_max});
+    setrlimit(RLIMIT_CPU, &(struct rlimit){900, cpu.rlim_max});
+    if (geteuid() == 0)
+        setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 1);
     hurries = true;
     users = start();
     hurries = false;
-    ok(futimens(users, times) == 0 && futimens(dir, times) == 0, "the files are old");
-    while (!(is_young(".") && is_young(PRIVATE_SERVER_USERS)) && rlock_clock_ms() < until)
-        pause_ms(1);
-    ok(is_young(".") && is_young(PRIVATE_SERVER_USERS), "the keeper makes them young each hour");
+    setrlimit(RLIMIT_NOFILE, &files);
+    setrlimit(RLIMIT_CPU, &cpu);
+    if (geteuid() == 0)
+        setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - 1);
+    return users;
+}
+
+static void check_limits(void)
+{
+    bool is_root = geteuid() == 0;
+    struct rlimit files;
+    struct rlimit cpu;
+    long long cpu_s;
+    char wanted[120];
+
+    getrlimit(RLIMIT_NOFILE, &files);
+    getrlimit(RLIMIT_CPU, &cpu);
+    cpu_s = is_root || cpu.rlim_max == RLIM_INFINITY ? -1 : (long long)cpu.rlim_max;
+    snprintf(wanted, sizeof wanted, "keeper=%lld files=%lld cpu=%lld core=0 ", cpu_s,
+             is_root && files.rlim_max < 10064 ? 10064LL : (long long)files.rlim_max, cpu_s);
+    okf(about_has(wanted), "the server has limits of its own: %s", wanted);
+    ok(!is_root || about_has("nice=0 policy=0"), "the server has the usual priority");
+}
+
+static void test_start(void)
+{
+    int fds = count_fds();
+    int users;
+    pid_t server;
+    pid_t keeper;
+    int alive;
+
+    errno = 0;
+    ok(private_server_process_find(dir) < 0 && errno == ENOENT, "no server runs");
+    users = start_with_limits();
+    alive = private_server_process_find(dir);
+    ok(alive >= 0 && (fcntl(alive, F_GETFD) & FD_CLOEXEC) != 0 && !is_readable(alive),
+       "the server is found, by a descriptor that closes on exec");
+    server = pid_in_about("pid=");
+    keeper = pid_in_about("parent=");
+    ok(about_has("argv=--port|0|--unixsocket|" PRIVATE_SERVER_SOCKET
+                 "|--unixsocketperm|600|--timeout|0|--save||--appendonly|no|--maxmemory-policy|"
+                 "noeviction|"),
+       "the server has no port, no data on disk, and evicts no key");
+    ok(about_has("variables=0 input=/dev/null"), "the server inherits no variable and no input");
+    ok(about_has("child_blocked=0 usr1_blocked=0"), "no signal is blocked in the server");
+    check_limits();
+    is_str(proc(keeper, "comm"), "rlock-local\n", "the keeper has a name of its own");
+    is_str(proc(keeper, "cmdline"), "rlock-local", "it has the name as its argument");
+    is_str(proc(keeper, "environ"), "", "it keeps no variable of its starter");
+    is_int(getsid(keeper), keeper, "the keeper has a session of its own");
+    ok(are_made_young(users), "each hour it makes the files young");
+    is_int(count_fds(), fds + 2, "starting the server leaves no descriptor open");
     close(users);
+    is_int(status_of(keeper), 0, "without users the keeper exits");
+    ok(is_readable(alive), "the keeper has killed the server before");
+    close(alive);
+    ok(server > 0 && kill(server, 0) != 0, "the keeper has reaped it, too");
+    ok(faccessat(dir, PRIVATE_SERVER_SOCKET, F_OK, 0) != 0, "the keeper has removed the socket");
     ok(all_ended(), "no process is left");
+}
+
+static void test_killed(void)
+{
+    int users = start();
+
+    kill(pid_in_about("parent="), SIGKILL);
+    is_int(status_of(pid_in_about("parent=")), SIGKILL, "the keeper gets KILL");
+    is_int(status_of(pid_in_about("pid=")), SIGKILL, "the kernel kills the server, too");
+    close(users);
+    users = start();
+    ok(kill(pid_in_about("pid="), SIGKILL) == 0, "the server gets KILL, and a user is left");
+    is_int(status_of(pid_in_about("parent=")), 0, "its keeper exits");
+    ok(all_ended(), "no process is left");
+    close(users);
 }
 
 /* The errno with which execvpe(3) fails in the server's process; 0: it does its usual work. */
@@ -398,48 +364,51 @@ int __wrap_execvpe(const char *file, char *const argv[], char *const envp[])
     return -1;
 }
 
-/* Checks that no server starts, and that the error is "local: the private server TEXT". */
-static void check_no_start(const char *text, const char *name)
+/* Checks that no server starts in this mode, and that the error is "... server TEXT". */
+static void check_no_start(const char *mode, const char *text)
 {
     char wanted[300];
 
+    set_mode(mode);
     snprintf(wanted, sizeof wanted, "local: the private server %s", text);
-    is_int(private_server_process_start(dir, in_ms(PATIENCE_MS), &err), RLOCK_E_UNREACHABLE, name);
+    is_int(private_server_process_start(
+               dir, in_ms(strcmp(mode, "deaf") == 0 ? SHORT_MS : PATIENCE_MS), &err),
+           RLOCK_E_UNREACHABLE, text);
     is_str(err.text, wanted, "the error says why");
 }
 
 #define CANT_RUN "didn't start: neither valkey-server nor redis-server can be run"
 
+/* Returns a deadline that a readable descriptor has passed. */
+static struct rlock_deadline stopped(void)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        abort();
+    close(ends[1]);
+    return (struct rlock_deadline){rlock_clock_ms() + PATIENCE_MS, ends[0]};
+}
+
 static void test_no_start(void)
 {
     int users = take(LOCK_EX);
-    int ends[2];
+    struct rlock_deadline deadline = stopped();
 
     setenv("PATH", top, 1);
-    check_no_start(CANT_RUN "; install one", "without a server program no server starts");
+    check_no_start("", CANT_RUN "; install one");
     close(open(in(top, "valkey-server"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    check_no_start(CANT_RUN ": Permission denied", "nor if this user may not execute it");
+    check_no_start("", CANT_RUN ": Permission denied");
     unlink(in(top, "valkey-server"));
     execvpe_errno = ENOMEM;
-    check_no_start(CANT_RUN ": Cannot allocate memory", "nor if the kernel refuses to");
+    check_no_start("", CANT_RUN ": Cannot allocate memory");
     execvpe_errno = 0;
     setenv("PATH", bin_path, 1);
-    set_mode("fail");
-    check_no_start("didn't start: the last line", "a server that ends at once is an error");
-    set_mode("quiet");
-    check_no_start("didn't start: it said nothing", "also if it says nothing");
-    set_mode("deaf");
-    is_int(private_server_process_start(dir, in_ms(SHORT_MS), &err), RLOCK_E_UNREACHABLE,
-           "a server that doesn't listen is an error");
-    is_str(err.text, "local: the private server doesn't accept connections",
-           "the error says that the server is silent");
-    if (!ok(pipe2(ends, O_CLOEXEC) == 0, "a pipe is made"))
-        return;
-    close(ends[1]);
-    is_int(private_server_process_start(
-               dir, (struct rlock_deadline){rlock_clock_ms() + PATIENCE_MS, ends[0]}, &err),
-           RLOCK_STOPPED, "a readable descriptor ends the wait");
-    close(ends[0]);
+    check_no_start("fail", "didn't start: the last line");
+    check_no_start("quiet", "didn't start: it said nothing");
+    check_no_start("deaf", "doesn't accept connections");
+    is_int(private_server_process_start(dir, deadline, &err), RLOCK_STOPPED);
+    close(deadline.stop_fd);
     close(users);
     ok(all_ended(), "no process is left");
     unlinkat(dir, "mode", 0);
@@ -524,7 +493,7 @@ static void test_open(void)
     private_server_close(&one);
     ok(one.users_fd < 0 && one.alive_fd < 0 && one.dir_fd < 0, "a closed struct has none");
     ok(!private_server_has_ended(&one), "nor has it ended for a process that doesn't use it");
-    pause_ms(SHORT_MS);
+    poll(NULL, 0, SHORT_MS);
     is_int(kill(pid, 0), 0, "the server runs on for the other user");
     private_server_close(&two);
     ok(all_ended(), "without users the server and its keeper end");
@@ -536,7 +505,7 @@ static void test_open_beside_others(void)
     struct private_server server;
     int fds = count_fds();
     int users = take(LOCK_EX);
-    int ends[2];
+    struct rlock_deadline deadline = stopped();
     int listener;
 
     unlinkat(dir, "about", 0);
@@ -548,14 +517,8 @@ static void test_open_beside_others(void)
     listener = listen_as_server(16);
     is_int(open_server(&server, SHORT_MS), RLOCK_BUSY, "a server that is being ended isn't used");
     close(listener);
-    if (ok(pipe2(ends, O_CLOEXEC) == 0, "a pipe is made")) {
-        close(ends[1]);
-        is_int(private_server_open(&server,
-                                   (struct rlock_deadline){rlock_clock_ms() + PATIENCE_MS, ends[0]},
-                                   PATIENCE_MS, &err),
-               RLOCK_STOPPED, "a readable descriptor ends the wait");
-        close(ends[0]);
-    }
+    is_int(private_server_open(&server, deadline, PATIENCE_MS, &err), RLOCK_STOPPED);
+    close(deadline.stop_fd);
     ok(flock(users, LOCK_SH) == 0, "another process still uses a server that has ended");
     is_int(open_server(&server, SHORT_MS), RLOCK_BUSY, "no server starts beside that process");
     close(users);
@@ -611,30 +574,26 @@ static void test_reopen(void)
     is_int(count_fds(), fds, "no descriptor is left open");
 }
 
-/* Makes the directory of another boot in the state directory, `age_s` old, as servers leave it. */
-static void make_earlier(const char *state, const char *id, long age_s)
-{
-    struct timespec times[2] = {{.tv_sec = time(NULL) - age_s}, {.tv_sec = time(NULL) - age_s}};
-    int fd;
-
-    ok(mkdir(in(state, id), 0700) == 0, "a directory of another boot is made");
-    fd = open(in(state, id), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    close(private_server_process_open_users(fd));
-    futimens(fd, times);
-    close(fd);
-}
-
-#define EARLIER "01234567-89ab-cdef-0123-456789abcdef"
+#define OLD "01234567-89ab-cdef-0123-456789abcdef"
 #define RECENT "11234567-89ab-cdef-0123-456789abcdef"
+
+/* Makes a home in which earlier boots have left directories, and removes the home: for a shell. */
+#define MAKE_HOME                                                                                  \
+    "PATH=/usr/bin:/bin; umask 077; mkdir -p %s/.local/state/rlock; cd %s/.local/state/rlock"      \
+    " && mkdir " OLD " " RECENT " && touch -d '40 days ago' " OLD "/" PRIVATE_SERVER_USERS " " OLD \
+    " && touch -d '20 days ago' " RECENT " && chown -R %d:%d %s"
+#define REMOVE_HOME "PATH=/usr/bin:/bin; rm -r %s"
 
 /* Without RLOCK_LOCAL_DIR, users other than root have the server in their home. */
 static void test_in_home(void)
 {
     bool is_root = geteuid() == 0;
+    int id = is_root ? OTHER_UID : (int)geteuid();
     char boot[40] = "";
     char home[64];
     char state[100];
-    char command[200];
+    char boot_dir[150];
+    char command[700];
     struct private_server server;
     struct stat is;
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -643,36 +602,26 @@ static void test_in_home(void)
     close(fd);
     snprintf(home, sizeof home, "%s/home", top);
     snprintf(state, sizeof state, "%s/.local/state/rlock", home);
-    ok(mkdir(home, 0700) == 0, "the user has a home");
-    if (is_root && (chown(home, OTHER_UID, OTHER_UID) != 0 || setegid(OTHER_UID) != 0 ||
-                    seteuid(OTHER_UID) != 0))
-        return;
-    snprintf(command, sizeof command, "%s/.local", home);
-    ok(mkdir(command, 0700) == 0 && mkdir(in(command, "state"), 0700) == 0 &&
-           mkdir(state, 0700) == 0,
-       "the user's files are of the user");
-    make_earlier(state, EARLIER, 40L * 24 * 3600);
-    make_earlier(state, RECENT, 20L * 24 * 3600);
+    snprintf(boot_dir, sizeof boot_dir, "%s/%s", state, boot);
+    snprintf(command, sizeof command, MAKE_HOME, home, home, id, id, home);
+    need(system(command) == 0 &&
+         (!is_root || (setegid(OTHER_UID) == 0 && seteuid(OTHER_UID) == 0)));
     entry = (struct passwd){.pw_uid = OTHER_UID, .pw_dir = home};
     found = &entry;
     setenv("RLOCK_LOCAL_DIR", "", 1);
     is_int(open_server(&server, PATIENCE_MS), RLOCK_OK, "the server is started");
-    ok(stat(in(state, boot), &is) == 0 && (is.st_mode & 07777) == 0700 &&
-           access(in(in(state, boot), PRIVATE_SERVER_SOCKET), F_OK) == 0,
-       "its directory has the ID of the boot as its name, and the mode 0700");
-    ok(access(in(state, EARLIER), F_OK) != 0, "the directory of an earlier boot was removed");
+    ok(stat(boot_dir, &is) == 0 && (is.st_mode & 07777) == 0700 &&
+       access(in(boot_dir, PRIVATE_SERVER_SOCKET), F_OK) == 0);
+    ok(access(in(state, OLD), F_OK) != 0, "the directory of an earlier boot was removed");
     ok(access(in(state, RECENT), F_OK) == 0, "one that was used in the last month was not");
     private_server_close(&server);
     ok(all_ended(), "no process is left");
-    chmod(in(state, boot), 0755);
+    chmod(boot_dir, 0755);
     is_int(open_server(&server, PATIENCE_MS), RLOCK_E_CONFIG, "no other directory is tried");
-    if (is_root)
-        ok(seteuid(0) == 0 && setegid(0) == 0, "this process is root again");
+    ok(!is_root || (seteuid(0) == 0 && setegid(0) == 0), "this process is root again");
     setenv("RLOCK_LOCAL_DIR", dir_path, 1);
-    snprintf(command, sizeof command, "rm -r %s", home);
-    setenv("PATH", "/usr/bin:/bin", 1);
+    snprintf(command, sizeof command, REMOVE_HOME, home);
     ok(system(command) == 0, "the home is removed");
-    setenv("PATH", bin_path, 1);
 }
 
 /* Copies this program to `path`: another user may have no access to the directory of the tests. */
@@ -717,16 +666,8 @@ int main(int argc, char **argv, char **envp)
     alarm(500);
     if (!ok(prepare(), "a directory for this test is created"))
         return done_testing();
-    RUN(test_start());
-    RUN(test_limits());
-    RUN(test_killed());
-    RUN(test_hourly());
-    RUN(test_no_start());
-    RUN(test_find());
-    RUN(test_open());
-    RUN(test_open_beside_others());
-    RUN(test_reopen());
-    RUN(test_in_home());
+    RUN_ALL(test_start, test_killed, test_no_start, test_find, test_open, test_open_beside_others,
+            test_reopen, test_in_home);
     remove_files();
     unlink(in(bin_path, "valkey-server"));
     ok(rmdir(dir_path) == 0 && rmdir(bin_path) == 0 && rmdir(top) == 0, "no file is left");
