@@ -69,6 +69,7 @@ static const struct step steps[] = {
     AT(110, END_SIGNAL, RUNNING, PASS, 3367),
     AT(3367, COUNT_DUE, RUNNING, COUNT, 5000),
     COUNTED(3368, 500, RUNNING, 0, 5000),
+    COUNTED(3369, 3500, RUNNING, AGREED, 5000 - 1350),
     AT(3400, COMMAND_EXITED, DONE, 0, NEVER),
     START(0),
     AT(100, TREE_EMPTY, DONE, 0, NEVER),
@@ -188,6 +189,8 @@ static const struct step steps[] = {
 
     /* --on-lost ignore */
     STEP(S, 0, DEADLINES(NEVER, NEVER), WAIT_ALL, RUNNING, 0, NEVER),
+    ASKED(100, NEVER, TERMINATING, TERM, NEVER),
+    COUNTED(100, 4500, TERMINATING, 0, NEVER),
 };
 
 static struct guard_rules rules_of(size_t rules)
