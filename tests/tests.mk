@@ -91,7 +91,7 @@ SIMULATED := clock_gettime getrandom poll socket connect setsockopt getsockopt s
              pipe2 read write pthread_create pthread_join pthread_detach getaddrinfo freeaddrinfo
 SIM_OBJ   := $(patsubst tests/sim/%.c,$(B)/sim/%.o,$(wildcard tests/sim/*.c))
 LUA_FLAGS  = $(shell $(PKG_CONFIG) --cflags lua5.1 2>/dev/null || echo -I/usr/include/lua5.1)
-LUA_LIBS   = $(shell $(PKG_CONFIG) --libs lua5.1 2>/dev/null || echo -llua5.1)
+LUA_LIBS   = $(shell $(PKG_CONFIG) --libs lua5.1 2>/dev/null || echo -llua5.1) -lcrypto
 
 $(B)/sim/%.o: tests/sim/%.c | build/gen/scripts_embedded.h build/gen/reply_codes.h \
                                                                 $(B)/hiredis.found
@@ -102,7 +102,7 @@ $(B)/sim/sim: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,$(SIMULATE
 $(B)/sim/sim: $(filter-out %/replay.o,$(SIM_OBJ)) $(B)/librlock.a
 	$(link)
 
-REPLAY_OBJ := replay buffer chance commands script sha1 store
+REPLAY_OBJ := replay buffer chance redis
 $(B)/sim/replay: private HIREDIS_LIBS += $(LUA_LIBS) -lm
 $(B)/sim/replay: $(patsubst %,$(B)/sim/%.o,$(REPLAY_OBJ))
 	$(link)

@@ -47,6 +47,11 @@ void buffer_free(struct buffer *buffer)
     *buffer = (struct buffer){.at = NULL};
 }
 
+struct text buffer_text(const struct buffer *buffer)
+{
+    return (struct text){buffer->at, buffer->n};
+}
+
 struct text text_of(const char *string)
 {
     return (struct text){string, strlen(string)};

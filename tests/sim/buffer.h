@@ -26,6 +26,8 @@ void buffer_add_format(struct buffer *buffer, const char *format, ...)
 void buffer_take(struct buffer *buffer, size_t n); /* drops the first n bytes */
 void buffer_free(struct buffer *buffer);
 
+struct text buffer_text(const struct buffer *buffer);
+
 struct text text_of(const char *string);
 bool text_is(struct text text, const char *string);    /* are the bytes the same? */
 bool text_is_word(struct text text, const char *word); /* upper and lower case are the same */

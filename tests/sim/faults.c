@@ -5,7 +5,6 @@
 #include "client.h"
 #include "net.h"
 #include "oracle.h"
-#include "script.h"
 #include "server.h"
 
 #include <stdio.h>
@@ -114,13 +113,11 @@ static void plant_foreign_keys(struct server *server)
 {
     static const char *const names[] = {"lock99", "{lock0}:rlock:other", "lock0:rlock:fence",
                                         "{lock1}:rlock:wake:notatoken"};
-    struct store *store = server_store(server);
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        struct store_key *key = store_find_or_add(store, text_of(names[i]), STORE_STRING);
+        struct text name = text_of(names[i]);
 
-        store_set(&key->string, text_of("another program's"));
-        key->is_foreign = true;
+        (void)server_ask(server, "plant", &name, 1, NULL);
     }
 }
 
@@ -268,7 +265,6 @@ void faults_run_world(uint64_t seed, int family)
     clients.latest_us = has(LATE_MESSAGES) ? random_log(100 * MS, 5 * SECOND) : 0;
     world.ttl_us = clients.ttl_most_ms * MS;
     world.between_us = random_log(2 * SECOND, 60 * SECOND);
-    script_refuse_lists(seed % 8 == 5); /* not drawn: the kept seeds stay the worlds they are */
     oracle = (struct oracle_world){
         .is_quorum = clients.n_servers > 1,
         .has_no_order = seed % 8 == 5 || has(COMMANDS),
@@ -280,6 +276,8 @@ void faults_run_world(uint64_t seed, int family)
         .has_sets = clients.has_sets};
     draw_conditions(clients.latest_us);
     draw_servers();
+    if (seed % 8 == 5) /* not drawn: the kept seeds stay the worlds they are */
+        (void)server_ask(server_at(SERVER_FIRST_PORT), "refuse_lists", NULL, 0, NULL);
     oracle_start(&oracle);
     n = draw_count();
     trace("seed %llu: %s: %d clients, %d keys, TTL up to %lld ms", (unsigned long long)seed,

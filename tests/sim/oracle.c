@@ -3,7 +3,6 @@
 #include "oracle.h"
 
 #include "reply_codes.h"
-#include "script.h"
 #include "scripts_embedded.h"
 
 #include <inttypes.h>
@@ -15,7 +14,6 @@
 #define CLAIMS_MAX 8192
 #define WAITERS_MAX 32768
 #define GIVEN_UP_MAX 64
-#define CHANGES_MAX 512
 #define FORGET_US (25 * SECOND) /* the oracle ignores a waiter for this long after a fault hit it */
 #define STUCK_US (10 * SECOND)  /* 20 dead waiters in a row delay the next grant for this long */
 #define TICK_US (SECOND / 2)
@@ -69,12 +67,6 @@ static struct {
         int64_t at_us;
     } given_up[GIVEN_UP_MAX];
     size_t n_given_up;
-    struct {
-        char name[128];
-        bool lacks_expiry;
-        bool is_foreign;
-    } change[CHANGES_MAX]; /* keys that the present command of a client has changed */
-    size_t n_changes;
 } oracle;
 
 void oracle_fail(const char *format, ...)
@@ -361,23 +353,6 @@ static bool has_left(const struct process *client, const char *token)
     return false;
 }
 
-static bool is_held_by(struct store *store, int key, const char *token)
-{
-    char name[64];
-    struct store_key *lock;
-    char turn[64];
-
-    snprintf(name, sizeof name, "lock%d", key);
-    lock = store_find(store, text_of(name));
-    snprintf(turn, sizeof turn, "%s v1 try=0 ", token);
-    if (lock != NULL && text_starts(store_text(&lock->string), token))
-        return !text_starts(store_text(&lock->string), turn);
-    snprintf(name, sizeof name, "{lock%d}:rlock:holders", key);
-    lock = lock == NULL ? NULL : store_find(store, text_of(name));
-    return lock != NULL && store_index(lock, text_of(token)) >= 0 &&
-           lock->item[store_index(lock, text_of(token))].score > (double)store->now_ms;
-}
-
 static void watch_acquire(struct server *server, struct process *client, const struct text *word,
                           size_t n, const struct buffer *reply)
 {
@@ -425,38 +400,6 @@ static void watch_release(const struct text *word, size_t n)
     forget_waiter(token);
 }
 
-/*
- * A script may write the n keys that it was called with, and the lists of all waiters for these
- * locks; is this one of them?
- */
-static bool may_write(const struct text *key, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (text_is(key[i], name))
-            return true;
-        if (i % KEYS_PER_LOCK == 2 && strncmp(name, key[i].at, key[i].n - strlen("queue")) == 0 &&
-            strncmp(name + key[i].n - strlen("queue"), "wake:", strlen("wake:")) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* n 0: the keys were changed by commands. */
-static void check_changes(const struct text *key, size_t n)
-{
-    for (size_t i = 0; i < oracle.n_changes; i++) {
-        if (oracle.change[i].is_foreign)
-            oracle_fail("foreign: %s, which is another program's, was changed",
-                        oracle.change[i].name);
-        if (oracle.change[i].lacks_expiry)
-            oracle_fail("expiry: %s has none", oracle.change[i].name);
-        if (n > 0 && !may_write(key, n, oracle.change[i].name))
-            oracle_fail("foreign: %s was changed, which isn't a key of the script",
-                        oracle.change[i].name);
-    }
-    oracle.n_changes = 0;
-}
-
 /* Traces the beginning of a command and of its reply; of a script only the arguments. */
 static void trace_command(const struct server *server, const struct process *client,
                           const struct text *word, size_t n, const struct buffer *reply)
@@ -480,36 +423,20 @@ static void watch_command(struct server *server, struct process *client, const s
 {
     bool is_script = text_is(word[0], "EVAL") || text_is(word[0], "EVALSHA");
     size_t n_keys = is_script && n > 2 ? strtoul(word[2].at, NULL, 10) : 0;
-    int script;
+    struct buffer wrong = {.at = NULL};
 
     if (trace_is_on)
         trace_command(server, client, word, n, reply);
     client->n_requests++;
-    check_changes(word + 3, n_keys);
-    if (!is_script)
+    if (server_ask(server, "check_changes", word + 3, n_keys, &wrong))
+        oracle_fail("%.*s", (int)wrong.n, wrong.at);
+    buffer_free(&wrong);
+    if (n_keys != KEYS_PER_LOCK || reply->at[0] == '-')
         return;
-    script = text_is(word[0], "EVAL") ? script_number(word[1]) : script_number_of_sha1(word[1]);
-    if (n_keys == KEYS_PER_LOCK && reply->at[0] != '-' &&
-        script == script_number_of_sha1(text_of(sha1_acquire)))
+    if (text_is(word[1], sha1_acquire) || text_is(word[1], script_acquire))
         watch_acquire(server, client, word, n, reply);
-    if (n_keys == KEYS_PER_LOCK && reply->at[0] != '-' &&
-        script == script_number_of_sha1(text_of(sha1_release)))
+    if (text_is(word[1], sha1_release) || text_is(word[1], script_release))
         watch_release(word, n);
-}
-
-static void note_change(void *context, struct text name, const struct store_key *key)
-{
-    size_t i;
-
-    (void)context;
-    for (i = 0; i < oracle.n_changes && !text_is(name, oracle.change[i].name); i++)
-        ;
-    if (i == CHANGES_MAX)
-        abort();
-    oracle.n_changes = i == oracle.n_changes ? i + 1 : oracle.n_changes;
-    snprintf(oracle.change[i].name, sizeof oracle.change[i].name, "%.*s", (int)name.n, name.at);
-    oracle.change[i].lacks_expiry = key != NULL && key->expires_ms == 0 && !key->is_foreign;
-    oracle.change[i].is_foreign = key != NULL && key->is_foreign;
 }
 
 /* ---- checks in each TICK_US ---- */
@@ -524,25 +451,31 @@ static void check_stuck(const struct waiter *waiter)
                 waiter->key, (double)free_since_us / 1e6);
 }
 
-/* True if the token holds the key on a majority of the servers. */
-static bool is_had_by(int key, const char *token)
+static void check_orphans_of(int key)
 {
     int n_servers = oracle.world.is_quorum ? 3 : 1;
-    int n = 0;
+    struct buffer holders[3] = {{.at = NULL}};
+    char name[16];
 
+    snprintf(name, sizeof name, "lock%d", key);
+    for (int i = 0; i < n_servers; i++) {
+        (void)server_ask(server_at(SERVER_FIRST_PORT + (unsigned)i), "holders",
+                         &(struct text){name, strlen(name)}, 1, &holders[i]);
+        buffer_add(&holders[i], "", 1);
+    }
+    for (size_t i = 0; i < GIVEN_UP_MAX && i < oracle.n_given_up; i++) {
+        const char *token = oracle.given_up[i].token;
+        int n = 0;
+
+        for (int j = 0; j < n_servers; j++)
+            n += strstr(holders[j].at, token) != NULL;
+        if (n > n_servers / 2 &&
+            engine_now() > oracle.given_up[i].at_us + 2 * oracle.world.latest_us + SECOND)
+            oracle_fail("orphan: %s holds key %d, and was given up at %.6f", token, key,
+                        (double)oracle.given_up[i].at_us / 1e6);
+    }
     for (int i = 0; i < n_servers; i++)
-        n += is_held_by(server_store(server_at(SERVER_FIRST_PORT + (unsigned)i)), key, token);
-    return n > n_servers / 2;
-}
-
-static void check_orphans(void)
-{
-    for (size_t i = 0; i < GIVEN_UP_MAX && i < oracle.n_given_up; i++)
-        for (int key = 0; key < oracle.world.n_keys; key++)
-            if (engine_now() > oracle.given_up[i].at_us + 2 * oracle.world.latest_us + SECOND &&
-                is_had_by(key, oracle.given_up[i].token))
-                oracle_fail("orphan: %s holds key %d, and was given up at %.6f",
-                            oracle.given_up[i].token, key, (double)oracle.given_up[i].at_us / 1e6);
+        buffer_free(&holders[i]);
 }
 
 static void tick(void *unused, uint64_t tag)
@@ -550,20 +483,16 @@ static void tick(void *unused, uint64_t tag)
     (void)unused;
     for (size_t i = 0; i < oracle.n_waiters && !oracle.world.has_sets; i++)
         check_stuck(&oracle.waiter[i]);
-    if (oracle.world.is_reliable)
-        check_orphans();
+    for (int key = 0; key < oracle.world.n_keys && oracle.world.is_reliable; key++)
+        check_orphans_of(key);
     engine_at(engine_now() + TICK_US, tick, NULL, tag);
 }
 
 void oracle_start(const struct oracle_world *world)
 {
-    int n_servers = world->is_quorum ? 3 : 1;
-
     oracle.world = *world;
     for (int i = 0; i < ORACLE_KEYS_MAX; i++)
         oracle.void_until_us[i] = -1;
-    for (int i = 0; i < n_servers; i++)
-        server_store(server_at(SERVER_FIRST_PORT + (unsigned)i))->on_change = note_change;
     server_on_command = watch_command;
     engine_at(TICK_US, tick, NULL, 0);
 }

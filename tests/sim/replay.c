@@ -10,8 +10,7 @@
  * commands they must have the same keys. TAP.
  */
 #include "chance.h"
-#include "commands.h"
-#include "script.h"
+#include "redis.h"
 #include "scripts_embedded.h"
 
 #include <fcntl.h>
@@ -41,7 +40,6 @@ struct command {
 };
 
 static const char *const lock_key[] = {"", "queue", "waiters", "holders", "holder-info", "fence"};
-static struct store store;
 static redisContext *real;
 static volatile int64_t *real_clock_us;
 static int64_t clock_us = START_US;
@@ -99,7 +97,7 @@ static void append_reply(const redisReply *reply, struct buffer *out)
         buffer_add_format(out, ":%lld\r\n", reply->integer);
         break;
     case REDIS_REPLY_STRING:
-        commands_bulk(out, (struct text){reply->str, reply->len});
+        redis_bulk(out, (struct text){reply->str, reply->len});
         break;
     case REDIS_REPLY_ARRAY:
         buffer_add_format(out, "*%zu\r\n", reply->elements);
@@ -375,11 +373,7 @@ static void make(struct command *command)
 
 static void ask_model(const struct command *command, struct buffer *reply)
 {
-    store.now_ms = clock_us / 1000;
-    if (text_is(command->word[0], "EVAL"))
-        script_run(script_number(command->word[1]), &store, command->word + 2, command->n - 2,
-                   clock_us, reply);
-    else if (!commands_run(&store, command->word, command->n, reply))
+    if (!redis_ask("run", 0, clock_us, command->word, command->n, reply))
         abort();
 }
 
@@ -432,7 +426,7 @@ static bool is_same(const struct command *command)
     cut(&model);
     if (same) {
         cut(&other);
-        same = text_compare(store_text(&model), store_text(&other)) == 0;
+        same = text_compare(buffer_text(&model), buffer_text(&other)) == 0;
     }
     if (!same)
         show(command, &model, &other);

@@ -2,9 +2,8 @@
 /* server: a simulated Redis server: connections, clients that block, its clock, its restarts. */
 #include "server.h"
 
-#include "commands.h"
 #include "process.h"
-#include "script.h"
+#include "redis.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,8 +33,6 @@ struct session {
 
 struct server {
     int number;
-    struct store store;
-    struct store saved;
     int64_t clock_at_us; /* the true time at which the clock showed clock_us */
     int64_t clock_us;
     int64_t rate_ppm;
@@ -45,7 +42,6 @@ struct server {
     int64_t troubled_us;
     int64_t started_us;
     int n_starts;
-    bool knows_script[SCRIPTS_MAX];
     int64_t slow_one_in;
     int64_t slow_most_us;
     uint64_t n_blocked;
@@ -115,10 +111,10 @@ int server_number(const struct server *s)
     return s->number;
 }
 
-struct store *server_store(struct server *s)
+bool server_ask(const struct server *s, const char *what, const struct text *word, size_t n,
+                struct buffer *out)
 {
-    s->store.now_ms = server_now_us(s) / MS;
-    return &s->store;
+    return redis_ask(what, s->number, server_now_us(s), word, n, out);
 }
 
 int64_t server_troubled_us(const struct server *s)
@@ -136,8 +132,7 @@ void server_stop(struct server *s, int64_t for_us)
 
 void server_save(struct server *s)
 {
-    store_clear(&s->saved);
-    store_copy(&s->saved, &s->store);
+    (void)server_ask(s, "save", NULL, 0, NULL);
 }
 
 void server_slow_scripts(struct server *s, int64_t one_in, int64_t most_us)
@@ -166,14 +161,13 @@ static void free_session(struct session *session)
 void server_flush_scripts(struct server *s)
 {
     trace("server %d: forgets its scripts", s->number);
-    memset(s->knows_script, 0, sizeof s->knows_script);
+    (void)server_ask(s, "forget_scripts", NULL, 0, NULL);
 }
 
 void server_restart(struct server *s, int64_t for_us, enum server_data data, bool is_silent)
 {
     static const char *const left[] = {
         [SERVER_KEEPS_DATA] = "all", [SERVER_LOSES_DATA] = "no", [SERVER_LOSES_LATEST] = "older"};
-    struct store latest = s->store;
 
     trace("server %d: restarts in %.3f s with %s keys%s", s->number, (double)for_us / 1e6,
           left[data], is_silent ? ", resets nothing" : "");
@@ -181,15 +175,9 @@ void server_restart(struct server *s, int64_t for_us, enum server_data data, boo
         net_reset_by_server(s->sessions->link, is_silent);
         free_session(s->sessions);
     }
-    if (data == SERVER_LOSES_DATA)
-        store_clear(&s->store);
-    if (data == SERVER_LOSES_LATEST) {
-        memcpy(s->store.bucket, s->saved.bucket, sizeof s->store.bucket);
-        memcpy(s->saved.bucket, latest.bucket, sizeof s->saved.bucket);
-        store_clear(&s->saved);
-        store_copy(&s->saved, &s->store);
-    }
-    memset(s->knows_script, 0, sizeof s->knows_script);
+    if (data != SERVER_KEEPS_DATA)
+        (void)server_ask(s, data == SERVER_LOSES_DATA ? "clear" : "restore", NULL, 0, NULL);
+    (void)server_ask(s, "forget_scripts", NULL, 0, NULL);
     s->n_starts++;
     s->is_off = is_silent;
     s->down_until_us = s->frozen_until_us = s->started_us = engine_now() + for_us;
@@ -262,7 +250,7 @@ static void reply_info(const struct server *s, struct buffer *reply)
              "# Server\r\nredis_version:7.0.15\r\nrun_id:%032x%08x\r\nuptime_in_seconds:%lld\r\n",
              (unsigned)s->number, (unsigned)s->n_starts,
              (long long)((engine_now() - s->started_us) / SECOND));
-    commands_bulk(reply, text_of(text));
+    redis_bulk(reply, text_of(text));
 }
 
 static void reply_role(struct buffer *reply)
@@ -270,42 +258,13 @@ static void reply_role(struct buffer *reply)
     buffer_add_format(reply, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
 }
 
-/* Carries out EVAL or EVALSHA. False: no script was run, as the server does not know the SHA1. */
-static bool run_script(struct server *s, const struct text *word, size_t n, struct buffer *reply)
-{
-    bool is_sha1 = text_is_word(word[0], "EVALSHA");
-    int script = is_sha1 ? script_number_of_sha1(word[1]) : script_number(word[1]);
-
-    if (script < 0 || (is_sha1 && !s->knows_script[script])) {
-        buffer_add_format(reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
-        return false;
-    }
-    s->knows_script[script] = true;
-    script_run(script, server_store(s), word + 2, n - 2, server_now_us(s), reply);
-    return true;
-}
-
-static void reply_time(const struct server *s, struct buffer *reply)
-{
-    char seconds[24];
-    char rest[24];
-
-    snprintf(seconds, sizeof seconds, "%lld", (long long)(server_now_us(s) / SECOND));
-    snprintf(rest, sizeof rest, "%lld", (long long)(server_now_us(s) % SECOND));
-    buffer_add_format(reply, "*2\r\n");
-    commands_bulk(reply, text_of(seconds));
-    commands_bulk(reply, text_of(rest));
-}
-
-/* Carries out a command, but not EVAL, EVALSHA and BLPOP. Replies to unknown ones with an error. */
+/* Carries out a command, but not BLPOP. Replies to unknown ones with an error. */
 static void run_command(struct server *s, const struct text *word, size_t n, struct buffer *reply)
 {
-    if (commands_run(server_store(s), word, n, reply))
+    if (server_ask(s, "run", word, n, reply))
         return;
     if (text_is_word(word[0], "INFO"))
         reply_info(s, reply);
-    else if (text_is_word(word[0], "TIME"))
-        reply_time(s, reply);
     else if (text_is_word(word[0], "ROLE"))
         reply_role(reply);
     else if (text_is_word(word[0], "AUTH") || text_is_word(word[0], "SELECT"))
@@ -331,29 +290,6 @@ static void unblock(struct session *session)
     session->n_blocks++;
     while (session->n_blocked_on > 0)
         buffer_free(&session->blocked_on[--session->n_blocked_on]);
-}
-
-/* Pops the first element of the first list that is not empty. False: all are empty. */
-static bool pop(struct server *s, const struct text *name, size_t n, struct buffer *reply)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct store_key *key = store_find(server_store(s), name[i]);
-
-        if (key != NULL && key->type != STORE_LIST) {
-            buffer_add_format(reply, "%s", COMMANDS_WRONG_TYPE);
-            return true;
-        }
-        if (key == NULL)
-            continue;
-        buffer_add_format(reply, "*2\r\n");
-        commands_bulk(reply, name[i]);
-        commands_bulk(reply, store_text(&key->item[0].value));
-        store_remove(key, 0);
-        if (key->n == 0)
-            store_drop(&s->store, name[i]);
-        return true;
-    }
-    return false;
 }
 
 static void process_input(void *arg, uint64_t unused);
@@ -382,7 +318,7 @@ static void block(struct session *session, const struct text *word, size_t n)
     struct buffer reply = {.at = NULL};
     double seconds = strtod(word[n - 1].at, NULL);
 
-    if (pop(s, word + 1, n - 2, &reply)) {
+    if (server_ask(s, "pop", word + 1, n - 2, &reply)) {
         send_reply(session, &reply);
         return;
     }
@@ -395,34 +331,42 @@ static void block(struct session *session, const struct text *word, size_t n)
                   session->link, session->n_blocks);
 }
 
+/* Returns whether the client waits for one of these lists, whose names are between line feeds. */
+static bool waits_for(const struct session *session, const struct buffer *lists)
+{
+    for (size_t i = 0; i < session->n_blocked_on; i++) {
+        const struct buffer *name = &session->blocked_on[i];
+        const char *at = memmem(lists->at, lists->n, name->at, name->n);
+
+        if (at != NULL && at[-1] == '\n' && at[name->n] == '\n')
+            return true;
+    }
+    return false;
+}
+
 /* Serves each client whose BLPOP waits for a list that has elements now, the earliest first. */
 static void serve_blocked(struct server *s)
 {
-    struct session *session;
     struct session *first;
 
     do {
         struct text name[BLOCK_KEYS_MAX];
         struct buffer reply = {.at = NULL};
-        size_t i;
+        struct buffer lists = {.at = NULL};
 
         first = NULL;
-        for (session = s->sessions; session != NULL; session = session->next) {
-            if (!session->is_blocked || (first != NULL && first->order < session->order))
-                continue;
-            for (i = 0; i < session->n_blocked_on; i++) {
-                const struct store_key *key =
-                    store_find(server_store(s), store_text(&session->blocked_on[i]));
-
-                if (key != NULL && key->type == STORE_LIST)
-                    first = session;
-            }
-        }
+        if (!server_ask(s, "lists", NULL, 0, &lists))
+            return;
+        for (struct session *each = s->sessions; each != NULL; each = each->next)
+            if (each->is_blocked && (first == NULL || each->order < first->order) &&
+                waits_for(each, &lists))
+                first = each;
+        buffer_free(&lists);
         if (first == NULL)
             return;
-        for (i = 0; i < first->n_blocked_on; i++)
-            name[i] = store_text(&first->blocked_on[i]);
-        (void)pop(s, name, i, &reply);
+        for (size_t i = 0; i < first->n_blocked_on; i++)
+            name[i] = buffer_text(&first->blocked_on[i]);
+        (void)server_ask(s, "pop", name, first->n_blocked_on, &reply);
         unblock(first);
         send_reply(first, &reply);
         engine_at(engine_now(), process_input, first->link, 0);
@@ -431,23 +375,12 @@ static void serve_blocked(struct server *s)
 
 /* ---- transactions ---- */
 
-/* Appends what the key has: its string and its expiry. A key without a value has nothing. */
-static void look_at(struct server *s, const struct buffer *name, struct buffer *out)
-{
-    const struct store_key *key = store_find(server_store(s), store_text(name));
-
-    if (key == NULL)
-        return;
-    buffer_add_format(out, "%lld ", (long long)key->expires_ms);
-    buffer_add(out, key->string.at, key->string.n);
-}
-
 static void watch(struct session *session, struct text name)
 {
     buffer_free(&session->watched);
     buffer_free(&session->was);
     buffer_add(&session->watched, name.at, name.n);
-    look_at(session->link->server, &session->watched, &session->was);
+    (void)server_ask(session->link->server, "look", &name, 1, &session->was);
 }
 
 /* EXEC forgets the watched key, and executes what was queued, unless the key has changed. */
@@ -456,10 +389,12 @@ static void execute(struct session *session, struct buffer *reply)
     static struct text word[WORDS_MAX];
     struct server *s = session->link->server;
     struct buffer is = {.at = NULL};
+    struct text watched = buffer_text(&session->watched);
     size_t bytes;
     size_t n;
 
-    look_at(s, &session->watched, &is);
+    if (watched.at != NULL)
+        (void)server_ask(s, "look", &watched, 1, &is);
     if (is.n != session->was.n || (is.n > 0 && memcmp(is.at, session->was.at, is.n) != 0)) {
         buffer_add_format(reply, "*-1\r\n");
     } else {
@@ -492,7 +427,7 @@ static bool transact(struct session *session, const struct text *word, size_t n,
         session->n_queued++;
         buffer_add_format(&session->queued, "*%zu\r\n", n);
         for (size_t i = 0; i < n; i++)
-            commands_bulk(&session->queued, word[i]);
+            redis_bulk(&session->queued, word[i]);
         buffer_add_format(reply, "+QUEUED\r\n");
     } else {
         return false;
@@ -512,12 +447,11 @@ static void carry_out(struct session *session, const struct text *word, size_t n
         block(session, word, n);
         return;
     }
-    if (text_is_word(word[0], "EVAL") || text_is_word(word[0], "EVALSHA")) {
-        if (run_script(s, word, n, &reply) && s->slow_one_in > 0 && random_one_in(s->slow_one_in))
-            server_stop(s, random_log(MS, s->slow_most_us));
-    } else if (!transact(session, word, n, &reply)) {
+    if (!transact(session, word, n, &reply))
         run_command(s, word, n, &reply);
-    }
+    if (text_starts(word[0], "EVAL") && !text_starts(buffer_text(&reply), "-NOSCRIPT") &&
+        s->slow_one_in > 0 && random_one_in(s->slow_one_in))
+        server_stop(s, random_log(MS, s->slow_most_us));
     if (server_on_command != NULL)
         server_on_command(s, session->link->process, word, n, &reply);
     send_reply(session, &reply);

@@ -3,13 +3,12 @@
  * server: a simulated Redis server: connections, clients that block, its clock, its restarts.
  *
  * The server carries out one command at a time, in no time unless a fault makes the server slow.
- * The keys are a struct store; Lua runs the scripts.
+ * redis.lua has the keys, and runs the scripts.
  */
 #ifndef SERVER_H
 #define SERVER_H
 
 #include "net.h"
-#include "store.h"
 
 #include <stdint.h>
 
@@ -22,7 +21,11 @@ enum server_data { SERVER_KEEPS_DATA, SERVER_LOSES_DATA, SERVER_LOSES_LATEST };
 struct server *server_start(int64_t rate_ppm, int64_t wall_offset_us);
 struct server *server_at(unsigned port);
 int server_number(const struct server *server); /* from 0 */
-struct store *server_store(struct server *server);
+
+/* server_ask: call redis_ask() for this server, with the time of its clock. */
+bool server_ask(const struct server *server, const char *what, const struct text *word, size_t n,
+                struct buffer *out);
+
 int64_t server_now_us(const struct server *server);      /* the server's clock: Unix time */
 int64_t server_troubled_us(const struct server *server); /* when the last fault hit; -1: never */
 

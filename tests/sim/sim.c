@@ -19,6 +19,7 @@
 #include "engine.h"
 #include "faults.h"
 #include "oracle.h"
+#include "redis.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,6 +252,7 @@ int main(int argc, char **argv)
         trace_is_on = true;
         return run_world(options.seed, family_of(&options, options.seed));
     }
+    (void)redis_ask("save", 0, 0, NULL, 0, NULL); /* loads redis.lua, once for all worlds */
     if (options.seeds != NULL)
         n_failed = run_kept(argv[0], options.seeds, &n_tests);
     printf("# seeds from %llu\n", (unsigned long long)options.from);
