@@ -205,11 +205,6 @@ struct process *task_process(const struct task *task)
     return task->process;
 }
 
-bool task_has_ended(const struct task *task)
-{
-    return task->has_ended;
-}
-
 void task_wait(int64_t until_us)
 {
     struct task *task = engine.current;

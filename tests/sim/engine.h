@@ -43,7 +43,6 @@ struct task *task_start(struct process *process, void *(*body)(void *), void *ar
 /* task_current: the coroutine that runs; NULL: the engine carries out an event. */
 struct task *task_current(void);
 struct process *task_process(const struct task *task);
-bool task_has_ended(const struct task *task);
 
 /*
  * task_wait: let other coroutines run until task_wake() or `until_us`. A wake-up may come for

@@ -275,8 +275,10 @@ void faults_run_world(uint64_t seed, int family)
         .n_keys = clients.n_keys,
         .has_sets = clients.has_sets};
     draw_conditions(clients.latest_us);
+    /* not drawn, as the next condition: the kept seeds stay the worlds they are */
+    net_conditions.part_one_in = has(PARTED_NETWORK) && seed % 4 == 2 ? 20 : 0;
     draw_servers();
-    if (seed % 8 == 5) /* not drawn: the kept seeds stay the worlds they are */
+    if (seed % 8 == 5)
         (void)server_ask(server_at(SERVER_FIRST_PORT), "refuse_lists", NULL, 0, NULL);
     oracle_start(&oracle);
     n = draw_count();

@@ -29,7 +29,8 @@ static struct {
 } part[PARTS_MAX];
 static size_t n_parts;
 
-void net_part(struct process *process, struct server *server, int64_t until_us)
+/* Until `until_us` no packet gets from the process to the server, or back. */
+static void part_both(struct process *process, struct server *server, int64_t until_us)
 {
     trace("client %d: parted from server %d for %.3f s", process->id, server_number(server),
           (double)(until_us - engine_now()) / 1e6);
@@ -128,6 +129,8 @@ struct link *net_connect(struct process *process, struct server *server)
     link->server = server;
     link->state = LINK_CONNECTING;
     plan_end(link);
+    if (net_conditions.part_one_in > 0 && random_one_in(net_conditions.part_one_in))
+        part_both(process, server, engine_now() + random_log(10 * MS, 20 * SECOND));
     engine_at(arrival(link, NET_TO_SERVER, engine_now()), arrive_at_server, link, 0);
     return link;
 }

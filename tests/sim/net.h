@@ -24,6 +24,7 @@ struct net_conditions {
     int64_t late_us;
     int64_t reset_one_in; /* one connection in N is reset behind some byte; 0: none */
     int64_t cut_one_in;   /* one connection in N is cut behind some byte; 0: none */
+    int64_t part_one_in;  /* one attempt to connect in N parts both ends for a while; 0: none */
     bool is_crowded;      /* send(2) of a client may accept only a part of the bytes */
     bool drops_at_reset;  /* when one end resets, the bytes on their way may be lost */
 };
@@ -60,8 +61,5 @@ void net_send(struct link *link, enum net_way way, const char *bytes, size_t n, 
  */
 void net_reset_by_client(struct link *link);
 void net_reset_by_server(struct link *link, bool is_silent);
-
-/* net_part: until `until_us` no packet gets from the process to the server, or back. */
-void net_part(struct process *process, struct server *server, int64_t until_us);
 
 #endif

@@ -81,12 +81,6 @@ void server_step_clock(struct server *s, int64_t by_us)
     note_trouble(s, engine_now());
 }
 
-void server_set_rate(struct server *s, int64_t rate_ppm)
-{
-    set_clock(s, server_now_us(s));
-    s->rate_ppm = rate_ppm;
-}
-
 /* ---- start, stop and restart ---- */
 
 struct server *server_start(int64_t rate_ppm, int64_t wall_offset_us)

@@ -33,7 +33,6 @@ int64_t server_troubled_us(const struct server *server); /* when the last fault 
 
 void server_stop(struct server *server, int64_t for_us); /* by SIGSTOP */
 void server_step_clock(struct server *server, int64_t by_us);
-void server_set_rate(struct server *server, int64_t rate_ppm);
 
 /*
  * server_restart: stop the server, and start it after `for_us`. `is_silent`: the server's machine
