@@ -3,46 +3,37 @@
 #
 #     tests/inject/inject.py [--sample N] [--seed S] [--jobs J] [--list]
 #     tests/inject/inject.py --kills N [--seed S] [--jobs J]   # signals at random moments instead
-#     tests/inject/inject.py --table                           # the results, as a table in Markdown
+#     tests/inject/inject.py --table                           # all results, as a table in Markdown
 #     tests/inject/inject.py --one "wait guard recvfrom 3 ENOMEM" [--times N] [--show]
 #
-# strace(1) records the calls of each scenario once, and then changes one call in each trial:
-#
-#  - the call returns an error that its manual page names (errnos.tsv), without being executed;
-#  - the call begins half a TTL late (DELAY);
-#  - its process gets KILL or STOP when the call begins. The script continues a stopped process
-#    after two TTLs.
+# strace(1) records the calls of each scenario once. In each trial one call returns an error that
+# its manual page names (errnos.tsv) without being executed, or begins half a TTL late (DELAY), or
+# its process gets KILL or STOP when it begins; a stopped one is continued after two TTLs.
 #
 # A call is named by its scenario, the role of its process, its name, and its number among the calls
-# of that name and role. strace traces the process or thread of one role only, so that it changes no
-# call of another role. strace traces `main` from its start; `guard` from when it is ready, while
-# rlock waits for the lock; `renewer`, a thread, from when the command has begun. `child` is the
-# guard's child before it executes the command. strace must trace it together with the guard, so a
-# change of the child's call N also changes the guard's call N, if the guard makes N such calls.
+# of that name and role, of which strace traces no other: `main` from its start; `guard` from when
+# it is ready, while rlock waits; `renewer`, a thread, from when the command has begun; `child`, the
+# guard's child before the exec, together with the guard, whose call of that number changes, too.
 #
-# With --kills no call is changed. Instead rlock, its guard, the command or the server gets KILL, or
-# STOP and later CONT, so many ms after rlock was started: "wait guard moment 437+900 STOP" stops
-# the guard after 437 ms for 900 ms. The script starts a server that got KILL again at once, with
-# its data.
+# With --kills, instead, rlock, its guard, the command or the server gets KILL, or STOP and later
+# CONT, so many ms after rlock was started: "wait guard moment 437+900 STOP" stops the guard after
+# 437 ms for 900 ms. A server that got KILL starts again at once, with its data.
 #
-# A trial has a PID namespace, /tmp and /run of its own, for which the script needs to be root.
+# A trial has a PID namespace, /tmp and /run of its own, for which the script needs to be root. Only
+# clocks of observed processes count, so a busy machine causes no false alarm: the command notes the
+# time when it runs, and the server tells by MONITOR when it wrote the lock's key.
 #
-# Only clocks of the observed processes count, so a busy machine causes no false alarm: the command
-# notes the time when it runs, and the server tells by MONITOR when it wrote the lock's key.
-#
-# The results are lines of build/inject/results.tsv: verdict, trial. The script doesn't repeat a
-# trial that has a line there, and begins anew when rlock has changed. Verdicts: `exit N` and
-# `signal N` tell how rlock ended, and that it broke no promise; `not reached`: rlock made fewer
-# calls than when they were recorded, so strace changed none, or the process to get the signal did
-# not run; `not observed`: the script reached the private server of `local` only after the command
-# had ended; `violation: ...` tells which promise rlock broke. build/inject/violations has all that
-# such a trial has shown.
+# build/inject/results.tsv has a line for each trial: verdict, trial. A trial that is there isn't
+# made again, until rlock changes. Verdicts: `exit N` and `signal N`: rlock ended so, and broke no
+# promise; `not reached`: rlock made fewer calls than when they were recorded, or the process to get
+# the signal didn't run; `not observed`: the script reached the server of `local` only after the
+# command's end; `violation: ...`: the broken promise. build/inject/violations has what it showed.
 #
 # SPDX-License-Identifier: MIT
 
 import argparse
 import collections
-import ctypes
+import concurrent.futures
 import glob
 import hashlib
 import itertools
@@ -54,10 +45,10 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import traceback
+
+import redis
 
 BUILD = "build/inject"
 RESULTS = BUILD + "/results.tsv"
@@ -130,42 +121,15 @@ class Observer(threading.Thread):
     def __init__(self, path):
         super().__init__(daemon=True)
         self.path, self.events, self.blind, self.seen_until = path, [], [], 0
-        self.talk, self.connection = threading.Lock(), None
+        self.server = redis.Redis(unix_socket_path=path, decode_responses=True)
         self.marks, self.numbers = {}, itertools.count()
-
-    def connect(self):
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(self.path)
-        return connection.makefile("rwb")
-
-    @staticmethod
-    def send(connection, *words):
-        request = "*%d\r\n" % len(words)
-        request += "".join("$%d\r\n%s\r\n" % (len(w), w) for w in words)
-        connection.write(request.encode())
-        connection.flush()
 
     def ask(self, *words):
         """The reply to a command, None if the server did not answer."""
-        with self.talk:
-            try:
-                self.connection = self.connection or self.connect()
-                self.send(self.connection, *words)
-                return self.reply(self.connection)
-            except (OSError, ValueError):
-                self.connection = None
-                return None
-
-    def reply(self, connection):
-        line = connection.readline().decode()
-        if not line:
-            raise OSError("the server has closed the connection")
-        kind, rest = line[0], line[1:-2]
-        if kind == "*":
-            return [self.reply(connection) for _ in range(int(rest))]
-        if kind == "$":
-            return None if rest == "-1" else connection.read(int(rest) + 2)[:-2].decode()
-        return int(rest) if kind == ":" else rest
+        try:
+            return self.server.execute_command(*words)
+        except redis.RedisError:
+            return None
 
     def ask_state(self):
         """Asks for the key's value and TTL; MONITOR tells when the server answered."""
@@ -184,18 +148,20 @@ class Observer(threading.Thread):
     def run(self):
         while True:
             try:
-                monitor = self.connect()
-                self.send(monitor, "MONITOR")
-                mark = self.reply(monitor) == "OK" and self.ask_state()
+                monitor = socket.socket(socket.AF_UNIX)
+                monitor.connect(self.path)
+                monitor.sendall(b"MONITOR\r\n")
+                lines = monitor.makefile("rb")
+                mark = lines.readline() == b"+OK\r\n" and self.ask_state()
                 if mark:
-                    self.read_commands(monitor, mark)
-            except (OSError, ValueError):
+                    self.read_commands(lines, mark)
+            except OSError:
                 pass
             time.sleep(0.002)
 
-    def read_commands(self, monitor, first_mark):
+    def read_commands(self, lines, first_mark):
         blind_from = self.seen_until
-        for line in monitor:
+        for line in lines:
             text = line.decode(errors="replace")
             read = re.match(r"\+(\d+\.\d+) \[[^]]*\] (.*)", text)
             if not read:
@@ -342,7 +308,7 @@ class Run:
             self.start_server()
         self.observer = Observer("/run/rlock/server.sock" if self.is_local else "/tmp/socket")
         if not self.is_local:
-            until(20, lambda: self.observer.ask("PING") == "PONG")
+            until(20, lambda: self.observer.ask("PING"))
         self.observer.start()
         if not self.is_local:
             until(20, lambda: self.observer.blind)
@@ -594,88 +560,44 @@ def run_trial(trial, is_shown):
 
 # ---- all trials ----------------------------------------------------------------------------------
 
-LIBC = ctypes.CDLL(None, use_errno=True)
-CLONE_NEWNS, CLONE_NEWPID = 0x00020000, 0x20000000
-MS_REC, MS_PRIVATE, PR_SET_PDEATHSIG = 16384, 1 << 18, 1
+# Process 1 of a trial's namespaces mounts what hides files of others. rlock and this script may be
+# in /tmp, so they are opened before.
+MOUNT = """
+exec {rlock}<"$RLOCK" {self}<"$0"
+for folder in /tmp /run; do mount -t tmpfs none "$folder" || exit; done
+mkdir /tmp/program && cat <&"$rlock" >/tmp/program/rlock && chmod 755 /tmp/program/rlock || exit
+exec /usr/bin/python3 "/dev/fd/$self" "$@"
+"""
 
 
-def check(result):
-    if result != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
-def enter_namespaces():
-    check(LIBC.unshare(CLONE_NEWNS | CLONE_NEWPID))
-    check(LIBC.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None))
-
-
-def mount_in_namespace():
-    with open(RLOCK, "rb") as file:  # before /tmp is hidden, where the build may be
-        program = file.read()
-    check(LIBC.mount(b"none", b"/tmp", b"tmpfs", 0, None))
-    os.mkdir(os.path.dirname(TRIAL_RLOCK))
-    with open(TRIAL_RLOCK, "wb", opener=lambda *words: os.open(*words, mode=0o755)) as file:
-        file.write(program)
-    check(LIBC.mount(b"none", b"/run", b"tmpfs", 0, None))
-    check(LIBC.mount(b"none", b"/proc", b"proc", 0, None))
-
-
-def wait_for(pid):
-    """Waits until this child has ended, and reaps all others that end before."""
+def be_trial(trial, is_shown):
+    """What process 1 of a trial does: starts the trial, and reaps all processes until its end."""
+    pid = os.fork()
+    if pid == 0:
+        run_trial(trial, is_shown)
+        os._exit(0)
     while os.wait()[0] != pid:
         pass
 
 
-def be_trial(trial, is_shown, output):
-    """What the child process of a trial does: it starts process 1 of the trial's PID namespace,
-    which mounts what the trial needs, and starts the trial itself. The kernel kills all processes
-    of the namespace when process 1 ends."""
-    try:
-        os.dup2(output.fileno(), 1)
-        os.dup2(output.fileno(), 2)
-        enter_namespaces()
-        init = os.fork()
-        if init == 0:
-            LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            mount_in_namespace()
-            pid = os.fork()
-            if pid == 0:
-                run_trial(trial, is_shown)
-                os._exit(0)
-            wait_for(pid)
-            os._exit(0)
-        signal.signal(signal.SIGALRM, lambda *_: os.kill(init, signal.SIGKILL))
-        signal.alarm(TRIAL_SECONDS)
-        wait_for(init)
-    except BaseException:
-        traceback.print_exc()
-        sys.stderr.flush()
-    finally:
-        os._exit(0)
+def run_one(trial, is_shown):
+    """Makes a trial in namespaces; the kernel kills all processes in them when process 1 ends."""
+    done = subprocess.run(
+        ["timeout", "-k", "5", str(TRIAL_SECONDS), "unshare", "--mount", "--pid", "--fork",
+         "--kill-child", "--mount-proc", "bash", "-c", MOUNT, os.path.abspath(__file__), "--trial",
+         " ".join(trial)] + ["--show"] * is_shown, env=dict(os.environ, RLOCK=RLOCK),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    text = done.stdout.decode(errors="replace")
+    verdict = re.search(r"^verdict\t(.*)$", text, re.M)
+    return trial, text, verdict.group(1) if verdict else \
+        "no verdict: " + text[-200:].replace("\n", " ")
 
 
 def run_all(trials, jobs, is_shown=False):
-    """Makes the trials that the iterator yields, `jobs` at a time; yields each with its output and
-    its verdict."""
-    running = {}
-    trials = iter(trials)
-    while True:
-        while len(running) < jobs and (trial := next(trials, None)):
-            output = tempfile.TemporaryFile()
-            sys.stdout.flush()
-            pid = os.fork()
-            if pid == 0:
-                be_trial(trial, is_shown, output)
-            running[pid] = trial, output
-        if not running:
-            return
-        trial, output = running.pop(os.wait()[0])
-        output.seek(0)
-        text = output.read().decode(errors="replace")
-        output.close()
-        verdict = re.search(r"^verdict\t(.*)$", text, re.M)
-        yield trial, text, verdict.group(1) if verdict else \
-            "no verdict: " + text[-200:].replace("\n", " ")
+    """Makes the trials, `jobs` at a time; yields each with its output and its verdict."""
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        made = [pool.submit(run_one, trial, is_shown) for trial in trials]
+        yield from (each.result() for each in concurrent.futures.as_completed(made))
 
 
 def calls_in(output, role):
@@ -813,14 +735,12 @@ def table(results):
             yield [row, *(str(counts[row][h]) for h in shown)]
 
 
-def print_table(results, is_markdown):
+def print_table(results):
+    """Prints the table in Markdown."""
     for i, row in enumerate(table(results)):
-        if is_markdown:
-            print("| " + " | ".join(row) + " |")
-            if i == 0:
-                print("| --- |" + " ---: |" * (len(row) - 1))
-        else:
-            print("%-26s" % row[0] + "".join("%13s" % cell for cell in row[1:]))
+        print("| " + " | ".join(row) + " |")
+        if i == 0:
+            print("| --- |" + " ---: |" * (len(row) - 1))
 
 
 def is_bad(verdict):
@@ -865,11 +785,15 @@ def main():
     asked.add_argument("--list", action="store_true")
     asked.add_argument("--table", action="store_true")
     asked.add_argument("--one")
+    asked.add_argument("--trial")
     asked.add_argument("--times", type=int, default=1)
     asked.add_argument("--show", action="store_true")
     asked = asked.parse_args()
+    if asked.trial:
+        be_trial(Trial(*asked.trial.split()), asked.show)
+        return
     if asked.table:
-        print_table(known_results(), True)
+        print_table(known_results())
         return
     if os.geteuid() != 0:
         sys.exit("inject: needs root, for namespaces in which a fault can do no harm")
@@ -898,7 +822,7 @@ def main():
           (len(chosen), asked.seed, len(todo)), flush=True)
     n_failed = sum(is_bad(results[trial]) for trial in chosen if trial in results)
     n_failed += run_and_keep(todo, asked.jobs, results)
-    print_table({trial: results[trial] for trial in chosen}, False)
+    print_table({trial: results[trial] for trial in chosen})
     sys.exit(1 if n_failed else 0)
 
 
