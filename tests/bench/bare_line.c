@@ -2,11 +2,8 @@
 /*
  *     bare_line PORT KEY COMMAND [ARG...]
  *
- * No lock with a queue can be handed over faster. bare_line makes the same round
- * trips as rlock: a script to join the queue, BLPOP on a list of its own, a
- * script to take the lock, the command, a script to hand the lock over. But its
- * scripts check nothing: after the death of a waiter, the expiry of a lock or
- * the loss of the server the whole queue stops. Don't use it as a lock.
+ * No lock with a queue can be handed over faster: bare_line makes the same round trips as rlock,
+ * but its scripts check nothing, and the queue stops when a waiter dies. Don't use it as a lock.
  */
 /* SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L

@@ -3,16 +3,10 @@
 
     bench.py    (`make bench`)
 
-It prints, beside the limits for rlock:
-
-- the time of a run of `true` under a free lock: flock, rlock, the static rlock;
-- the processor time that such a run costs the server: rlock, the Lock of redis-py;
-- the memory (PSS) of the processes of an rlock that holds a lock, and of one that waits;
-- the time from the end of a waiter's command to the start of the next one's: rlock, bare_line.c,
-  etcdctl.
-
-Programs take turns in a random order, so that a slow second, and what a program leaves in caches,
-meets all alike. A program that isn't installed is left out. The status is 1 if a limit is missed.
+It prints, beside the limits for rlock: the time of a run of `true` under a free lock; the processor
+time that a run costs the server; the memory (PSS) of an rlock that holds a lock, and of one that
+waits; the time from the end of a waiter's command to the start of the next one's. Programs take
+turns in a random order; one that isn't installed is left out. Status 1: a limit is missed.
 
     BENCH_ROUNDS=300   how often each program runs         RLOCK=./rlock
     BENCH_WAITERS=100  how many waiters there are          RLOCK_STATIC=./rlock-static

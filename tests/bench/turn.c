@@ -2,15 +2,10 @@
 /*
  *     turn LOG NUMBER GATE|MS
  *
- * LOG gets a line with NUMBER and the times at which turn began and ended, in
- * nanoseconds of CLOCK_MONOTONIC. Between them turn sleeps for MS milliseconds,
- * or until another process opens the named pipe GATE for writing, at most for
- * five minutes.
- *
- * Each hand-over that crowd.c measures includes the start of this program. The C
- * library would need half a millisecond to initialise itself, as long as all the
- * rest of a hand-over. So turn is linked with -nostartfiles, and uses system
- * calls only.
+ * LOG gets a line with NUMBER and the times at which turn began and ended, in ns of
+ * CLOCK_MONOTONIC. Between them turn sleeps for MS, or until another process opens the named pipe
+ * GATE for writing. -nostartfiles, system calls only: libc's start would take as long as the rest
+ * of a hand-over.
  */
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE

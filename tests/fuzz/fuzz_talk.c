@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_talk: lets a member send requests to servers that answer anything: replies that real servers
- * send, other bytes, and parts of both. The servers also close and reset connections, refuse them,
- * read slowly, and are silent until the member's time is over.
+ * fuzz_talk: lets a member send requests to servers that answer anything, close, reset and refuse
+ * connections, read slowly, or are silent until the member's time is over.
  *
- * The target is all servers at once (network.h): every node of a Cluster, each Sentinel, and the
- * primary that the Sentinels name. The first two bytes of the input choose the URL and the
- * settings, and each further byte one step, see enum talk_step. Whatever the servers say, the
+ * The target is all servers at once (network.h). The first two bytes of the input choose the URL
+ * and the settings, each further byte one step, see enum talk_step. Whatever the servers say, the
  * member
  *
  * - must not hang, and must not use a processor while it waits for a server;
  * - must not send a script again before the server has answered, as the server may have run it;
- * - must give each fault a text, which must not show a password that the member knows: the member
- *   forgets a password that it has looked up as soon as the server has accepted it;
+ * - must give each fault a text without any password; it forgets one when a server accepted it;
  * - must close all descriptors in the end.
  */
 #include "base/clock.h"

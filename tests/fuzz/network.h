@@ -2,12 +2,9 @@
 /*
  * network: a network, a clock and a name service in memory, for targets that talk to a server.
  *
- * The Makefile links the target with --wrap for each function in FUZZ_NETWORK, so that the library
- * calls the functions of network.c instead of the kernel's. A run takes microseconds, and a timeout
- * takes no time at all, as the clock moves only when the target moves it.
- *
- * The target is every server at once. The functions below act on the current connection: the newest
- * one, until network_choose_older() chooses another.
+ * The library calls these functions by --wrap (FUZZ_NETWORK) instead of the kernel's. A timeout
+ * takes no time, as only the target moves the clock. The target is every server at once: the
+ * functions below act on the newest connection, until network_choose_older() chooses another.
  */
 #ifndef NETWORK_H
 #define NETWORK_H

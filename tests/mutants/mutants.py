@@ -4,42 +4,28 @@
 #     tests/mutants/mutants.py [--sample N] [--seed S] [--jobs J] [--bats SECONDS] [--only PATH]...
 #                              [--named] [--list] [--again]
 #
-# A mutant is the program with one change: a condition negated, a boundary moved by one, a call or
-# an assignment left out, a constant changed, a returned status exchanged. places.py finds the
-# places. The script works in three steps:
+# A mutant is the program with one change, such as a condition negated or a call left out, at a
+# place that places.py finds. The script works in three steps:
 #
-#  1. It builds a copy of the tree, build/mutants/tree, in which nearly all mutants are compiled in.
-#     A file tells the program which mutant to be.
-#  2. It runs each unit test, the simulator and each bats file once without a mutant. It records how
-#     long each test takes, and which mutants the test reaches: those whose place it executes with
-#     values for which the change matters. build/mutants/reached keeps the record until the test
-#     or the program changes. A test that fails in this step is not used.
-#  3. It tries each mutant of the sample, until a test fails: first the unit tests that reach the
-#     mutant, beginning with the test of its file; then the simulator; then bats tests, beginning
-#     with those of the files that tests.tsv names, for about --bats seconds (40). `--bats 0` leaves
-#     them out.
+#  1. It builds a copy of the tree, build/mutants/tree, in which nearly all mutants are compiled in;
+#     a file tells the program which one to be. Others are built alone in step 3.
+#  2. It runs each test once without a mutant, and records in build/mutants/reached how long it
+#     takes
+#     and which mutants it reaches: executes with values for which the change matters.
+#  3. It tries each mutant of the sample until a test fails: unit tests that reach the mutant, the
+#     simulator, then bats tests for about --bats seconds (40), those that tests.tsv names first.
 #
-# With --only, the sample is drawn from the files whose paths begin with one of these paths, and
-# only their mutants are compiled in. As each mutant has its own chance, these are the mutants that
-# a larger sample of all files would have from these files. With --named, only those bats files are
-# run that tests.tsv names for the sample's files.
+# --only PATH draws from the files whose paths begin so, the same mutants as in a larger sample of
+# all files. --named runs only bats files that tests.tsv names for the sample's files.
 #
-# A bats test that fails runs again, and then without the mutant. It kills the mutant only if it
-# fails again and then passes, because a slow machine makes tests fail. A unit test also kills a
-# mutant by taking three times as long as it did in step 2, and 5 s more.
+# A bats test kills a mutant only if it fails twice, and passes without the mutant; a unit test also
+# by taking three times as long as in step 2, and 5 s more. A mutant may send KILL to anything, so
+# each trial has a PID namespace, /tmp and HOME of its own, for which the script needs to be root.
 #
-# A mutant that can't be compiled in is built alone, in another copy of the tree. The script then
-# runs the tests that reach other mutants of the same file; for a Lua script it runs test_lua, the
-# simulator and the bats files that tests.tsv names.
-#
-# A mutant may send KILL to anything. So each trial has a PID namespace, /tmp and HOME of its own,
-# for which the script needs to be root.
-#
-# The results are lines of build/mutants/results.tsv: verdict and mutant. A mutant that has a line
-# there is not tried again, except with --again, which tries again those that no test killed. The
-# verdicts are `killed by TEST`, `survived`, `not reached` (no test reaches the mutant), `not built`
-# (the compiler refuses it) and `the same` (the compiler makes the same code of it). A mutant that
-# no test can notice is listed in equivalent.tsv with the reason, and is not counted.
+# build/mutants/results.tsv keeps verdict and mutant; a mutant that is there is not tried again, or,
+# with --again, only if no test killed it. Verdicts: `killed by TEST`, `survived`, `not reached` by
+# any test, `not built`, `the same` (the compiler makes the same code of it). equivalent.tsv lists
+# mutants that no test can notice, with the reason; they are not counted.
 #
 # SPDX-License-Identifier: MIT
 

@@ -5,21 +5,15 @@
  *
  * usage: job LOG RUN MODE WORK_MS CHILDREN LOCK...
  *
- * LOCK is a directory for each lock that the client holds, MODE how the client holds them: `x`
- * (alone), `s` (shared) or `n` (one of several slots, whose number is in RLOCK_SLOT). RUN is a
- * number that no other client has. With CHILDREN = 1 the job also starts a process in a session of
- * its own, which runs until the job ends it, and which rlock has to end if the job is killed.
+ * LOCK is a directory for each lock that the client RUN holds, MODE how it holds them: `x` (alone),
+ * `s` (shared) or `n` (a slot, whose number is in RLOCK_SLOT). With CHILDREN = 1 the job also
+ * starts a process in a session of its own, which rlock has to end if the job is killed.
  *
- * Each process of a job creates a file in each LOCK, its marker, whose name tells the mode, the run
- * and the process. Every 20 ms it looks at the markers of other runs. A process that exists and
- * isn't stopped must not have a marker that conflicts with its own. A process creates its marker
- * first and looks afterwards, so of two processes at least one sees the other. A job ignores the
- * marker of a process that is stopped or frozen: if that process continues, it looks at the markers
- * itself, and finds the conflict. A process that has been sent STOP or KILL, but has not
- * got it yet, counts as stopped: it waits for a disk or for a processor, and executes nothing
- * before it gets the signal.
- *
- * The job appends lines to LOG, with the time of CLOCK_BOOTTIME in microseconds:
+ * Each process creates a marker in each LOCK, a file whose name tells mode, run and process, and
+ * then looks every 20 ms at the markers of other runs, so of two processes at least one sees the
+ * other. A conflict with a process that exists, and isn't stopped, frozen or about to get STOP or
+ * KILL, is an overlap: a stopped one looks itself when it continues. LOG gets lines, times in us
+ * since boot:
  *
  *     begin RUN FENCE SLOT TIME
  *     end RUN TIME

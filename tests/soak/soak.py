@@ -3,35 +3,29 @@
 #
 #     tests/soak/soak.py --hours H [--seed S] [--clients N] BUILD-DIRECTORY
 #
-# Locks s1 to s4 are on one server, q1 to q4 on a quorum of three. A client takes one of these
-# locks, or two, in a mode and with options that the script draws by the seed, and runs job.c under
-# the locks. When a client ends, the script starts another one. Two further clients, a holder and a
-# waiter of the lock `long`, run for as long as the quorum keeps its majority. Meanwhile the script
-# kills and stops clients and their guards; stops, cuts off and restarts servers; sets the clients'
-# wall clock; changes the password. The script causes only faults under which the promises of
-# rlock-locks(7) still hold: the single server restarts with its data, or, when all leases have
-# ended, without them; only one member of the quorum restarts within a TTL.
+# Locks s1 to s4 are on one server, q1 to q4 on a quorum of three. A client runs job.c under one of
+# these locks or two, in a mode and with options that are drawn by the seed. A holder and a waiter
+# of the lock `long` run for as long as the quorum keeps its majority. Meanwhile the script kills
+# and stops clients and guards; stops, cuts off and restarts servers; sets the clients' wall clock;
+# changes the password: only faults under which the promises of rlock-locks(7) still hold.
 #
 # The script prints these violations as soon as it finds them:
 #
 #   overlap   two jobs ran at the same time under locks that exclude each other (job.c)
-#   fence     a client got a fence that isn't greater than the fences of all jobs which had begun
-#             before this client started
+#   fence     a fence isn't greater than those of all jobs that had begun before this client started
 #   verdict   a client that the script didn't harm ended with a status that no fault explains, or
 #             with status 0 although its job didn't end
-#   orphan    a process of a client runs on, after its rlock has ended, for longer than promise P1
-#             of rlock-locks(7) allows
-#   stuck     for 5 s no client was granted a free lock, though a client waits for it and neither
-#             the single server nor the quorum's majority was disturbed
-#   expiry    a key has no expiry; or, after all clients have ended, a lock's key is still there
+#   orphan    a process of a client outlives its rlock by more than promise P1 allows
+#   stuck     for 5 s no client was granted a free lock, though one waits for it, and neither the
+#             single server nor the quorum's majority was disturbed
+#   expiry    a key has no expiry, or a lock's key is left after all clients have ended
 #   growth    rlock or the servers use more memory, descriptors, keys or processes in the last
 #             quarter of the run than in the first
 #   server    a server has ended by itself
 #
-# Each minute the script prints what it has done. BUILD-DIRECTORY/soak has the events, the servers'
-# logs, and the output of the clients that violated something. If root starts the script, the script
-# runs in network and PID namespaces of its own, with the servers behind a link that the script can
-# cut; otherwise it cuts no link.
+# BUILD-DIRECTORY/soak has the events, the servers' logs, and the output of clients that violated
+# something. Root gets network and PID namespaces of its own, and a link to the servers that the
+# script can cut; otherwise it cuts no link.
 #
 # SPDX-License-Identifier: MIT
 

@@ -8,18 +8,14 @@
 #                                                      try each, and copy it to
 #                                                      FOLDER/rlock-VERSION-linux-ARCH
 #
-# ARCH is Debian's name of an architecture. The headers and libraries of an architecture come from a
-# release of Debian: apt-get downloads the packages, and dpkg unpacks them into a folder that is
-# kept for a day. They are not installed on this system. The file `packages` there tells their
-# versions. Results are TAP.
+# ARCH is Debian's name of an architecture. apt-get and dpkg-deb unpack its headers and libraries,
+# from a release of Debian, into a folder that is kept for a day; its file `packages` tells their
+# versions. Results are TAP. Only rlock is emulated: what it executes are programs of this machine.
 #
 #     ARCH_CACHE=FOLDER  where the libraries are kept; default: ~/.cache/rlock-arch
 #     ARCH_MIRROR=URL    the mirror; default: http://deb.debian.org/debian
 #     ARCH_KEYRING=FILE  the keys; default: the file of the package debian-archive-keyring
 #     JOBS=N             how many compilers, or unit tests, run at the same time; default: 2
-#
-# Only rlock is emulated. redis-server, sh and all commands are programs of this machine: when the
-# emulated rlock calls execve(2), the kernel starts the program without the emulator.
 
 set -uo pipefail
 cd "${BASH_SOURCE[0]%/*}/../.." || exit 1

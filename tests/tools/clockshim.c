@@ -4,11 +4,9 @@
  *
  * usage: LD_PRELOAD=clockshim.so CLOCKSHIM=FILE redis-server ...
  *
- * FILE holds an int64_t in the machine's byte order: the number of microseconds that clockshim adds
- * to each reading of CLOCK_REALTIME. Other clocks stay as they are. clockshim maps FILE, so a new
- * number counts at once; the test must not change the length of FILE. If CLOCKSHIM is not set,
- * clockshim adds nothing. With CLOCKSHIM_STILL=1 in the environment the clock stands still: it
- * shows the number in FILE as microseconds since 1970.
+ * FILE holds an int64_t, the microseconds to add to each reading of CLOCK_REALTIME. It is mapped,
+ * so a new number counts at once. With CLOCKSHIM_STILL=1 the clock shows that number, and stands
+ * still.
  *
  * Why not libfaketime: Debian's redis-server uses jemalloc, under which libfaketime calls itself
  * without end.

@@ -5,22 +5,14 @@
 #                                                              as root; needs debootstrap
 #
 # SUITE is a release of Debian. Its root directory is a mount point of its own, as in a container;
-# with `:chroot` it is a plain folder, where the propagation of mounts can't be changed. Without
-# arguments: bookworm and trixie:chroot, with --quick: trixie.
+# with `:chroot` a plain folder, where the propagation of mounts can't be changed. Default: bookworm
+# and trixie:chroot, with --quick: trixie.
 #
-# The commands are `make demo` and `make test`; with --quick, which takes a few minutes, `make
-# demo`, `make static` and the build of all that tests need; with --deb, tests/tools/deb.sh tries
-# these packages of a release, and nothing is built; after `--`, COMMAND alone, such as `make
-# release`, whose files are copied to build/distros/SUITE-release. Each root directory has what the
-# README asks for: git, make and a C compiler. `make` installs the rest. The commit that is checked
-# out here is cloned into the root, so changes that are not committed are not tested. Results are
-# TAP, with the seconds that each command took; build/distros keeps its output. Each command runs in
-# new mount and process namespaces, so the kernel kills all processes that the command leaves
-# behind.
-#
-# The root directories as debootstrap makes them are kept for a week in ~/.cache/rlock-roots. Each
-# run begins with a copy. debootstrap checks the packages with the keys of Debian's archive, so the
-# mirror may be http.
+# The commands are `make demo` and `make test`; with --quick `make demo`, `make static` and the
+# build of all that tests need; with --deb deb.sh with these packages; after `--` COMMAND alone,
+# whose release is copied to build/distros/SUITE-release. They run on a clone of HEAD, with git,
+# make and a C compiler installed, in namespaces of their own. Results are TAP; build/distros has
+# the output. ~/.cache/rlock-roots keeps the root directories as debootstrap makes them for a week.
 #
 #     DISTROS_RUNS=N        how many times to run the commands, each in a new copy; default: 1
 #     DISTROS_MIRROR=URL    the mirror; default: http://deb.debian.org/debian

@@ -9,9 +9,8 @@
  *                                     overlaps guarded has counted
  *
  * guarded never waits. If another process uses FILE although one of the two must be alone, guarded
- * counts an overlap. A process that is alone adds 1 to a number in two steps, read and write, so an
- * addition is lost if two processes add 1 at the same time. If TURN_NOTE is set, guarded prints its
- * value and that of RLOCK_FENCE.
+ * counts an overlap; an addition is lost if two that are alone add 1. With TURN_NOTE it prints that
+ * and RLOCK_FENCE.
  */
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -7,14 +7,11 @@
 #   BATSFLAGS            options for each call of bats, for example `-f 'part of a test name'`
 #   RLOCK_TEST_EMULATOR  a program that runs each unit test program, which is its argument
 #
-# The tests of one file run one after the other; run_tests prints the results of a file when its
-# last test has ended. A file with a line that begins with `# run: alone` starts hundreds of
-# processes: such files run one at a time, after all others. No test runs twice.
+# A file's results are printed when its last test has ended. A file with a line that begins with
+# `# run: alone` starts hundreds of processes: such files run one at a time, after all others.
 #
-# A file adds a failed test if it crashes, hangs, ends without a plan or with fewer tests than
-# planned, or fails without a failed test. Sanitizers write the reports of a program to a file of
-# its own, which is printed then. The limits are for files that hang: they are more than ten times
-# what a file takes alone.
+# A file adds a failed test if it crashes, hangs (the limits are ten times what a file takes), ends
+# without a plan or before it, or fails without a failed test. Sanitizers' reports are printed, too.
 
 set -uo pipefail
 

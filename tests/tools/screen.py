@@ -3,11 +3,10 @@
 
     screen.py [--reflow] [--bottom] [--until REGEX] WIDTH,WIDTH,... -- COMMAND [ARG...]
 
-The terminal has 8 lines, and the first WIDTH as its columns. As soon as the command has drawn
-something that matches REGEX (default: anything), and for each further WIDTH as soon as the command
-has drawn once more after the window got that width, screen.py prints each row that isn't empty, as
-"WIDTH<tab>ROW". Then it ends the command by SIGTERM, and prints the rows that are left, as
-"end<tab>ROW". Rows that the terminal has scrolled off count, too.
+The terminal has 8 lines. As soon as the command has drawn something that matches REGEX, and again
+after the window got each further WIDTH, screen.py prints the rows that aren't empty, also those
+that were scrolled off, as "WIDTH<tab>ROW"; after it has ended the command by SIGTERM, as
+"end<tab>ROW".
 
 pyte emulates the terminal. When the window becomes narrower, pyte cuts the rows, as xterm does.
 With --reflow a row that doesn't fit goes on in the row below, as in the terminals of GNOME and KDE,

@@ -5,10 +5,9 @@
 #     servers.sh get [NAME...]     downloads the servers that the cache lacks; default: all
 #     servers.sh program NAME      prints the path of the program that starts the server
 #
-# Nothing is installed, and nothing needs root: apt-get, with a configuration of its own, downloads
-# the package and the libraries that it needs, and dpkg-deb unpacks them. The program is a shell
-# script that starts the server by the dynamic loader of the server's own release. To get newer
-# packages, remove the server's folder in the cache.
+# Nothing is installed, and nothing needs root: apt-get downloads the package and what it needs, and
+# dpkg-deb unpacks them. The program is a shell script that starts the server by the dynamic loader
+# of its own release. To get newer packages, remove the server's folder in the cache.
 #
 #     RLOCK_SERVERS=FOLDER  the cache; default: ~/.cache/rlock-servers
 #     DISTROS_MIRROR=URL, DISTROS_KEYRING=FILE   as for distros.sh

@@ -4,9 +4,8 @@
  *
  * usage: LD_PRELOAD=syncshim.so COMMAND
  *
- * Nodes of a Cluster and Sentinels write each change of their configuration to the disk, and wait
- * until the disk has it. If the disk is busy, that takes seconds, and the other nodes take the
- * waiting node for dead. The tests don't need what is on the disk after a crash of the machine.
+ * Nodes of a Cluster and Sentinels wait until the disk has each change of their configuration. If
+ * the disk is busy, that takes seconds, and other nodes take the waiting one for dead.
  */
 int fsync(int fd);
 int fdatasync(int fd);

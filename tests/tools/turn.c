@@ -4,10 +4,8 @@
  *
  * usage: turn FILE NAME
  *
- * Reads the number in FILE, waits a moment, writes that number plus 1, and appends NAME to
- * FILE.names. Two commands at the same time would write the same number. The command holds a
- * flock(2) lock on FILE while it runs. If another process holds that lock, the command reports the
- * overlap on standard error and exits with 1.
+ * Adds 1 to the number in FILE in two steps, and appends NAME to FILE.names. While it runs it holds
+ * a flock(2) lock on FILE; if another process has that, it reports the overlap, and exits with 1.
  */
 #include <err.h>
 #include <fcntl.h>
