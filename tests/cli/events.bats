@@ -48,9 +48,9 @@ renewed_later() {
 
 @test "the messages timeout, max-hold and superseded tell the wait, the limit, the newer waiter" {
     redis_cli set "$KEY" other PX 60000
-    run -75 --separate-stderr rlock -k "$KEY" -w 0.3 -- true
+    run -75 --separate-stderr rlock -k "$KEY" -w 0.5 -- true
     assert_line "^rlock: $KEY: timeout: after 0\.[3-9]s: held by another program .*; "
-    one 75 -w 0.3 -- true
+    one 75 -w 0.5 -- true
     assert_eq "$(told "$DIR/said" '300 <= o["waited_ms"] < 10000, o["mode"]')" "(True, 'foreign')"
     KEY+=:2
     run -124 --separate-stderr rlock -k "$KEY" --max-hold 0.2 -- sleep 20
@@ -219,7 +219,7 @@ outcomes() {
     keep 0 -k "$KEY" --once 1m -- true
     redis_cli set "$KEY:f" other PX 60000
     keep 75 -k "$KEY:f" -n -- true
-    keep 75 -k "$KEY:f" -w 0.1 -- true
+    keep 75 -k "$KEY:f" -w 0.5 -- true
     keep 64 --json --no-such-option
     RLOCK_TOKEN=$(printf '1%.0s' {1..32}) keep 76 renew -k "$KEY:f"
     redis_cli rpush "$KEY:list" a

@@ -69,7 +69,7 @@ END
         run -75 --separate-stderr rlock -k "$KEY" $option -- true
         assert_line ': busy: '
     done
-    for option in '-w 0.1' --wait=0.1 '--timeout 0.1' --timeout=0.1s; do
+    for option in '-w 0.5' --wait=0.5 '--timeout 0.5' --timeout=0.5s; do
         # shellcheck disable=SC2086
         run -9 --separate-stderr rlock -k "$KEY" $option --conflict-exit-code 9 -- true
         assert_line ': timeout: '

@@ -36,7 +36,7 @@ end_hanging() {
     run -75 --separate-stderr rlock -n -k "$KEY" --on-event "$NOTE" -- true
     eventually 5 events_are busy
     assert_match "$(<"$DIR/events")" "^busy  sh of .* \(nightly\)$"
-    run -9 --separate-stderr rlock -w 0.1 -E 9 -q -k "$KEY" --on-event "$NOTE" -- true
+    run -9 --separate-stderr rlock -w 0.5 -E 9 -q -k "$KEY" --on-event "$NOTE" -- true
     eventually 5 events_are 'busy busy'
     let_go holder
 }

@@ -67,7 +67,7 @@ probe_conflict_exit_code() {
 }
 probe_queue() {
     redis_cli config resetstat
-    with queue none -w 0.2 -k "$TAKEN" -- true
+    with queue none -w 0.5 -k "$TAKEN" -- true
     assert_line ': timeout: '
     refute_match "$(redis_cli info commandstats)" 'cmdstat_(zadd|blpop)'
 }

@@ -8,7 +8,7 @@ setup_file() {
     DIR=$BATS_FILE_TMPDIR
     quorum_start 5
     echo "$RLOCK_URL" >"$BATS_FILE_TMPDIR/urls"
-    quorum_is_old 3
+    quorum_is_old 7
 }
 teardown_file() {
     QUORUM=5
@@ -16,7 +16,7 @@ teardown_file() {
 }
 setup() {
     common_setup
-    export RLOCK_URL QUORUM=5 RLOCK_TTL=1s KEY RLOCK TOOLS DIR
+    export RLOCK_URL QUORUM=5 RLOCK_TTL=5s KEY RLOCK TOOLS DIR
     RLOCK_URL=$(<"$BATS_FILE_TMPDIR/urls")
     quorum_flush
 }

@@ -53,7 +53,7 @@ setup() {
     AT=127.0.0.1:$TLS_PORT
 }
 
-once=(-n -t 20 --connect-timeout 3s)
+once=(-n -t 20 --connect-timeout 900ms) # less than 1 s: then there is one line
 
 # refused STATUS REGEX OPTION...: rlock ends with STATUS and one line that matches, and runs no
 # command.

@@ -9,7 +9,7 @@
 #     quorum_keys                    print all keys of all servers, each once
 #
 # A server's vote counts only when the server has run for longer than a TTL, so
-# these tests use a TTL of 1 s.
+# a test waits for that, once for its file (quorum_is_old).
 
 quorum_start() {
     local n=$1 each
