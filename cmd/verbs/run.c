@@ -75,10 +75,28 @@ static void write_report(const struct run *run, enum exit_reason reason)
 
 /* ---- forking the guard while the reply to the request is on its way ---- */
 
+/* Make the command's environment, except for the variables whose values come from the grant. */
+static void make_environment(struct run *run)
+{
+    const struct options *options = run->options;
+    char *keys = options_keys(options, '\n');
+
+    if (keys != NULL && !environment_make(&run->environment, keys, run->session.same_server.entries,
+                                          options->pass_credentials != 0))
+        environment_fini(&run->environment);
+    free(keys);
+}
+
+/*
+ * Called when the request was sent, as there is more time then, and once more when the lock is
+ * granted: the descriptors that the guard has to keep may be others by now.
+ */
 static void plan_guard(struct run *run)
 {
     const struct options *options = run->options;
 
+    if (run->environment.all == NULL)
+        make_environment(run);
     run->shell[0] = "/bin/sh";
     run->shell[1] = "-c";
     run->shell[2] = (char *)options->command;
@@ -87,39 +105,16 @@ static void plan_guard(struct run *run)
                   .mask = &run->session.signals.inherited,
                   .ignore_child = run->session.signals.ignores_child},
         .name = run->program,
+        .environment = run->environment.all != NULL ? &run->environment : NULL,
         .keeps_secrets = options->pass_credentials != 0,
         .pauses = options->on_lost == ON_LOST_PAUSE,
         .cgroup = &run->cgroup,
         .wait_all = options->wait_all != 0,
-        .keep_fd = -1,
-        .hook_fd = -1,
+        .keep_fd = run->session.private_server.users_fd,
+        .hook_fd = run->session.event_hook.fd,
         .lock = run->session.lock,
         .report = &run->session.report,
     };
-}
-
-/* Make the command's environment, except for the variables whose values come from the grant. */
-static void make_environment(struct run *run)
-{
-    const struct options *options = run->options;
-    char *keys = options_keys(options, '\n');
-
-    if (keys != NULL && environment_make(&run->environment, keys, run->session.same_server.entries,
-                                         options->pass_credentials != 0))
-        run->guard_plan.environment = &run->environment;
-    free(keys);
-}
-
-/*
- * Add to the plan what plan_guard() leaves out: which descriptors the guard has to keep, as they
- * are now, and the environment, for which there is more time after the request was sent.
- */
-static void complete_plan(struct run *run)
-{
-    run->guard_plan.keep_fd = run->session.private_server.users_fd;
-    run->guard_plan.hook_fd = run->session.event_hook.fd;
-    if (run->environment.all == NULL)
-        make_environment(run);
 }
 
 /*
@@ -128,7 +123,7 @@ static void complete_plan(struct run *run)
  */
 static void prepare_guard(struct run *run)
 {
-    complete_plan(run);
+    plan_guard(run);
     (void)!guard_client_prepare(&run->guard, &run->guard_plan);
 }
 
@@ -226,7 +221,7 @@ static enum exit_reason run_command(struct run *run)
         .timer = -1,
     };
 
-    complete_plan(run);
+    plan_guard(run);
     return supervise(&plan, &run->result);
 }
 
@@ -310,7 +305,6 @@ static enum exit_reason run_all(struct run *run)
     reason = session_open(session, run->program);
     if (reason != REASON_GRANTED)
         return reason;
-    plan_guard(run);
     if (needs_cgroup(run->options)) {
         reason = make_cgroup(run);
         if (reason != REASON_GRANTED)
