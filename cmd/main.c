@@ -32,23 +32,10 @@ static void occupy_standard_descriptors(void)
             (void)!open("/dev/null", O_RDONLY | O_CLOEXEC); /* gets the lowest free number: fd */
 }
 
-/*
- * Returns the struct report by which main() prints messages. A verb prints its own messages by the
- * report of its session.
- */
-static struct report report_before_session(const struct options *options)
-{
-    return (struct report){.level = REPORT_NOTICE,
-                           .json = options->json != 0,
-                           .key = options->n_keys > 0 ? options->keys[0] : NULL,
-                           .start_ms = rlock_clock_ms(),
-                           .pid = getpid()};
-}
-
 /* Report why option_parser_read() refused the options, and return the exit status. */
 static int report_error(const struct options *options, const struct rlock_error *err)
 {
-    struct report report = report_before_session(options);
+    struct report report = report_begin(options, REPORT_NOTICE);
     enum exit_reason reason = exit_reason_of(err->status);
     const char *verb = verb_table[options->verb].name;
     char hint[sizeof options->hint];
@@ -67,7 +54,7 @@ static int (*const actions[VERB_COUNT])(const struct options *) = {VERBS(ACTION)
 /* Print a table for the tests: --dump. */
 static int print_table(const struct options *options)
 {
-    struct report report = report_before_session(options);
+    struct report report = report_begin(options, REPORT_NOTICE);
 
     help_dump(stdout, options->dump);
     return exit_reason_status(report_printed(&report));
@@ -79,7 +66,7 @@ static int print_table(const struct options *options)
  */
 static void warn_of_variables(const struct options *options)
 {
-    struct report report = report_before_session(options);
+    struct report report = report_begin(options, REPORT_NOTICE);
     struct mistake mistake;
     char **entry;
 

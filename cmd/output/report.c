@@ -194,6 +194,15 @@ static size_t as_json(const struct report *report, enum report_level level,
     return json.used;
 }
 
+struct report report_begin(const struct options *options, enum report_level level)
+{
+    return (struct report){.level = level,
+                           .json = options->json != 0,
+                           .key = options->n_keys > 0 ? options->keys[0] : NULL,
+                           .start_ms = rlock_clock_ms(),
+                           .pid = getpid()};
+}
+
 void report_set_key(struct report *report, const char *key)
 {
     report->key = key;

@@ -4,6 +4,7 @@
 #define REPORT_H
 
 #include "options/event.h"
+#include "options/options.h"
 #include "output/outbuf.h"
 
 #include <rlock_admin.h>
@@ -78,6 +79,9 @@ struct message {
 
 /* message_add: add a fact to a message that has fewer than MESSAGE_FACTS. */
 void message_add(struct message *message, struct fact fact);
+
+/* report_begin: report as the options say, from now on; they are borrowed. */
+struct report report_begin(const struct options *options, enum report_level level);
 
 /*
  * report_set_key: set the key that all later messages name; `key` is borrowed. NULL: later messages

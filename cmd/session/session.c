@@ -35,15 +35,10 @@ static enum report_level level_of(const struct options *options)
 void session_init(struct session *session, const struct options *options)
 {
     char *keys_shown = options->n_keys > 1 ? options_keys(options, ' ') : NULL;
-    const char *first_key = options->n_keys > 0 ? options->keys[0] : NULL;
 
     *session = (struct session){
         .options = options,
-        .report = {.level = level_of(options),
-                   .json = options->json != 0,
-                   .key = keys_shown != NULL ? keys_shown : first_key,
-                   .start_ms = rlock_clock_ms(),
-                   .pid = getpid()},
+        .report = report_begin(options, level_of(options)),
         .signals = {.fd = -1, .stop_fd = -1},
         .private_server = PRIVATE_SERVER_NONE,
         .password_helper = {.fd = -1},
@@ -55,6 +50,8 @@ void session_init(struct session *session, const struct options *options)
         .n_keys = options->n_keys,
         .keys_shown = keys_shown,
     };
+    if (keys_shown != NULL)
+        report_set_key(&session->report, keys_shown);
     progress_init(&session->progress, &session->report, options->connect_ms, options->warn_wait_ms);
 }
 

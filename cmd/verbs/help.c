@@ -3,18 +3,14 @@
 #include "cmd.h"
 
 #include "options/help.h"
+#include "output/report.h"
 #include "output/terminal.h"
-#include "session/session.h"
 
 int cmd_help(const struct options *options)
 {
     const struct page page = {stdout, terminal_columns()};
-    enum exit_reason reason;
-    struct session session;
+    struct report report = report_begin(options, REPORT_NOTICE);
 
-    session_init(&session, options);
     help_print(&page, options->about, options->all != 0);
-    reason = report_printed(&session.report);
-    session_close(&session);
-    return exit_reason_status(reason);
+    return exit_reason_status(report_printed(&report));
 }

@@ -2,19 +2,15 @@
 /* version: print the version of rlock. */
 #include "cmd.h"
 
-#include "session/session.h"
+#include "output/report.h"
 
 #include <rlock_admin.h>
 #include <stdio.h>
 
 int cmd_version(const struct options *options)
 {
-    enum exit_reason reason;
-    struct session session;
+    struct report report = report_begin(options, REPORT_NOTICE);
 
-    session_init(&session, options);
     printf("rlock %s (%s)\n", RLOCK_VERSION, rlock_built_with());
-    reason = report_printed(&session.report);
-    session_close(&session);
-    return exit_reason_status(reason);
+    return exit_reason_status(report_printed(&report));
 }
