@@ -177,65 +177,49 @@ static void test_pieces(void)
     close_conn(fd);
 }
 
-/* The server reads the request, sends `says`, and may close; the request must end in `st`. */
+/*
+ * The server reads the request, sends `says`, and may close; the request must end in `st`. A
+ * request of several commands has one reply for each. A server that refuses all of them may send
+ * one error and close the connection: that error is the reply.
+ */
 static void test_endings(void)
 {
     static const struct {
         const char *says;
+        size_t n_replies; /* that the request has */
         bool closes;
         enum rlock_status st;
     } rows[] = {
-        {"", true, RLOCK_E_UNREACHABLE},
-        {"$5\r\nhel", true, RLOCK_E_UNREACHABLE},
-        {"-ERR max number of clients reached\r\n", true, RLOCK_OK},
-        {":1\r\n:2\r\n", false, RLOCK_E_PROTOCOL},
-        {":1\r\n:", false, RLOCK_E_PROTOCOL},
-        {"nonsense\r\n", false, RLOCK_E_PROTOCOL},
+        {"", 1, true, RLOCK_E_UNREACHABLE},
+        {"$5\r\nhel", 1, true, RLOCK_E_UNREACHABLE},
+        {"-ERR max number of clients reached\r\n", 1, true, RLOCK_OK},
+        {":1\r\n:2\r\n", 1, false, RLOCK_E_PROTOCOL},
+        {":1\r\n:", 1, false, RLOCK_E_PROTOCOL},
+        {"nonsense\r\n", 1, false, RLOCK_E_PROTOCOL},
+        {"-NOAUTH Authentication required.\r\n", 3, true, RLOCK_OK},
+        {"-LOADING\r\n-LOADING\r\n", 3, true, RLOCK_E_UNREACHABLE},
+        {"+OK\r\n", 3, true, RLOCK_E_UNREACHABLE},
+        {"", 3, true, RLOCK_E_UNREACHABLE},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int fd = open_and_ping();
 
+        if (rows[i].n_replies > 1)
+            conn_expect_replies(&conn, rows[i].n_replies);
         peer_say(fd, rows[i].says);
+        if (rows[i].n_replies > 1)
+            is_int(step(A_WHILE_MS), RLOCK_PENDING, "the other replies may follow");
         if (rows[i].closes)
             shutdown(fd, SHUT_RDWR);
-        okf(step(PATIENCE_MS) == rows[i].st,
-            "the request has the right status when the server sends \"%s\"%s", rows[i].says,
-            rows[i].closes ? " and closes" : "");
-        if (rows[i].st != RLOCK_OK)
+        okf(step(PATIENCE_MS) == rows[i].st, "of %zu replies the server sends \"%s\"%s: status %d",
+            rows[i].n_replies, rows[i].says, rows[i].closes ? " and closes" : "", (int)rows[i].st);
+        if (rows[i].st == RLOCK_OK)
+            ok(resp_error(reply) != NULL, "conn_step() returns the error");
+        else
             ok(conn_fd(&conn) < 0 && peer_hears_the_end(fd), "the connection is closed");
         if (rows[i].st == RLOCK_E_PROTOCOL)
             okf(fault.sys == 0, "a malformed reply is no system's error: %s", fault.text);
-        close_conn(fd);
-    }
-}
-
-/*
- * A request of several commands has one reply for each. A server that refuses all of them may send
- * one error and close the connection: that error is the reply.
- */
-static void test_refused_commands(void)
-{
-    static const struct {
-        const char *says;
-        enum rlock_status st;
-    } rows[] = {{"-NOAUTH Authentication required.\r\n", RLOCK_OK},
-                {"-LOADING\r\n-LOADING\r\n", RLOCK_E_UNREACHABLE},
-                {"+OK\r\n", RLOCK_E_UNREACHABLE},
-                {"", RLOCK_E_UNREACHABLE}};
-
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int fd = open_and_ping();
-
-        conn_expect_replies(&conn, 3);
-        peer_say(fd, rows[i].says);
-        is_int(step(A_WHILE_MS), RLOCK_PENDING);
-        shutdown(fd, SHUT_RDWR);
-        okf(step(PATIENCE_MS) == rows[i].st,
-            "of three replies the server sends \"%s\", and closes: status %d", rows[i].says,
-            (int)rows[i].st);
-        if (rows[i].st == RLOCK_OK)
-            ok(resp_error(reply) != NULL, "conn_step() returns the error");
         close_conn(fd);
     }
 }
@@ -332,6 +316,11 @@ static void test_abandon(void)
     int fd;
 
     request_begin(&undo, "UNDO");
+    fd = open_and_ping();
+    ok(conn_abandon(&conn, &undo), "conn_abandon() tells that it has sent the undo");
+    ok(peer_hears(fd, "*1\r\n$4\r\nUNDO\r\n") && peer_hears_the_end(fd));
+    close_conn(fd);
+
     request_begin(&script, "EVALSHA");
     request_add(&script, "5d41402abc4b2a76b9719d911017c592c5d41402");
     request_add(&script, "0");
@@ -462,8 +451,8 @@ int main(void)
     if (!ok(peer_open(), "the test listens"))
         return done_testing();
     RUN_ALL(test_setup, test_no_password, test_bad_setup, test_pieces, test_endings,
-            test_refused_commands, test_early_bytes, test_role, test_endless, test_abandon,
-            test_early, test_secrets_are_cleared);
+            test_early_bytes, test_role, test_endless, test_abandon, test_early,
+            test_secrets_are_cleared);
     peer_close();
     return done_testing();
 }

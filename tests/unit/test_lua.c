@@ -206,13 +206,28 @@ static bool has_our_clock(void)
     return is_ours;
 }
 
+/* Returns the number in the reply, and frees the reply; -1: it is no number. */
+static long long number_in(redisReply *reply)
+{
+    long long n = reply != NULL && reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;
+
+    freeReplyObject(reply);
+    return n;
+}
+
+/* Returns whether the reply is no error, and frees it. */
+static bool is_well(redisReply *reply)
+{
+    bool is = reply != NULL && reply->type != REDIS_REPLY_ERROR;
+
+    freeReplyObject(reply);
+    return is;
+}
+
 static bool is_redis_7(void)
 {
-    redisReply *has = redisCommand(admin, "EVAL %s 0", "return redis.acl_check_cmd and 1 or 0");
-    bool is_7 = has != NULL && has->integer == 1;
-
-    freeReplyObject(has);
-    return is_7;
+    return number_in(redisCommand(admin, "EVAL %s 0", "return redis.acl_check_cmd and 1 or 0")) ==
+           1;
 }
 
 /*
@@ -221,11 +236,7 @@ static bool is_redis_7(void)
  */
 static bool stop_active_expire(void)
 {
-    redisReply *said = redisCommand(admin, "DEBUG SET-ACTIVE-EXPIRE 0");
-    bool is_ok = said != NULL && said->type == REDIS_REPLY_STATUS;
-
-    freeReplyObject(said);
-    return is_ok;
+    return is_well(redisCommand(admin, "DEBUG SET-ACTIVE-EXPIRE 0"));
 }
 
 /* Returns why the server can't run here, or NULL if it runs. */
@@ -837,11 +848,7 @@ static redisReply *call_row(const redisReply *row, const char *prefix)
 
 static long long keys_on_server(void)
 {
-    redisReply *size = redisCommand(admin, "DBSIZE");
-    long long n = size != NULL ? size->integer : -1;
-
-    freeReplyObject(size);
-    return n;
+    return number_in(redisCommand(admin, "DBSIZE"));
 }
 
 /* Returns whether COMMAND INFO says that the command may have as many words, and has this key. */
@@ -864,24 +871,13 @@ static bool has_shape(const redisReply *row)
 
 static bool may_be_asked(const redisReply *row)
 {
-    redisReply *answer = call_row(row, "return redis.acl_check_cmd(unpack(ARGV)) and 1 or 0");
-    bool may = answer != NULL && answer->type == REDIS_REPLY_INTEGER && answer->integer == 1;
-
-    freeReplyObject(answer);
-    return may;
+    return number_in(call_row(row, "return redis.acl_check_cmd(unpack(ARGV)) and 1 or 0")) == 1;
 }
 
 static bool does_what_list_says(const redisReply *row)
 {
-    redisReply *reply;
-    bool is_well;
-
     begin_case();
-    reply = call_row(row, NULL);
-    is_well = reply != NULL && reply->type != REDIS_REPLY_ERROR &&
-              keys_on_server() == (*in_row(row, ROW_MAKES_KEY) == '1');
-    freeReplyObject(reply);
-    return is_well;
+    return is_well(call_row(row, NULL)) && keys_on_server() == (*in_row(row, ROW_MAKES_KEY) == '1');
 }
 
 static void deny(const redisReply *row, const char *more)
@@ -994,11 +990,11 @@ static int count_unlisted(const redisReply *rows)
     return n;
 }
 
-static int wrong(bool is_well, const redisReply *row, const char *what)
+static int wrong(bool is_right, const redisReply *row, const char *what)
 {
-    if (!is_well)
+    if (!is_right)
         printf("# %s for %s: %s\n", in_row(row, ROW_COMMAND), in_row(row, ROW_USE), what);
-    return !is_well;
+    return !is_right;
 }
 
 static void check_rights(void)
