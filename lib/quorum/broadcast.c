@@ -439,19 +439,12 @@ static bool is_split_so_far(const struct broadcast_call *call)
 
 /* ---- asking members ---- */
 
-/*
- * When the members send CLUSTER NODES with this request: a waiter's do so as soon as they have
- * answered its first attempt, as it will ask again for as long as it waits.
- */
-static enum member_learning learning_of(const struct broadcast *broadcast)
+/* Will further requests follow this one? A short command asks no more than it needs. */
+static bool is_in_long_use(const struct broadcast *broadcast)
 {
-    bool is_waiting = broadcast->purpose == BROADCAST_WAIT ||
-                      broadcast->purpose == BROADCAST_TOPOLOGY ||
-                      (broadcast->purpose == BROADCAST_ACQUIRE && broadcast->owner->attempt > 1);
-
-    if (has_rule(broadcast, SUPERSEDES_PENDING))
-        return LEARN_NEVER;
-    return is_waiting ? LEARN_NOW : LEARN_LATER;
+    return broadcast->purpose == BROADCAST_WAIT || broadcast->purpose == BROADCAST_TOPOLOGY ||
+           (broadcast->purpose == BROADCAST_RENEW && !broadcast->owner->is_adopted) ||
+           (broadcast->purpose == BROADCAST_ACQUIRE && broadcast->owner->attempt > 1);
 }
 
 static void ask(struct broadcast_call *call, size_t i)
@@ -464,7 +457,7 @@ static void ask(struct broadcast_call *call, size_t i)
                                        deadline_in(call->deadline, connect_ms).at_ms,
                                    .block_ms = broadcast->block_ms,
                                    .reply_ms = broadcast->reply_ms,
-                                   .learning = learning_of(broadcast)};
+                                   .is_in_long_use = is_in_long_use(broadcast)};
     struct requests_params params = {
         .block_ms = broadcast->block_ms, .fence = broadcast->fence, .drawn = broadcast->drawn[i]};
     requests_build *build = broadcast->request == NULL ? purposes[broadcast->purpose].build : NULL;

@@ -28,7 +28,6 @@
  * after each failure. */
 #define TRY_MS 500
 #define FAILURES_MAX 6      /* after this many failures TRY_MS is not doubled again */
-#define LEARN_AFTER_MS 1000 /* after this time in use LEARN_LATER becomes LEARN_NOW */
 #define LOCATED_FOR_MS 1000 /* the Sentinels are asked again when their answer is older than this */
 /* While the known primary is connected, the Sentinels get the lesser of these two to answer: */
 #define SENTINELS_MAX_MS 200
@@ -251,15 +250,6 @@ bool member_lacks_topology(const struct member *member)
     return !member->route.knows_topology && !has_sentinels(member);
 }
 
-/* Will the member send further requests? A short command sends neither its name nor questions. */
-static bool is_in_long_use(const struct member *member)
-{
-    enum member_learning learning = member->request.limits.learning;
-
-    return learning == LEARN_NOW ||
-           (learning == LEARN_LATER && rlock_clock_ms() >= member->route.first_ms + LEARN_AFTER_MS);
-}
-
 /*
  * Is it time to send CLUSTER NODES before the request? Each primary is asked once. A new connection
  * of one of several members sends INFO first, and CLUSTER NODES only with a later request.
@@ -267,11 +257,9 @@ static bool is_in_long_use(const struct member *member)
 static bool is_time_for_topology(const struct member *member)
 {
     const struct member_route *route = &member->route;
-    const struct member_limits *limits = &member->request.limits;
 
-    return limits->learning != LEARN_NEVER && member_lacks_topology(member) &&
-           (!member->is_one_of_several || is_connected(route->primary)) &&
-           (cluster_is_known(&route->cluster) || is_in_long_use(member));
+    return member->request.limits.is_in_long_use && member_lacks_topology(member) &&
+           (!member->is_one_of_several || is_connected(route->primary));
 }
 
 uint64_t member_connection(const struct member *member)
@@ -314,7 +302,7 @@ static enum rlock_status ask_at(struct member *member, struct endpoint *endpoint
     configure(member, conn);
     if (preamble == CONN_NO_PREAMBLE && is_time_for_topology(member))
         preamble = CONN_CLUSTER_NODES;
-    if (member->client_name != NULL && is_in_long_use(member))
+    if (member->client_name != NULL && request->limits.is_in_long_use)
         conn_name(conn, member->client_name);
     st = conn_start_request(conn, preamble, request->bytes, request->n_bytes, deadline,
                             &member->err);
@@ -687,8 +675,6 @@ void member_ask(struct member *member, const struct request *request, reply_pars
                                               .try_deadline_ms = limits.connect_deadline_ms};
     member->reply = NULL;
     member->route.current = member->route.primary;
-    if (member->route.first_ms == 0)
-        member->route.first_ms = rlock_clock_ms();
     if (read != NULL)
         member->server.grant_connection = 0;
     st = request_encode(request, &member->request.bytes, &member->request.n_bytes, &member->err);

@@ -26,22 +26,14 @@
 
 #define MEMBER_POLLFDS_MAX URL_SENTINELS_MAX /* descriptors that one member waits for at most */
 
-/*
- * Is CLUSTER NODES sent before a request? Only a program that will send further requests may have
- * to find the lock on another node when this one is dead.
- */
-enum member_learning {
-    LEARN_NEVER,
-    LEARN_LATER, /* if the member has been in use for a second: a short command costs nothing */
-    LEARN_NOW    /* if the member hasn't sent it yet */
-};
-
-/* How long a request may take, and whether CLUSTER NODES is sent with it. */
+/* How long a request may take, and what is sent with it. */
 struct member_limits {
     int64_t connect_deadline_ms; /* when the request must be sent, on rlock_clock_ms() */
     int64_t block_ms;            /* how long a blocking command (BLPOP) may block; 0: it doesn't */
     int64_t reply_ms; /* how long the reply may take after the sending, beside block_ms */
-    enum member_learning learning;
+    /* further requests will follow: the connection gets a name, and CLUSTER NODES goes before the
+     * request, if this primary wasn't sent it yet */
+    bool is_in_long_use;
 };
 
 /* What a pending request does at the moment. */
@@ -90,7 +82,6 @@ struct member_route {
     struct sentinel sentinel;  /* the Sentinels, if the URL names any */
     int64_t located_ms;  /* when the Sentinels last answered, or failed to answer in time while
                            `primary` was connected */
-    int64_t first_ms;    /* when the member was asked for the first time; 0: not yet */
     int n_failures;      /* how many servers in a row have failed, at most FAILURES_MAX */
     bool knows_topology; /* CLUSTER NODES was sent to this primary */
     bool has_heard;      /* a server that no endpoint stands for any more has sent a byte */

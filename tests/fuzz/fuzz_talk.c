@@ -334,8 +334,8 @@ static void ask_next(struct member *member, struct member_limits limits)
 
 static void ask(struct member *member, enum talk_ask what)
 {
-    struct member_limits limits = {
-        .connect_deadline_ms = rlock_clock_ms() + 5000, .reply_ms = 2000, .learning = LEARN_LATER};
+    struct member_limits limits = {.connect_deadline_ms = rlock_clock_ms() + 5000,
+                                   .reply_ms = 2000};
 
     if (member->state == RLOCK_PENDING)
         member_abandon(member, NULL);
@@ -343,7 +343,7 @@ static void ask(struct member *member, enum talk_ask what)
     commands_end(&commands);
     unanswered = 0;
     if (what == ASK_TOPOLOGY)
-        limits.learning = LEARN_NOW;
+        limits.is_in_long_use = true;
     if (what >= ASK_COMMANDS) {
         enum commands_task task = (enum commands_task)(what - ASK_COMMANDS + COMMANDS_ACQUIRE);
 

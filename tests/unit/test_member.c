@@ -29,25 +29,25 @@ static enum rlock_status read_time(const struct resp_value *reply, struct reply 
     return RLOCK_OK;
 }
 
-static void ask_request(const struct request *request, enum member_learning learning)
+static void ask_request(const struct request *request, bool is_in_long_use)
 {
     member_ask(&member, request, read_time,
                (struct member_limits){.connect_deadline_ms = rlock_clock_ms() + PATIENCE_MS,
                                       .reply_ms = REPLY_MS,
-                                      .learning = learning});
+                                      .is_in_long_use = is_in_long_use});
 }
 
-static void ask_with(const char *word, enum member_learning learning)
+static void ask_with(const char *word, bool is_in_long_use)
 {
     struct request request;
 
     request_begin(&request, word);
-    ask_request(&request, learning);
+    ask_request(&request, is_in_long_use);
 }
 
 static void ask(const char *word)
 {
-    ask_with(word, LEARN_NEVER);
+    ask_with(word, false);
 }
 
 /* Steps the member until its request ends, or until no descriptor was ready for `patience_ms`. */
@@ -389,12 +389,12 @@ static void test_moved(void)
 }
 
 /*
- * Starts the request "ON" with LEARN_LATER. Checks that the member sends `wanted` and no more: "ON"
- * alone, or CLUSTER NODES and "ON". Then the server sends `answer`.
+ * Starts the request "ON" of a member in long use. Checks that the member sends `wanted` and no
+ * more: "ON" alone, or CLUSTER NODES and "ON". Then the server sends `answer`.
  */
 static void ask_may_learn(int fd, const char *wanted, const char *answer)
 {
-    ask_with("ON", LEARN_LATER);
+    ask_with("ON", true);
     okf(is_sent(fd, wanted), "the member sends %s", wanted);
     ok(peer_hears_nothing(fd), "the member sends no more than that");
     reply(fd, answer);
@@ -409,18 +409,11 @@ static void test_learn_topology(void)
     int fd = open_and_reply();
     int old;
 
-    ask_may_learn(fd, ON, ":1\r\n");
-    member.route.first_ms -= 10000; /* as if the member had been in use for 10 s */
     ask("LAST");
     ok(is_sent(fd, "*1\r\n$4\r\nLAST\r\n"));
     reply(fd, ":1\r\n");
     ask_may_learn(fd, NODES ON, NO_CLUSTER ":1\r\n");
     ask_may_learn(fd, ON, ":1\r\n");
-    finish(fd);
-
-    fd = open_and_reply();
-    ask_with("ON", LEARN_NOW);
-    ok(is_sent(fd, NODES ON));
     finish(fd);
 
     fd = open_and_ask(peer_address, NULL);
@@ -459,15 +452,15 @@ static void test_name(void)
     member_set_client_name(&member, "rlock:k");
     ok(peer_hears(fd, PING), "the first request has no name");
     reply(fd, ":1\r\n");
-    ask_with("ON", LEARN_LATER);
+    ask_with("ON", false);
     ok(is_sent(fd, ON), "a request of a short command has no name");
     reply(fd, ":1\r\n");
-    ask_with("ON", LEARN_NOW);
+    ask_with("ON", true);
     step_until_sent();
     ok(peer_hears(fd, name) && peer_hears(fd, NODES ON), "a waiter's request begins with a name");
     reply(fd, "-ERR unknown command 'CLIENT'\r\n-ERR no\r\n:1\r\n");
     ok(member.state == RLOCK_OK && resp_int(member.reply) == 1, "its refusal is ignored");
-    ask_with("ON", LEARN_NOW);
+    ask_with("ON", true);
     ok(is_sent(fd, ON), "the connection is named once");
     close(fd);
     step(PATIENCE_MS);
@@ -476,7 +469,7 @@ static void test_name(void)
     fd = accept_from();
     ok(is_sent(fd, ON), "the first request of the next connection has no name");
     reply(fd, ":1\r\n");
-    ask_with("ON", LEARN_NOW);
+    ask_with("ON", true);
     step_until_sent();
     ok(peer_hears(fd, name) && peer_hears(fd, ON), "its second one is named again");
     close(fd);
@@ -485,7 +478,7 @@ static void test_name(void)
     fd = accept_from();
     ok(is_sent(fd, ON), "the member connects after the name was answered by a close");
     reply(fd, ":1\r\n");
-    ask_with("ON", LEARN_NOW);
+    ask_with("ON", true);
     ok(is_sent(fd, ON), "and sends no name any more");
     finish(fd);
 }
@@ -502,7 +495,6 @@ static void test_abandoned_late(void)
     int listener = server_listen(other);
     int fd = open_and_reply();
 
-    member.route.first_ms -= 10000; /* as if the member had been in use for 10 s */
     snprintf(nodes, sizeof nodes, "a %.50s@1 master - 0 1 2 connected", other + strlen("redis://"));
     snprintf(answer, sizeof answer, "$%zu\r\n%s\r\n:1\r\n", strlen(nodes), nodes);
     ask_may_learn(fd, NODES ON, answer);
@@ -591,7 +583,6 @@ static void test_topology_behind_info(void)
     fd = peer_accept();
     ok(is_sent(fd, INFO PING));
     reply(fd, NO_INFO ":1\r\n");
-    member.route.first_ms -= 10000; /* as if the member had been in use for 10 s */
     close(fd);
     ask_with("ON", true);
     fd = peer_accept();
@@ -726,13 +717,13 @@ static void test_errors(void)
 
     request_begin(&request, "ONE");
     request_add_command(&request, "TWO");
-    ask_request(&request, LEARN_NEVER);
+    ask_request(&request, false);
     step_until_sent();
     reply(fd, "-LOADING Redis is loading\r\n:1\r\n");
     is_int(member.state, RLOCK_E_SERVER, "an error in the first of two replies is the fault");
     script_request(&request, SCRIPT_BREAK, 0);
     snprintf(said, sizeof said, "-ERR boom script: %.40s, on @user_script:1.\r\n", request.word[1]);
-    ask_request(&request, LEARN_NEVER);
+    ask_request(&request, false);
     step_until_sent();
     reply(fd, said);
     okf(member.state >= RLOCK_E_USAGE && strstr(member.err.text, "lib/lua/break.lua:1") != NULL,
@@ -753,7 +744,7 @@ static void test_watch_lost(void)
     close(fd);
     request_begin(&request, "MULTI");
     request_bind(&request, member_connection(&member));
-    ask_request(&request, LEARN_NEVER);
+    ask_request(&request, false);
     step(PATIENCE_MS);
     ok(member.state == RLOCK_E_SERVER && strstr(member.err.text, "closed between WATCH") != NULL);
     while (poll(&(struct pollfd){.fd = peer_listener, .events = POLLIN}, 1, A_WHILE_MS) == 1) {
