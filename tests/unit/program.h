@@ -6,7 +6,7 @@
  *     struct program program;
  *     struct server *server = program_server(&program);
  *     server->answers[ASKED_ACQUIRE] = granted;
- *     program_start(&program, "-k", "job", "--", "true", NULL);
+ *     program_start(&program, "-k job -- true", NULL);
  *     program_await(&program, "released");        ... the line of that message ...
  *     program_end(&program);                      ... the exit status ...
  *
@@ -28,7 +28,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -37,18 +36,18 @@
 #define PROGRAM_WORDS 32
 #define PROGRAM_GO_FD 8
 #define PROGRAM_RUNS_FD 9
+#define PROGRAM_NO_FILTER 98 /* exit status: the kernel doesn't let refuses_signals be so */
 
 struct program {
     struct server *server; /* in memory that the server's process shares */
     pid_t server_pid;
-    pid_t pid;                           /* of rlock */
-    int go[2];                           /* program_go() writes to it */
-    int runs_fd;                         /* what the command writes to descriptor 9 */
-    int out_fd;                          /* rlock's stdout */
-    int said_fd;                         /* rlock's stderr */
-    char said[32768];                    /* what rlock has written to stderr */
-    int (*body)(const struct options *); /* NULL: the function of the verb */
-    bool is_text;                        /* rlock runs without --json */
+    pid_t pid;            /* of rlock */
+    int go[2];            /* program_go() writes to it */
+    int runs_fd;          /* what the command writes to descriptor 9 */
+    int out_fd;           /* rlock's stdout */
+    int said_fd;          /* rlock's stderr */
+    char said[32768];     /* what rlock has written to stderr */
+    bool is_text;         /* rlock runs without --json */
     bool has_terminal;    /* rlock runs in a session of its own, in the foreground of terminal_fd */
     int terminal_fd;      /* the master of that terminal */
     bool refuses_signals; /* the kernel refuses all signals that rlock and its guard send */
@@ -116,12 +115,12 @@ static inline _Noreturn void program_run(struct program *program, char **argv)
     prctl(PR_SET_NAME, "rlock");
     if (program->refuses_signals &&
         (!refuse(SYS_kill, EPERM) || !refuse(SYS_pidfd_send_signal, EPERM)))
-        _exit(98);
+        _exit(PROGRAM_NO_FILTER);
     if (option_parser_read(&options, argv, &err) != RLOCK_OK) {
         fprintf(stderr, "options: %s\n", err.text);
         _exit(99);
     }
-    status = program->body != NULL ? program->body(&options) : verbs[options.verb](&options);
+    status = verbs[options.verb](&options);
     options_fini(&options);
     exit(status);
 }
@@ -142,25 +141,31 @@ static inline void program_pipe(int pair[2])
     }
 }
 
-/* Starts rlock with the words; the last is NULL. The first may be a verb. */
-static inline void program_start(struct program *program, ...)
+/*
+ * Starts rlock with a command line whose words are separated by single blanks; the first may be a
+ * verb. If there is a script, "-- /bin/sh -c" and the script follow.
+ */
+static inline void program_start(struct program *program, const char *line, const char *script)
 {
-    char *argv[PROGRAM_WORDS] = {(char *)(uintptr_t) "rlock"};
+    static char *const shell[] = {(char *)"--", (char *)"/bin/sh", (char *)"-c"};
+    char *argv[PROGRAM_WORDS] = {(char *)"rlock"};
+    char words[512];
+    char *rest = words;
     int runs[2];
     int out[2];
     int said[2];
     int n = 1;
-    va_list args;
 
     program_serve(program);
     if (program->has_terminal)
         program_open_terminal(program);
-    va_start(args, program);
-    while (n < PROGRAM_WORDS && (argv[n] = va_arg(args, char *)) != NULL)
-        n++;
-    va_end(args);
-    if (n == PROGRAM_WORDS)
-        abort();
+    snprintf(words, sizeof words, "%s", line);
+    while (rest != NULL && n < PROGRAM_WORDS - 5)
+        argv[n++] = strsep(&rest, " ");
+    if (script != NULL) {
+        memcpy(argv + n, shell, sizeof shell);
+        argv[n + 3] = (char *)(uintptr_t)script;
+    }
     program_pipe(program->go);
     program_pipe(runs);
     program_pipe(out);
