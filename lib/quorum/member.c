@@ -183,15 +183,12 @@ void member_set_tls(struct member *member, struct tls_context *tls)
     member->tls = tls;
 }
 
-void member_set_client_name(struct member *member, const char *name)
-{
-    member->client_name = name;
-}
-
-void member_join(struct member *member, size_t n_members, size_t reply_bytes)
+void member_join(struct member *member, size_t n_members, size_t reply_bytes,
+                 const char *client_name)
 {
     member->is_one_of_several = n_members > 1;
     member->reply_bytes = reply_bytes;
+    member->client_name = client_name;
 }
 
 void member_visit(struct member *member, struct url *url)

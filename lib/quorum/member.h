@@ -140,11 +140,12 @@ enum rlock_status member_open_one_sentinel(struct member *member, const struct m
 void member_set_tls(struct member *member, struct tls_context *tls);
 
 /*
- * member_join: set how many members the quorum has, and the longest reply that is accepted. If the
- * quorum has several members, each new connection asks which server it leads to (INFO), because the
- * members must be different servers.
+ * member_join: set how many members the quorum has, the longest reply that is accepted, and the
+ * name of connections in use for long (borrowed; NULL: none). If the quorum has several members,
+ * each new connection asks which server it leads to (INFO), as they must be different servers.
  */
-void member_join(struct member *member, size_t n_members, size_t reply_bytes);
+void member_join(struct member *member, size_t n_members, size_t reply_bytes,
+                 const char *client_name);
 
 void member_close(struct member *member);
 
@@ -178,9 +179,6 @@ void member_ask(struct member *member, const struct request *request, reply_pars
  */
 void member_reject(struct member *member, const char *refusal, const struct rlock_error *fault);
 void member_conclude(struct member *member, const struct reply *answer, int64_t sent_ms);
-
-/* member_set_client_name: name connections by CLIENT SETNAME; `name` is borrowed. */
-void member_set_client_name(struct member *member, const char *name);
 
 /*
  * member_lacks_topology: may the primary be a node of a Cluster, and has the member not sent it

@@ -135,9 +135,8 @@ enum rlock_status members_open(struct members *members, const struct rlock_confi
                                        &members->sentinel_password_source, err);
         if (st == RLOCK_OK)
             st = prepare_tls(members, config, member, err);
-        member_join(member, config->n_urls, members->reply_bytes);
-        if (config->n_keys > 0)
-            member_set_client_name(member, members->client_name);
+        member_join(member, config->n_urls, members->reply_bytes,
+                    config->n_keys > 0 ? members->client_name : NULL);
     }
     hash_members(members);
     return st;

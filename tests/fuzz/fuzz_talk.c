@@ -512,7 +512,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         must(member_open_sentinels(&member, "u", NULL, NULL, NULL) == RLOCK_E_CONFIG);
     must(member_open_sentinels(&member, used != NULL ? "u" : NULL, NULL, used, NULL) == RLOCK_OK);
     member_set_tls(&member, NULL);
-    member_join(&member, data[1] & 1 ? 3 : 1, data[1] & 2 ? SMALL_REPLY_BYTES : 64 * 1024);
+    member_join(&member, data[1] & 1 ? 3 : 1, data[1] & 2 ? SMALL_REPLY_BYTES : 64 * 1024, NULL);
     asks_sentinel = member.url.kind == URL_SENTINEL && data[1] & 128;
     if (asks_sentinel)
         must(member_open_one_sentinel(&one_sentinel, &member, 1) == RLOCK_OK);

@@ -449,7 +449,7 @@ static void test_name(void)
     static const char name[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nrlock:k\r\n";
     int fd = open_and_ask(peer_address, NULL);
 
-    member_set_client_name(&member, "rlock:k");
+    member_join(&member, 1, 0, "rlock:k");
     ok(peer_hears(fd, PING), "the first request has no name");
     reply(fd, ":1\r\n");
     ask_with("ON", false);
@@ -578,7 +578,7 @@ static void test_topology_behind_info(void)
     int fd;
 
     need(member_open(&member, peer_address, NULL, NULL, NULL) == RLOCK_OK, "a member is opened");
-    member_join(&member, 3, 0);
+    member_join(&member, 3, 0, NULL);
     ask("PING");
     fd = peer_accept();
     ok(is_sent(fd, INFO PING));
