@@ -51,8 +51,10 @@ $(patsubst %,$(B)/unit/test_cmd_%,holds private_dir private_server): \
 # test_lua sets the clock of the server on which it runs the scripts.
 $(B)/unit/test_lua: | $(B)/tools/clockshim.so
 
-# test_tls talks to the TLS server of fuzz_tls.
+# test_tls talks to the TLS server of fuzz_tls, which needs OpenSSL, if its headers are there.
 $(B)/unit/test_tls: $(B)/fuzz/tls_server.o
+SSL_LIBS := $(if $(filter yes linked,$(TLS))$(wildcard /usr/include/openssl/ssl.h),-lssl -lcrypto)
+$(B)/unit/test_tls $(B)/unit/fuzz_tls: private HIREDIS_LIBS += $(SSL_LIBS)
 
 $(B)/unit/%.o: tests/unit/%.c | build/gen/reply_codes.h $(B)/hiredis.found
 	$(call compile,-Itests/unit -Itests/fuzz -Icmd -Ilib -Ibuild/gen)
@@ -298,6 +300,7 @@ $(FUZZERS): build/fuzz/%: build/fuzz/fuzz/%.o build/fuzz/librlock.a
 
 build/fuzz/fuzz_talk build/fuzz/fuzz_tls: build/fuzz/fuzz/network.o
 build/fuzz/fuzz_tls: build/fuzz/fuzz/tls_server.o
+build/fuzz/fuzz_tls: private HIREDIS_LIBS += $(SSL_LIBS)
 build/fuzz/fuzz_talk build/fuzz/fuzz_tls: private WRAPPED := $(call wrapped,$(FUZZ_NETWORK))
 build/fuzz/fuzz_config build/fuzz/fuzz_options: build/fuzz/fuzz/file.o
 build/fuzz/fuzz_config build/fuzz/fuzz_options: private WRAPPED := $(call wrapped,$(FUZZ_FILE))

@@ -6,7 +6,6 @@
 
 #if __has_include(<openssl/ssl.h>) /* without OpenSSL, fuzz_tls.c doesn't use this file */
 
-#include <dlfcn.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -16,38 +15,6 @@
 #include <unistd.h>
 
 #define DAY_S 86400
-
-/* The library loads OpenSSL with dlopen(3), and so does this file: no test needs libssl to link. */
-/* clang-format off */
-#define FUNCTIONS(each) \
-    each(TLS_server_method) each(SSL_CTX_new) each(SSL_CTX_ctrl) each(SSL_CTX_set_verify) \
-    each(SSL_CTX_use_certificate) each(SSL_CTX_use_PrivateKey) each(SSL_new) each(SSL_free) \
-    each(SSL_set_bio) each(SSL_set_accept_state) each(SSL_do_handshake) each(SSL_read) \
-    each(SSL_write) each(SSL_shutdown) each(SSL_is_init_finished) each(BIO_new) each(BIO_s_mem) \
-    each(BIO_read) each(BIO_write) each(BIO_free) each(BIO_ctrl) each(ERR_clear_error) \
-    each(EVP_PKEY_Q_keygen) each(X509_new) each(X509_up_ref) each(X509_set_version) \
-    each(X509_get_serialNumber) each(ASN1_INTEGER_set) each(X509_getm_notBefore) \
-    each(X509_getm_notAfter) each(X509_gmtime_adj) each(X509_set_pubkey) \
-    each(X509_get_subject_name) each(X509_NAME_add_entry_by_txt) each(X509_set_issuer_name) \
-    each(X509_sign) each(X509V3_EXT_nconf_nid) each(X509_add_ext) each(X509_EXTENSION_free) \
-    each(EVP_sha256) each(EVP_aes_128_cbc) each(PEM_write_bio_X509) \
-    each(PEM_write_bio_PrivateKey)
-/* clang-format on */
-#define MEMBER(name) __typeof__(name) *name;
-#define ROW(name) {#name, offsetof(struct functions, name)},
-
-struct functions {
-    FUNCTIONS(MEMBER)
-};
-
-static struct functions lib;
-
-/* clang-format off: the rows are made by one macro */
-static const struct {
-    const char *name;
-    size_t offset;
-} rows[] = {FUNCTIONS(ROW)};
-/* clang-format on */
 
 struct signed_key {
     EVP_PKEY *key;
@@ -66,28 +33,12 @@ struct tls_server {
     BIO *out;
 };
 
-static bool load(void)
-{
-    void *handle = dlopen("libssl.so.3", RTLD_NOW | RTLD_NODELETE);
-
-    if (handle == NULL)
-        return false;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        void **slot = (void **)(void *)((char *)&lib + rows[i].offset);
-
-        *slot = dlsym(handle, rows[i].name);
-        if (*slot == NULL)
-            return false;
-    }
-    return true;
-}
-
 static void extend(X509 *certificate, int nid, const char *value)
 {
-    X509_EXTENSION *extension = lib.X509V3_EXT_nconf_nid(NULL, NULL, nid, value);
+    X509_EXTENSION *extension = X509V3_EXT_nconf_nid(NULL, NULL, nid, value);
 
-    must(extension != NULL && lib.X509_add_ext(certificate, extension, -1) == 1);
-    lib.X509_EXTENSION_free(extension);
+    must(extension != NULL && X509_add_ext(certificate, extension, -1) == 1);
+    X509_EXTENSION_free(extension);
 }
 
 /*
@@ -97,57 +48,54 @@ static void extend(X509 *certificate, int nid, const char *value)
 static struct signed_key sign(const char *name, const char *names, const struct signed_key *by,
                               long first_day, long last_day)
 {
-    struct signed_key made = {lib.EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256"), lib.X509_new()};
+    struct signed_key made = {EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256"), X509_new()};
     X509_NAME *subject;
     static long serial;
 
     must(made.key != NULL && made.certificate != NULL);
     if (by == NULL)
         by = &made;
-    lib.X509_set_version(made.certificate, 2);
-    lib.ASN1_INTEGER_set(lib.X509_get_serialNumber(made.certificate), ++serial);
-    lib.X509_gmtime_adj(lib.X509_getm_notBefore(made.certificate), first_day * DAY_S);
-    lib.X509_gmtime_adj(lib.X509_getm_notAfter(made.certificate), last_day * DAY_S);
-    lib.X509_set_pubkey(made.certificate, made.key);
-    subject = lib.X509_get_subject_name(made.certificate);
-    lib.X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1,
-                                   0);
-    lib.X509_set_issuer_name(made.certificate, lib.X509_get_subject_name(by->certificate));
+    X509_set_version(made.certificate, 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(made.certificate), ++serial);
+    X509_gmtime_adj(X509_getm_notBefore(made.certificate), first_day * DAY_S);
+    X509_gmtime_adj(X509_getm_notAfter(made.certificate), last_day * DAY_S);
+    X509_set_pubkey(made.certificate, made.key);
+    subject = X509_get_subject_name(made.certificate);
+    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
+    X509_set_issuer_name(made.certificate, X509_get_subject_name(by->certificate));
     extend(made.certificate, NID_basic_constraints, names == NULL ? "CA:TRUE" : "CA:FALSE");
     if (names != NULL)
         extend(made.certificate, NID_subject_alt_name, names);
-    must(lib.X509_sign(made.certificate, by->key, lib.EVP_sha256()) > 0);
+    must(X509_sign(made.certificate, by->key, EVP_sha256()) > 0);
     return made;
 }
 
 static void write_file(char path[32], const X509 *certificate, const EVP_PKEY *key,
                        const char *passphrase)
 {
-    BIO *text = lib.BIO_new(lib.BIO_s_mem());
+    BIO *text = BIO_new(BIO_s_mem());
     int fd = memfd_create("pem", 0);
     char bytes[4096];
     int n;
 
     must(text != NULL && fd >= 0);
     if (certificate != NULL)
-        must(lib.PEM_write_bio_X509(text, (X509 *)certificate) == 1);
+        must(PEM_write_bio_X509(text, (X509 *)certificate) == 1);
     if (key != NULL)
-        must(lib.PEM_write_bio_PrivateKey(text, (EVP_PKEY *)key,
-                                          passphrase != NULL ? lib.EVP_aes_128_cbc() : NULL, NULL,
-                                          0, NULL, (void *)passphrase) == 1);
-    while ((n = lib.BIO_read(text, bytes, sizeof bytes)) > 0)
+        must(PEM_write_bio_PrivateKey(text, (EVP_PKEY *)key,
+                                      passphrase != NULL ? EVP_aes_128_cbc() : NULL, NULL, 0, NULL,
+                                      (void *)passphrase) == 1);
+    while ((n = BIO_read(text, bytes, sizeof bytes)) > 0)
         must(write(fd, bytes, (size_t)n) == n);
-    lib.BIO_free(text);
+    BIO_free(text);
     snprintf(path, 32, "/proc/self/fd/%d", fd);
 }
 
-bool tls_server_prepare(void)
+void tls_server_prepare(void)
 {
     static const char names[] = "DNS:h,IP:127.0.0.1";
     static struct signed_key client; /* static, as nothing here is freed before the process ends */
 
-    if (!load())
-        return false;
     ca = sign("trusted CA", NULL, NULL, -2, 2);
     untrusted_ca = sign("another CA", NULL, NULL, -2, 2);
     client = sign("client", "DNS:client", &ca, -2, 2);
@@ -163,7 +111,6 @@ bool tls_server_prepare(void)
     write_file(files[2], NULL, server_keys[TLS_SERVER_GOOD].key, NULL);
     write_file(files[3], NULL, NULL, NULL);
     write_file(files[4], NULL, client.key, "passphrase");
-    return true;
 }
 
 const char *tls_server_ca_file(void)
@@ -202,20 +149,20 @@ static SSL_CTX *make_context(enum tls_server_certificate which, bool is_old,
                              enum tls_server_asks asks)
 {
     const struct signed_key *keys = &server_keys[which];
-    SSL_CTX *context = lib.SSL_CTX_new(lib.TLS_server_method());
+    SSL_CTX *context = SSL_CTX_new(TLS_server_method());
 
     must(context != NULL);
-    must(lib.SSL_CTX_use_certificate(context, keys->certificate) == 1);
-    must(lib.SSL_CTX_use_PrivateKey(context, keys->key) == 1);
+    must(SSL_CTX_use_certificate(context, keys->certificate) == 1);
+    must(SSL_CTX_use_PrivateKey(context, keys->key) == 1);
     if (which == TLS_SERVER_CHAIN)
-        must(lib.SSL_CTX_ctrl(context, SSL_CTRL_CHAIN_CERT, 1, untrusted_ca.certificate) == 1);
+        must(SSL_CTX_ctrl(context, SSL_CTRL_CHAIN_CERT, 1, untrusted_ca.certificate) == 1);
     if (is_old)
-        lib.SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_2_VERSION, NULL);
+        SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_2_VERSION, NULL);
     if (asks != TLS_SERVER_ASKS_NOT)
-        lib.SSL_CTX_set_verify(
-            context,
-            SSL_VERIFY_PEER | (asks == TLS_SERVER_REQUIRES ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
-            accept_any);
+        SSL_CTX_set_verify(context,
+                           SSL_VERIFY_PEER |
+                               (asks == TLS_SERVER_REQUIRES ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
+                           accept_any);
     return context;
 }
 
@@ -228,19 +175,18 @@ struct tls_server *tls_server_new(enum tls_server_certificate certificate, bool 
     if (*context == NULL)
         *context = make_context(certificate, is_old, asks);
     must(server != NULL);
-    *server = (struct tls_server){.ssl = lib.SSL_new(*context),
-                                  .in = lib.BIO_new(lib.BIO_s_mem()),
-                                  .out = lib.BIO_new(lib.BIO_s_mem())};
+    *server = (struct tls_server){
+        .ssl = SSL_new(*context), .in = BIO_new(BIO_s_mem()), .out = BIO_new(BIO_s_mem())};
     must(server->ssl != NULL && server->in != NULL && server->out != NULL);
-    lib.SSL_set_bio(server->ssl, server->in, server->out);
-    lib.SSL_set_accept_state(server->ssl);
+    SSL_set_bio(server->ssl, server->in, server->out);
+    SSL_set_accept_state(server->ssl);
     return server;
 }
 
 void tls_server_free(struct tls_server *server)
 {
     if (server != NULL)
-        lib.SSL_free(server->ssl);
+        SSL_free(server->ssl);
     free(server);
 }
 
@@ -248,34 +194,34 @@ void tls_server_hear(struct tls_server *server, const char *bytes, size_t n)
 {
     char heard[4096];
 
-    lib.ERR_clear_error();
-    must(lib.BIO_write(server->in, bytes, (int)n) == (int)n);
-    if (lib.SSL_do_handshake(server->ssl) == 1)
-        while (lib.SSL_read(server->ssl, heard, sizeof heard) > 0)
+    ERR_clear_error();
+    must(BIO_write(server->in, bytes, (int)n) == (int)n);
+    if (SSL_do_handshake(server->ssl) == 1)
+        while (SSL_read(server->ssl, heard, sizeof heard) > 0)
             continue;
-    lib.ERR_clear_error();
+    ERR_clear_error();
 }
 
 size_t tls_server_take(struct tls_server *server, char *bytes, size_t room)
 {
-    int n = lib.BIO_read(server->out, bytes, (int)room);
+    int n = BIO_read(server->out, bytes, (int)room);
 
     return n > 0 ? (size_t)n : 0;
 }
 
 bool tls_server_write(struct tls_server *server, const char *bytes, size_t n)
 {
-    bool is_written = lib.SSL_is_init_finished(server->ssl) && n > 0 &&
-                      lib.SSL_write(server->ssl, bytes, (int)n) == (int)n;
+    bool is_written = SSL_is_init_finished(server->ssl) && n > 0 &&
+                      SSL_write(server->ssl, bytes, (int)n) == (int)n;
 
-    lib.ERR_clear_error();
+    ERR_clear_error();
     return is_written;
 }
 
 void tls_server_shutdown(struct tls_server *server)
 {
-    lib.SSL_shutdown(server->ssl);
-    lib.ERR_clear_error();
+    SSL_shutdown(server->ssl);
+    ERR_clear_error();
 }
 
 #endif

@@ -28,11 +28,8 @@ enum tls_server_asks { TLS_SERVER_ASKS_NOT, TLS_SERVER_ASKS, TLS_SERVER_REQUIRES
 
 struct tls_server;
 
-/*
- * tls_server_prepare: load OpenSSL, and make keys, certificates and the files below. Returns false
- * if this system has no OpenSSL 3.
- */
-bool tls_server_prepare(void);
+/* tls_server_prepare: make keys, certificates and the files below. */
+void tls_server_prepare(void);
 
 /* Files in memory, which have a name while the process lives. */
 const char *tls_server_ca_file(void);     /* the trusted CA */

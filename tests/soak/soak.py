@@ -39,13 +39,14 @@ import random
 import re
 import shutil
 import signal
-import socket
 import statistics
 import struct
 import subprocess
 import sys
 import threading
 import time
+
+import redis
 
 TTL = 6.0
 RECOVERY = TTL + 3  # seconds after a fault in which no grant is expected: dead leases must end
@@ -76,16 +77,6 @@ def send(pid, number):
         return True
     except ProcessLookupError:
         return False
-
-
-def read_reply(file):
-    line = file.readline().decode("latin-1").rstrip("\r\n")
-    kind, text = line[:1], line[1:]
-    if kind == "$":
-        return None if text == "-1" else file.read(int(text) + 2)[:-2].decode("latin-1")
-    if kind == "*":
-        return [read_reply(file) for _ in range(int(text))]
-    return int(text) if kind == ":" else text
 
 
 class Server:
@@ -121,15 +112,13 @@ class Server:
         shutil.rmtree(f"{self.dir}/appendonlydir", ignore_errors=True)
 
     def ask(self, *words):
-        """The reply to a command, or the text of an error; None if the server did not answer."""
+        """The reply to a command; None if the server did not answer, or not without an error."""
         try:
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.settimeout(5)
-                connection.connect(f"{self.dir}/socket")
-                connection.sendall(f"*{len(words)}\r\n".encode() + b"".join(
-                    b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode()) for word in words))
-                return read_reply(connection.makefile("rb"))
-        except OSError:
+            with redis.Redis(unix_socket_path=f"{self.dir}/socket", socket_timeout=5,
+                             encoding="latin-1", decode_responses=True) as connection:
+                connection.response_callbacks.clear()
+                return connection.execute_command(*words)
+        except redis.RedisError:
             return None
 
     def url(self):
@@ -301,10 +290,8 @@ class Soak:
             locks = chance.sample(deployment.locks[:2], 2)
         client = self.new_client(locks)
         kind = chance.random()
-        if kind < 0.08:
-            self.draw_shell(client)
-        elif kind < 0.14:
-            self.draw_bound_shell(client)
+        if kind < 0.14:
+            self.draw_shell(client, kind >= 0.08)
         else:
             self.draw_run(client)
         self.start(client)
@@ -364,25 +351,17 @@ class Soak:
 
     # Without --bind-pid nothing ends the job when the lease ends. So the job must be much shorter
     # than the lease, to end in time even if a loaded machine starts it late.
-    def draw_shell(self, client):
-        client.is_shell = True
-        job = " ".join(self.job_words(client, "x", self.chance.randint(20, 300), 0))
+    def draw_shell(self, client, is_bound):
+        client.is_shell, client.is_bound = True, is_bound
+        milliseconds = self.chance.randint(20, 4000 if is_bound else 300)
+        job = " ".join(self.job_words(client, "x", milliseconds, 0))
         keys = " ".join(self.key_words(client))
+        then = "" if is_bound else f"{self.rlock} renew -q {keys} && {job} &&"
         client.words = ["sh", "-c", f"""
-            got=$({self.rlock} acquire -q --json {keys}) || exit
+            got=$({self.rlock} acquire -q --json {keys} {"--bind-pid $$" * is_bound}) || exit
             RLOCK_TOKEN=${{got#*'"token":"'}}; export RLOCK_TOKEN=${{RLOCK_TOKEN%%'"'*}}
             RLOCK_FENCE=${{got#*'"fence":'}}; export RLOCK_FENCE=${{RLOCK_FENCE%%[!0-9]*}}
-            {job} && {self.rlock} renew -q {keys} && {job} && {self.rlock} release -q {keys}"""]
-
-    def draw_bound_shell(self, client):
-        client.is_shell = client.is_bound = True
-        job = " ".join(self.job_words(client, "x", self.chance.randint(20, 4000), 0))
-        keys = " ".join(self.key_words(client))
-        client.words = ["sh", "-c", f"""
-            got=$({self.rlock} acquire -q --json {keys} --bind-pid $$) || exit
-            RLOCK_TOKEN=${{got#*'"token":"'}}; export RLOCK_TOKEN=${{RLOCK_TOKEN%%'"'*}}
-            RLOCK_FENCE=${{got#*'"fence":'}}; export RLOCK_FENCE=${{RLOCK_FENCE%%[!0-9]*}}
-            {job} && {self.rlock} release -q {keys}"""]
+            {job} && {then} {self.rlock} release -q {keys}"""]
 
     def start(self, client):
         with open(f"{self.dir}/said/{client.number}", "w") as said:

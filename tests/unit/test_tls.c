@@ -380,10 +380,7 @@ static void test_with_server(void)
     struct rlock_config config;
     struct tls_context *tls = NULL;
 
-    if (!tls_server_prepare()) {
-        skip("handshakes with a TLS server", "this system has no OpenSSL 3");
-        return;
-    }
+    tls_server_prepare();
     config = (struct rlock_config){.tls_ca = tls_server_ca_file()};
     need(tls_context_new(&tls, &config, NULL) == RLOCK_OK, "the CA of the server is trusted");
     test_certificates(tls);
