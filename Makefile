@@ -127,8 +127,8 @@ comma := ,
 compile = $(Q)$(if $(V),,echo "  CC    $@" &&) mkdir -p $(@D) && \
           $(CC) $(ALL_CPPFLAGS) $(1) $(ALL_CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
 link    = $(Q)$(if $(V),,echo "  LINK  $@" &&) mkdir -p $(@D) && \
-          $(CC) $(ALL_CFLAGS) $(SANITIZE) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) \
-          $(HIREDIS_LIBS) \
+          $(CC) $(ALL_CFLAGS) $(SANITIZE) $(ALL_LDFLAGS) $(WRAPS) -o $@ $(filter %.o,$^) \
+          $(filter %.a,$^) $(HIREDIS_LIBS) \
           $(if $(OPENSSL_LIBS),-Wl$(comma)--wrap=OPENSSL_cpuid_setup $(OPENSSL_LIBS)) -ldl
 
 # ---- source and object files ---------------------------------------------------------------------

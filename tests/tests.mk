@@ -12,41 +12,13 @@ TOOLS    := $(SHIMS) $(patsubst tests/tools/%.c,$(B)/tools/%,\
 
 # ---- unit tests, fuzz targets, the simulation ----------------------------------------------------
 
-# test_memory replaces these functions by its own, which make the n-th allocation fail.
-$(B)/unit/test_memory: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,\
-                                                malloc calloc realloc strdup free)
-
-# test_socket replaces getaddrinfo by one that doesn't return until the test allows it.
-$(B)/unit/test_socket: private ALL_LDFLAGS += -Wl,--wrap=getaddrinfo
-
-# test_lease_end replaces send by one that stops the sending thread just after a request was sent.
-$(B)/unit/test_lease_end: private ALL_LDFLAGS += -Wl,--wrap=send
-
-# test_api replaces send by one that forgets the passwords as soon as the first was sent.
-$(B)/unit/test_api: private ALL_LDFLAGS += -Wl,--wrap=send
-
-# test_conn replaces free by one that looks for secrets in each block of memory before it is freed.
-$(B)/unit/test_conn: private ALL_LDFLAGS += -Wl,--wrap=free
-
-# test_cmd_private_server replaces functions by ones that fail, or hurry, when the test says so.
-$(B)/unit/test_cmd_private_server: private ALL_LDFLAGS += -Wl,--wrap=execvpe,--wrap=sigtimedwait
-
-# test_cmd_event_hook moves the clock of the process that runs the command.
-$(B)/unit/test_cmd_event_hook: private ALL_LDFLAGS += -Wl,--wrap=clock_gettime
-
-# test_quorum slows the clock down, so that members have more time to answer.
-$(B)/unit/test_quorum: private ALL_LDFLAGS += -Wl,--wrap=rlock_clock_ms
-
-# test_cmd_outfile fills a pipe after poll has reported room.
-$(B)/unit/test_cmd_outfile: private ALL_LDFLAGS += -Wl,--wrap=poll
-
-# test_cmd_user replaces the functions by which user_entry() finds the user.
-$(B)/unit/test_cmd_user: private ALL_LDFLAGS += -Wl,--wrap=fopen,--wrap=fopen64,--wrap=geteuid \
-                                                -Wl,--wrap=getpwuid
-
-# These replace user_entry by one that returns an entry of the test.
+# A function __wrap_NAME of a test is called instead of NAME.
+wraps = $(patsubst __wrap_%,-Wl$(comma)--wrap=%,$(sort $(shell grep -oh '__wrap_[a-z0-9_]*' \
+    $(patsubst $(B)/%.o,tests/%.c,$(filter $(B)/unit/%.o $(B)/fuzz/%.o $(B)/sim/%.o,$^)))))
+$(UNIT) $(REPLAYS) $(B)/sim/sim: private WRAPS = $(wraps)
+# A header of theirs replaces user_entry by one that returns an entry of the test.
 $(patsubst %,$(B)/unit/test_cmd_%,holds private_dir private_server): \
-    private ALL_LDFLAGS += -Wl,--wrap=user_entry
+    private WRAPS = $(wraps) -Wl,--wrap=user_entry
 
 # test_lua sets the clock of the server on which it runs the scripts.
 $(B)/unit/test_lua: | $(B)/tools/clockshim.so
@@ -71,26 +43,13 @@ $(REPLAYS): $(B)/unit/%: $(B)/fuzz/%.o $(B)/fuzz/replay.o $(B)/librlock.a
 
 $(REPLAYS): $(filter-out %/main.o,$(CMD_OBJ))
 
-# Functions of the C library that targets replace: those of the network and the clock
-# (tests/fuzz/network.c), and those that read a file (tests/fuzz/file.c).
-FUZZ_NETWORK := clock_gettime getrandom poll socket connect setsockopt getsockopt send recv close \
-                pipe2 read pthread_create pthread_detach getaddrinfo freeaddrinfo
-FUZZ_FILE    := open64 fstat64 stat64 read poll close
-wrapped       = $(patsubst %,-Wl$(comma)--wrap=%,$(1))
-
 $(B)/unit/fuzz_talk $(B)/unit/fuzz_tls: $(B)/fuzz/network.o
 $(B)/unit/fuzz_tls: $(B)/fuzz/tls_server.o
-$(B)/unit/fuzz_talk $(B)/unit/fuzz_tls: private ALL_LDFLAGS += $(call wrapped,$(FUZZ_NETWORK))
 $(B)/unit/fuzz_config $(B)/unit/fuzz_options: $(B)/fuzz/file.o
-$(B)/unit/fuzz_config $(B)/unit/fuzz_options: private ALL_LDFLAGS += $(call wrapped,$(FUZZ_FILE))
 
 $(B)/fuzz/%.o: tests/fuzz/%.c | build/gen/reply_codes.h $(B)/hiredis.found
 	$(call compile,-Itests/fuzz -Itests/unit -Icmd -Ilib -Ibuild/gen)
 
-# The simulation replaces the functions of the C library that have to do with time, chance, threads
-# or the network by those of tests/sim/kernel.c.
-SIMULATED := clock_gettime getrandom poll socket connect setsockopt getsockopt send recv close \
-             pipe2 read write pthread_create pthread_join pthread_detach getaddrinfo freeaddrinfo
 SIM_OBJ   := $(patsubst tests/sim/%.c,$(B)/sim/%.o,$(wildcard tests/sim/*.c))
 LUA_FLAGS  = $(shell $(PKG_CONFIG) --cflags lua5.1 2>/dev/null || echo -I/usr/include/lua5.1)
 LUA_LIBS   = $(shell $(PKG_CONFIG) --libs lua5.1 2>/dev/null || echo -llua5.1) -lcrypto
@@ -100,7 +59,6 @@ $(B)/sim/%.o: tests/sim/%.c | build/gen/scripts_embedded.h build/gen/reply_codes
 	$(call compile,$(LUA_FLAGS) -Itests/sim -Ilib -Ibuild/gen)
 
 $(B)/sim/sim: private HIREDIS_LIBS += $(LUA_LIBS) -lm
-$(B)/sim/sim: private ALL_LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,$(SIMULATED))
 $(B)/sim/sim: $(filter-out %/replay.o,$(SIM_OBJ)) $(B)/librlock.a
 	$(link)
 
@@ -295,15 +253,13 @@ FUZZ_SECONDS ?= 60
 FUZZERS      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
 $(FUZZERS): build/fuzz/%: build/fuzz/fuzz/%.o build/fuzz/librlock.a
-	$(Q)$(CC) $(SANITIZE) -fsanitize=fuzzer -pthread $(WRAPPED) -o $@ $(filter %.o,$^) \
+	$(Q)$(CC) $(SANITIZE) -fsanitize=fuzzer -pthread $(wraps) -o $@ $(filter %.o,$^) \
 	    $(filter %.a,$^) $(HIREDIS_LIBS) -ldl
 
 build/fuzz/fuzz_talk build/fuzz/fuzz_tls: build/fuzz/fuzz/network.o
 build/fuzz/fuzz_tls: build/fuzz/fuzz/tls_server.o
 build/fuzz/fuzz_tls: private HIREDIS_LIBS += $(SSL_LIBS)
-build/fuzz/fuzz_talk build/fuzz/fuzz_tls: private WRAPPED := $(call wrapped,$(FUZZ_NETWORK))
 build/fuzz/fuzz_config build/fuzz/fuzz_options: build/fuzz/fuzz/file.o
-build/fuzz/fuzz_config build/fuzz/fuzz_options: private WRAPPED := $(call wrapped,$(FUZZ_FILE))
 
 $(FUZZERS): $(filter-out %/main.o,$(patsubst build/$(FLAVOUR)/%,build/fuzz/%,$(CMD_OBJ)))
 

@@ -2,7 +2,7 @@
 /*
  * file: a configuration file in memory, for targets that read one.
  *
- * The Makefile links the target with --wrap for each function in FUZZ_FILE. Paths that end in
+ * The target calls these functions by --wrap instead of the kernel's. Paths that end in
  * "rlock.conf" or "rlock/config", and FILE_FIFO_PATH, then name the file in memory.
  */
 #ifndef FILE_H

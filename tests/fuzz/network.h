@@ -2,7 +2,7 @@
 /*
  * network: a network, a clock and a name service in memory, for targets that talk to a server.
  *
- * The library calls these functions by --wrap (FUZZ_NETWORK) instead of the kernel's. A timeout
+ * The library calls these functions by --wrap instead of the kernel's. A timeout
  * takes no time, as only the target moves the clock. The target is every server at once: the
  * functions below act on the newest connection, until network_choose_older() chooses another.
  */
