@@ -67,11 +67,8 @@ int open(const char *path, int flags, ...)
     mode = (flags & O_CREAT) != 0 ? va_arg(args, int) : 0;
     va_end(args);
     snprintf(hidden, sizeof hidden, "/proc/%d/", (int)hidden_pid);
-    if (hidden_pid != 0 && strncmp(path, hidden, strlen(hidden)) == 0) {
-        errno = ENOENT;
-        return -1;
-    }
-    if (hides_children_files && strstr(path, "/children") != NULL) {
+    if ((hidden_pid != 0 && strncmp(path, hidden, strlen(hidden)) == 0) ||
+        (hides_children_files && strstr(path, "/children") != NULL)) {
         errno = ENOENT;
         return -1;
     }
@@ -107,11 +104,22 @@ static pid_t start(void (*body)(void))
     return 0;
 }
 
+static bool await(const atomic_int *counter, int n)
+{
+    for (int i = 0; i < PATIENCE_MS && atomic_load(counter) < n; i++)
+        poll(NULL, 0, 1);
+    return atomic_load(counter) == n;
+}
+
 static bool await_ready(int n)
 {
-    for (int i = 0; i < PATIENCE_MS && atomic_load(&shm->n_ready) < n; i++)
-        poll(NULL, 0, 1);
-    return atomic_load(&shm->n_ready) == n;
+    return await(&shm->n_ready, n);
+}
+
+/* Of two processes that have entered their pids, the one that isn't `parent`. */
+static pid_t child_of(pid_t parent)
+{
+    return shm->pid[0] == parent ? shm->pid[1] : shm->pid[0];
 }
 
 static void with_child(void)
@@ -225,34 +233,30 @@ static bool await_state(pid_t pid, char state)
     return proctree_state(pid) == state;
 }
 
-static void test_found(const char *how)
+static void test_found(void)
 {
     pthread_t id;
     siginfo_t info;
     pid_t dead;
 
-    okf(are_found(0), "no process is found where there is none (%s)", how);
+    ok(are_found(0), "no process is found where there is none");
     ok(await_state(start(without_main_thread), 'Z') && await_ready(1));
-    okf(are_found(1), "a process without its main thread is found (%s)", how);
+    ok(are_found(1), "a process without its main thread is found");
     end_all();
     start(with_child);
     start(with_odd_name);
-    if (pipe(thread_may_end) != 0 || pthread_create(&id, NULL, fork_in_thread, NULL) != 0)
-        return;
+    need(pipe(thread_may_end) == 0 && pthread_create(&id, NULL, fork_in_thread, NULL) == 0);
     ok(await_ready(4));
     dead = fork();
     if (dead == 0)
         _exit(0);
     waitid(P_PID, (id_t)dead, &info, WEXITED | WNOWAIT);
-    okf(are_found(4), "all four descendants are found, and a zombie is not (%s)", how);
-    okf(are_found(4), "a second walk finds the same four descendants (%s)", how);
-#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer gives each process a thread of its own */
-#endif
+    ok(are_found(4) && are_found(4), "all four descendants are found twice, and no zombie");
     ok(write(thread_may_end[1], "", 1) == 1 && pthread_join(id, NULL) == 0);
     close(thread_may_end[0]);
     close(thread_may_end[1]);
     end_all();
-    okf(are_found(0), "after the processes have ended, none is found (%s)", how);
+    ok(are_found(0), "after the processes have ended, none is found");
 }
 
 /* ---- tests of KILL ---- */
@@ -276,14 +280,17 @@ static void reset(void)
     atomic_store(&shm->n_taken, 0);
 }
 
-static void test_kill(const char *how)
+static void test_kill(void)
 {
+    struct proctree small = tree;
     pid_t spared[2];
     int alive = 0;
 
     spared[0] = start(with_child);
     spared[1] = start(NULL);
-    ok(await_ready(3), "two children to spare have started, and a child of the first");
+    ok(await_ready(3));
+    small.room = 1;
+    ok(!proctree_spare_children(&small, true), "three processes don't fit into one place");
     ok(proctree_spare_children(&tree, true));
     start(with_child);
     start(with_daemon);
@@ -291,7 +298,7 @@ static void test_kill(const char *how)
     if (!hides_children_files)
         kill(spared[0], SIGKILL); /* the killed process's child becomes ours, and stays spared */
     errno = EPERM;                /* of an earlier call: it must not count */
-    okf(kill_all(), "KILL ends all descendants that are not spared, in all sessions (%s)", how);
+    ok(kill_all(), "KILL ends all descendants that are not spared, in all sessions");
     is_int(tree.refused, 0, "no process has refused KILL");
     for (int i = 0; i < 8; i++)
         alive += proctree_state(shm->pid[i]) == 'S';
@@ -299,7 +306,7 @@ static void test_kill(const char *how)
     ok(kill(spared[0], 0) == 0 && kill(spared[1], 0) == 0);
     close(tree.children);
     proctree_set_root(&tree);
-    okf(kill_all(), "KILL ends the spared processes when none is spared any more (%s)", how);
+    ok(kill_all(), "KILL ends the spared processes when none is spared any more");
     ok(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
     reset();
 }
@@ -308,18 +315,14 @@ static void test_many(void)
 {
     chain_left = CHAIN_LENGTH;
     start(with_chain);
-    ok(await_ready(CHAIN_LENGTH), "300 processes have started, each the child of the one before");
-    ok(are_found(CHAIN_LENGTH), "one walk finds all 300 processes");
-    ok(kill_all(), "KILL ends all 300 processes");
+    ok(await_ready(CHAIN_LENGTH) && are_found(CHAIN_LENGTH) && kill_all());
     reset();
     for (int i = 0; i < CROWD; i++) /* zombies: the kernel lists them before the living children */
         if (fork() == 0)
             _exit(0);
     for (int i = 0; i < CROWD; i++)
         start(NULL);
-    ok(await_ready(CROWD), "1000 children have started after 1000 that are zombies");
-    ok(are_found(CROWD), "all 1000 living children are found");
-    ok(kill_all(), "KILL ends all 1000 children");
+    ok(await_ready(CROWD) && are_found(CROWD) && kill_all());
     reset();
 }
 
@@ -345,30 +348,24 @@ static void with_term_counter_and_child(void)
     start(with_term_counter);
 }
 
-static bool await_terms(int n)
-{
-    for (int i = 0; i < PATIENCE_MS && atomic_load(&shm->n_terms) < n; i++)
-        poll(NULL, 0, 1);
-    return atomic_load(&shm->n_terms) == n;
-}
-
 /* A process that tidies up at TERM may start helpers: proctree_term() must send them no TERM. */
 static void test_term(void)
 {
     shm->forks_at_term = true;
     start(with_term_counter_and_child);
     start(with_term_counter);
-    ok(await_ready(3), "three processes have started, which count each TERM and fork a helper");
+    ok(await_ready(3));
     /* The kernel gives start times in ticks of 10 ms. Wait, so that helpers get a later tick. */
     poll(NULL, 0, 20);
     proctree_term(&tree, RLOCK_NEVER);
-    ok(await_terms(3) && await_ready(6), "each of the three gets one TERM, and forks one helper");
+    ok(await(&shm->n_terms, 3) && await_ready(6),
+       "each of the three gets one TERM, and forks one helper");
     poll(NULL, 0, 20);
     proctree_term(&tree, RLOCK_NEVER);
     proctree_term(&tree, RLOCK_NEVER);
     poll(NULL, 0, 50);
     is_int(atomic_load(&shm->n_terms), 3);
-    ok(kill_all(), "KILL ends all six processes");
+    ok(kill_all());
     shm->forks_at_term = false;
     reset();
 }
@@ -449,6 +446,16 @@ static void unbind(void)
     tree = own;
 }
 
+/* Starts a child, which becomes the root of another tree. Returns its pid. */
+static pid_t start_root(void (*body)(void))
+{
+    pid_t pid = start(body);
+
+    ok(await_ready(body == NULL ? 1 : 2));
+    is_int(bind_to(pid), 0, "the child becomes the root of another tree");
+    return pid;
+}
+
 /* The signal that ends the child of this process. */
 static int signal_of(pid_t pid)
 {
@@ -461,14 +468,10 @@ static int signal_of(pid_t pid)
 
 static void test_other_root(void)
 {
-    pid_t parent = start(with_child);
-    pid_t child;
+    pid_t parent = start_root(with_child);
 
-    ok(await_ready(2), "a child and its child have started");
-    is_int(bind_to(parent), 0, "the child becomes the root of another tree");
-    child = shm->pid[0] == parent ? shm->pid[1] : shm->pid[0];
     is_int((int64_t)proctree_look(&tree), 2, "the root and its child are found");
-    kill(child, SIGSTOP);
+    kill(child_of(parent), SIGSTOP);
     proctree_signal_root(&tree, SIGSTOP);
     ok(await_state(parent, 'T'), "a signal for the root alone");
     ok(!proctree_root_has_ended(&tree), "the root lives");
@@ -481,25 +484,21 @@ static void test_other_root(void)
         continue;
     reset();
 
-    parent = start(NULL);
-    ok(await_ready(1), "a child has started");
-    hidden_pid = parent;
-    is_int(bind_to(parent), EACCES, "a process whose children can't be found can't be the root");
-    hidden_pid = 0;
-    is_int(bind_to(parent), 0, "the child becomes the root of another tree");
+    parent = start_root(NULL);
     proctree_term(&tree, rlock_clock_ms() + PATIENCE_MS);
     is_int(signal_of(parent), SIGTERM, "the root gets TERM");
     unbind();
     parent = start(NULL);
+    hidden_pid = parent;
+    is_int(bind_to(parent), EACCES, "a process whose children can't be found can't be the root");
+    hidden_pid = 0;
     kill(parent, SIGKILL);
     waitid(P_PID, (id_t)parent, &(siginfo_t){0}, WEXITED | WNOWAIT);
     is_int(bind_to(parent), ESRCH, "a process that has ended can't be the root");
     signal_of(parent);
     reset();
 
-    parent = start(with_child);
-    ok(await_ready(2), "a child and its child have started");
-    is_int(bind_to(parent), 0, "the child becomes the root of another tree");
+    parent = start_root(with_child);
     is_int((int64_t)proctree_look(&tree), 2, "the root and its child are found");
     proctree_signal_root(&tree, SIGKILL);
     signal_of(parent);
@@ -507,7 +506,7 @@ static void test_other_root(void)
     proctree_forget(&tree);
     is_int((int64_t)proctree_look(&tree), 0, "unless it was forgotten");
     unbind();
-    ok(kill_all(), "KILL ends the orphan");
+    ok(kill_all());
     reset();
 }
 
@@ -541,7 +540,7 @@ static int be_short(bool was_found)
         return 5;
     setrlimit(RLIMIT_NOFILE, &usual);
     if (!was_found)
-        kill(shm->pid[0] == parent ? shm->pid[1] : shm->pid[0], SIGKILL);
+        kill(child_of(parent), SIGKILL);
     return kill_all() && (!was_found || waitpid(-1, NULL, 0) > 0) ? 0 : 6;
 }
 
@@ -580,12 +579,20 @@ static void in_child(int (*body)(void), const char *name)
     reset();
 }
 
-static int without_getdents(void)
+static int look_short(void)
 {
-    if (!refuse(SYS_getdents64, ENOMEM))
-        return 2;
     proctree_look(&tree);
     return tree.is_short ? 0 : 1;
+}
+
+static int without_getdents(void)
+{
+    return refuse(SYS_getdents64, ENOMEM) ? look_short() : 2;
+}
+
+static int without_descriptors(void)
+{
+    return setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, 0}) == 0 ? look_short() : 2;
 }
 
 /* As on Linux before 5.3. The signal reaches a process that is no child of this one. */
@@ -596,19 +603,9 @@ static int without_pidfd(void)
 
     if (!await_ready(2) || !refuse(SYS_pidfd_open, ENOSYS))
         return 2;
-    pid = shm->pid[0] == parent ? shm->pid[1] : shm->pid[0];
+    pid = child_of(parent);
     proctree_signal(&tree, SIGSTOP);
     return await_state(pid, 'T') && kill_all() ? 0 : 1;
-}
-
-static int without_descriptors(void)
-{
-    const struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
-
-    if (setrlimit(RLIMIT_NOFILE, &none) != 0)
-        return 2;
-    proctree_look(&tree);
-    return tree.is_short ? 0 : 1;
 }
 
 /* There is memory for three quarters of the places that the array should have. */
@@ -634,31 +631,6 @@ static int without_memory(void)
         return failed == ENOMEM ? 0 : 1;
     return failed == 0 && tree.room == half ? 0 : 1;
 #endif
-}
-
-/* There is no room to note the second child as spared. */
-static void test_no_room(void)
-{
-    struct proctree small = tree;
-
-    start(NULL);
-    start(NULL);
-    ok(await_ready(2), "two children have started");
-    small.room = 1;
-    ok(!proctree_spare_children(&small, true), "two processes don't fit into one place");
-    end_all();
-    reset();
-}
-
-static void test_free(void)
-{
-    int children = tree.children;
-
-    proctree_free(&tree);
-    ok(tree.place == NULL, "the memory is freed");
-    ok(children < 0 || fcntl(children, F_GETFD) < 0, "the list of children is closed");
-    proctree_free(&tree);
-    ok(tree.place == NULL, "to free it again does nothing");
 }
 
 /* ---- a pid that the kernel gives to another process ---- */
@@ -727,7 +699,7 @@ static void test_reused(const char *file, int n_opens, bool root_is_other)
     atomic_store(&shm->n_ready, 0);
     parent = start(with_reaped_child);
     ok(await_ready(2), "a child and its child have started");
-    pid = shm->pid[0] == parent ? shm->pid[1] : shm->pid[0];
+    pid = child_of(parent);
     if (root_is_other) {
         /*
          * The walk notes start times, which the kernel gives in ticks of 10 ms. The stranger that
@@ -764,20 +736,30 @@ static void test_reused(const char *file, int n_opens, bool root_is_other)
     reset();
 }
 
-static void test_room(void)
+static void test_memory(void)
 {
     FILE *file = fopen("/proc/sys/kernel/pid_max", "r");
-    unsigned long pid_max = 0;
+    unsigned long pid_max = 1U << 22;
 
+    is_int(proctree_reserve(&tree), 0);
     if (file != NULL) {
         (void)!fscanf(file, "%lu", &pid_max);
         fclose(file);
     }
-    if (pid_max < 1U << 15)
-        pid_max = file == NULL ? 1U << 22 : 1U << 15;
+    pid_max = pid_max < 1U << 15 ? 1U << 15 : pid_max;
     okf(tree.room >= pid_max && tree.room < 2 * pid_max,
         "there is room for each of %lu pids, and for less than twice as many: %zu", pid_max,
         tree.room);
+    proctree_set_root(&tree);
+}
+
+static void test_free(void)
+{
+    int children = tree.children;
+
+    proctree_free(&tree);
+    proctree_free(&tree); /* a second call changes nothing */
+    ok(tree.place == NULL && (children < 0 || fcntl(children, F_GETFD) < 0));
 }
 
 int main(void)
@@ -788,12 +770,8 @@ int main(void)
     if (!ok(memory != MAP_FAILED && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0))
         return done_testing();
     shm = memory;
-    is_int(proctree_reserve(&tree), 0, "proctree_reserve() has memory for the tree");
-    RUN(test_room());
-    proctree_set_root(&tree);
-    RUN(test_found("by /proc/PID/task/TID/children"));
-    RUN(test_kill("by /proc/PID/task/TID/children"));
-    RUN_ALL(test_many, test_term, test_spare_after_walk, test_priority, test_other_root);
+    RUN_ALL(test_memory, test_found, test_kill, test_many, test_term, test_spare_after_walk,
+            test_priority, test_other_root);
     in_child(without_getdents, "a walk that can't read a directory is not complete");
     in_child(without_pidfd, "without pidfd_open(2) a grandchild gets its signal");
     in_child(without_descriptors, "a walk without a descriptor tells so");
@@ -802,7 +780,6 @@ int main(void)
     in_child(bound_without_descriptors_from_the_start,
              "without a descriptor the tree of another process never counts as empty");
     in_child(without_memory, "with less memory the array has half as many places");
-    RUN(test_no_room());
     /* A stranger gets the pid after proctree has ... */
     test_reused("/proc/%d/task/%d/children", 1, false); /* found the process */
     test_reused("/proc/%d/stat", 1, false);             /* listed the pid */
@@ -811,8 +788,8 @@ int main(void)
     test_reused("/proc/%d/stat", 2, true);              /* checked the pid in its second walk */
     hides_children_files = true;
     reset();
-    RUN(test_found("by a search of /proc"));
-    RUN(test_kill("by a search of /proc"));
+    RUN_AS("test_found, by a search of /proc", test_found());
+    RUN_AS("test_kill, by a search of /proc", test_kill());
     RUN(test_free());
     return done_testing();
 }
