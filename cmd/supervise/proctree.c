@@ -900,25 +900,12 @@ int proctree_bind(struct proctree *tree, pid_t root)
     tree->root = root;
     tree->has_lists = access("/proc/thread-self/children", R_OK) == 0;
     tree->root_fd = (int)syscall(SYS_pidfd_open, root, 0);
-    failed = tree->root_fd < 0 ? errno : note_root(tree);
-    if (failed)
-        proctree_free(tree);
-    return failed;
+    return tree->root_fd < 0 ? errno : note_root(tree);
 }
 
 void proctree_set_cgroup(struct proctree *tree, const struct cgroup *cgroup)
 {
     tree->cgroup = cgroup;
-}
-
-void proctree_free(struct proctree *tree)
-{
-    if (tree->place == NULL)
-        return;
-    munmap(tree->place, tree->room * (sizeof *tree->place + sizeof *tree->list));
-    fds_close(&tree->children);
-    fds_close(&tree->root_fd);
-    tree->place = NULL;
 }
 
 bool proctree_spare(struct proctree *tree, pid_t pid)

@@ -44,7 +44,8 @@ struct proctree {
 
 /*
  * proctree_reserve: reserve address space for as many processes as there can be; the kernel gives
- * memory only to pages that are used. Nothing is allocated after that. 0, or an errno.
+ * memory only to pages that are used. Nothing is allocated after that, and nothing is given back
+ * before this process ends. 0, or an errno.
  */
 int proctree_reserve(struct proctree *tree);
 
@@ -56,7 +57,7 @@ void proctree_set_root(struct proctree *tree);
 
 /*
  * proctree_bind: reserve memory as proctree_reserve() does, and make another process the root. 0,
- * or an errno, and then nothing is reserved: ESRCH if the process has ended, EPERM if the caller
+ * or an errno, and then `tree` is of no use: ESRCH if the process has ended, EPERM if the caller
  * may not signal it, EACCES if /proc doesn't show it, so that no child of it could be found.
  */
 int proctree_bind(struct proctree *tree, pid_t root);
@@ -74,9 +75,6 @@ bool proctree_signal_root(struct proctree *tree, int number);
  * borrowed; NULL: in none.
  */
 void proctree_set_cgroup(struct proctree *tree, const struct cgroup *cgroup);
-
-/* proctree_free: give back the memory, and the descriptors. */
-void proctree_free(struct proctree *tree);
 
 /*
  * proctree_spare: send no signal to the process `pid` and its descendants. `pid` may be the calling

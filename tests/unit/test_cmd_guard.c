@@ -516,7 +516,6 @@ static pid_t start_bound(bool ignores_term, struct deadlines lease)
 static void stop_bound(void)
 {
     guard_client_reap(&guard);
-    proctree_free(&guard.tree);
     guard = (struct guard_client){.fd = -1};
 }
 

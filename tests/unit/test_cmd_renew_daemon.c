@@ -259,7 +259,6 @@ static void lives_on(struct started *started, const char *name)
     ok(lives(started->bound), name);
     kill(started->bound, SIGKILL);
     waitpid(started->bound, NULL, 0);
-    proctree_free(&started->guard.tree);
     close(started->guard_fd);
 }
 
@@ -315,7 +314,6 @@ static void test_killed_while_beginning(void)
     }
     waitpid(started.daemon.pid, NULL, 0);
     is_int(signal_of(&(struct run){.bound = started.bound}), SIGKILL);
-    proctree_free(&started.guard.tree);
     close(started.guard_fd);
 }
 
