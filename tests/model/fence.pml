@@ -51,16 +51,12 @@
  *
  * checks.pml has the checks.
  *
- * A variant that is as strong:
- *   NOT_AFTER        No member executes an acquire after its owner has stopped asking. Then renew
- *                    doesn't need to compare fences on a member that still has the token
- *                    (RENEW_BLINDLY).
- * rlock is built in this way. Once rlock knows a member's clock, each acquire carries a not-after
- * time; and when rlock abandons a connection, the last request on it undoes the acquire. rlock
- * violates CHK_RENEW, as the variant renew-blindly does, only if both fail (the acquire has no
- * not-after time, and the undo is lost) and, besides, a lock vanishes before its lease ends.
- * If a member has forgotten the lock while a majority renews the lease, rlock puts the lock back by
- * an acquire, which draws a new number: see the variant lease-no-fence.
+ * NOT_AFTER, a variant that is as strong: no member executes an acquire after its owner has stopped
+ * asking. Then renew needn't compare fences on a member that still has the token (RENEW_BLINDLY).
+ * rlock is built so: an acquire carries a not-after time once rlock knows a member's clock, and an
+ * abandoned connection's last request undoes the acquire. CHK_RENEW fails only if both fail and,
+ * besides, a lock vanishes before its lease ends. A lock that a member forgot while a majority
+ * renewed is put back by an acquire, which draws a new number: see the variant lease-no-fence.
  *
  * Variants with a part left out or changed. expected.tsv tells which check each of them violates:
  *   ONE_PHASE        the client sends no confirm: a majority of acquires is a grant
@@ -77,15 +73,10 @@
  *   NO_KILL          the command isn't killed when its lease ends
  *   NO_CHECK         the command starts even if its lease has ended
  *
- * Left out: locks that several owners share. For them rlock's confirm also refuses F = fence,
- * unless the member itself drew this number for the owner. In this model one owner holds K at a
- * time, so F = fence only if the member drew the number for that owner.
- *
- * Left out, because it can't change the result of a check:
- * - A request that would change nothing stays in flight, as a refused client can only give up.
- * - No reply to confirm or renew is lost: with more replies a client can do all that it can do with
- *   fewer.
- * - The members are alike, and so are the attempts: only one order of them is searched.
+ * Left out: shared locks, for which rlock's confirm also refuses F = fence, unless the member drew
+ * this number for the owner. And, as it can't change the result of a check: a request that would
+ * change nothing stays in flight; no reply to confirm or renew is lost; of members, and of
+ * attempts, only one order is searched, as they are alike.
  *
  * Not modelled: a second raise or renewal; a request that a member executes twice; a refusal that
  * arrives late, and so with an old number; shared locks, slots, several keys, the queue, --once;

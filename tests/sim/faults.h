@@ -2,9 +2,8 @@
 /*
  * faults: the families of simulated worlds: which faults the worlds of each family have.
  *
- * A world is one simulated run: servers, clients, and the network between them. Its seed decides
- * the rest: how many clients, which TTLs, how bad the network is, and when faults come. A fault
- * hits a server at a random time, and a client just before one of its system calls (process.h).
+ * A world is one simulated run. Its seed decides how many clients, which TTLs, how bad the network
+ * is, and when faults come: to a server at a time, to a client before a system call (process.h).
  */
 #ifndef FAULTS_H
 #define FAULTS_H

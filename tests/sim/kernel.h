@@ -2,8 +2,7 @@
 /*
  * kernel: the system calls that the library makes, as the simulated world answers them.
  *
- * The linker leads each such call here (--wrap=poll and so on, see the Makefile). So all of lib/ is
- * simulated as it ships, with its own clock.c, socket.c, resolve.c, thread.c and random.c. Calls
+ * The linker leads each such call here (--wrap), so all of lib/ is simulated as it ships. Calls
  * that no coroutine makes, and those with a real descriptor, go on to the real function.
  */
 #ifndef KERNEL_H

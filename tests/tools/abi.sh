@@ -3,11 +3,9 @@
 #
 #     tests/tools/abi.sh [MAKE_VARIABLE=VALUE]...
 #
-# The last release is the highest tag vX.Y.Z that HEAD contains, and that is not of HEAD itself. The
-# script builds the library of both commits in a clone, installs each in a folder of its own, and
-# compares them with abidiff. The script fails if a program that was linked with the last release's
-# library could behave differently with the library of HEAD. packaging/abi.suppr names the changes
-# that are allowed. If there is no release yet, the script prints that, and succeeds.
+# The last release is the highest tag vX.Y.Z below HEAD. The script builds both libraries in a
+# clone, and fails if abidiff says that a program linked with the last release's could behave
+# differently with that of HEAD. packaging/abi.suppr names the changes that are allowed.
 
 set -euo pipefail
 cd "${BASH_SOURCE[0]%/*}/../.."

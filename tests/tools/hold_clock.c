@@ -4,10 +4,9 @@
  *
  * usage: hold_clock [FILE MS]
  *
- * Prints the time on CLOCK_BOOTTIME, the clock that rlock uses, in milliseconds. With FILE, appends
- * the time to FILE every MS until the process is killed, or 120 s are over. So the last line is the
- * last moment at which the process is known to have run. Each line is written by one write(2), so
- * several processes may share FILE.
+ * Prints the time on CLOCK_BOOTTIME, as rlock's, in ms. With FILE, appends it there every MS until
+ * it is killed, or 120 s are over, by one write(2) for each line, so several processes may share
+ * FILE.
  */
 #include <err.h>
 #include <fcntl.h>

@@ -5,13 +5,11 @@
  * usage: runaway KIND HEADS SECONDS FILE
  *        runaway last FILE
  *
- * HEADS is the number of chains. KIND is fork, vfork or clone, or one of these behind setsid- or
- * setpgid-. With vfork each process execs this program; with clone all processes share one memory
- * (CLONE_VM). With setsid each process has a session of its own, with setpgid a process group. The
- * chains end by themselves after SECONDS.
+ * HEADS is the number of chains. KIND is fork, vfork (each process execs this program) or clone
+ * (CLONE_VM), or one of these behind setsid- or setpgid-: each process has a session or group of
+ * its own. The chains end after SECONDS.
  *
- * `last` prints when a process of the chains ran last, on CLOCK_BOOTTIME in milliseconds, and how
- * many processes ran.
+ * `last` prints when, in ms of CLOCK_BOOTTIME, a process ran last, and how many ran.
  */
 #include <err.h>
 #include <fcntl.h>

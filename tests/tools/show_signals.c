@@ -4,9 +4,8 @@
  *
  * usage: show_signals [-e SIGNAL] [-i] [-s STATUS]
  *
- * Prints `ready PID`, and then a line for each signal that it receives: number, name, and the pid
- * of the sender (0: the kernel, for the terminal). After printing TSTP, TTIN or TTOU, the command
- * stops, as a process does that doesn't catch them.
+ * Prints `ready PID`, then of each signal that can be caught number, name and the sender's pid (0:
+ * the kernel, for the terminal). After TSTP, TTIN or TTOU it stops, as if it didn't catch them.
  *
  *   -e SIGNAL   end after the signal of this number
  *   -i          end at the end of standard input
