@@ -330,7 +330,8 @@ static const struct {
     {EACH(GRANT, GRANT, HELD), NONE, EACH(RESTARTED, NULL, NULL), RLOCK_E_NO_QUORUM, 0, 0, 2,
      "1 of 3 servers were restarted, and may have forgotten who holds the lock"},
     {EACH(GRANT, GRANT, HELD), NONE, EACH(NO_INFO, NULL, NULL), RLOCK_BUSY, 0, 0, 1, ""},
-    {THREE(GRANT), NONE, THREE(SAME_RUN_ID), RLOCK_E_CONFIG, 0, 0, 0, "are the same server"},
+    {THREE(GRANT), NONE, EACH(SAME_RUN_ID, NULL, SAME_RUN_ID), RLOCK_E_CONFIG, 0, 0, 0,
+     "are the same server"},
 };
 
 /*
