@@ -66,7 +66,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
 # bats test_tags=long
 @test "the nested rlock renews the lease while the parent rlock is stopped" {
     outer --on-lost ignore
-    kill -STOP "$pid"
+    stop "$pid"
     never 5 gone "$KEY" # for longer than the TTL
     kill -CONT "$pid"
     end inner

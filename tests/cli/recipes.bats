@@ -45,7 +45,7 @@ blocks_of_page() { headings_with_blocks "$DOCUMENT"; }
     assert_eq "$status:$output:$stderr" '0:backed up:'
     cron_run 1
     assert_eq "$status:$output:$stderr" 0::
-    sed -i 's/ -w 1h / -w 0.1 /' block
+    sed -i 's/ -w 1h / -w 1 /' block
     free job:nightly
     held_by_other job:nightly
     cron_run 1
@@ -93,7 +93,7 @@ verify_unit() {
     assert_eq "$status:$output" 0:
     free job:nightly
     held_by_other job:nightly
-    sed -i 's/ -w 1h / -w 0.1 /' block
+    sed -i 's/ -w 1h / -w 1 /' block
     unit_start busy
     finish busy
     assert_match "$(sed -n 's/^SuccessExitStatus=//p' block)" "^$status\$"

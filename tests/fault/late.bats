@@ -51,7 +51,7 @@ stubborn=(sh -c 'trap "" TERM; exec "$TOOLS/hold_clock" "$DIR/clock" 10')
 assert_ended_by_guard() {
     local guard
     guard=$(guard_of "$pid")
-    kill -STOP "$pid"
+    stop "$pid"
     eventually 30 childless "$guard"
     kill -CONT "$pid"
     ended 76 job 20

@@ -191,7 +191,7 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     export LOOPS=1
     start_tree --report "$DIR/report"
     pause
-    kill -STOP "$pid"
+    stop "$pid"
     redis_continue
     eventually 20 key_is_free
     rlock -k "$KEY" -n -t 5 -- true
@@ -263,7 +263,7 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
 @test "pause: rlock is stopped beyond the lease: the guard freezes the command, CONT resumes it" {
     start_tree
     await_renewal
-    kill -STOP "$pid"
+    stop "$pid"
     wait_until_ms "$lease_end_ms"
     assert_frozen
     continued_ms=$(now_ms)

@@ -149,7 +149,7 @@ assert_ended_in_time() {
 @test "rlock is stopped beyond the lease: the guard ends all processes, rlock ends with 76" {
     export IGNORING=1
     start_tree -t 6
-    kill -STOP "$pid"
+    stop "$pid"
     eventually 10 stopped "$pid"
     read_lease_end
     eventually 20 file_has "$DIR/tree.err" 'rlock was stopped for too long'
@@ -204,7 +204,7 @@ is_renewed() { (($(redis_cli pttl "$KEY") <= 12000)); }
     start tree "$RLOCK" -k "$KEY" -t 3 --on-lost ignore -- \
         sh -c 'echo $$; read -r _ <"$0"' "$DIR/go"
     eventually 20 file_has "$DIR/tree.out" '^[0-9]'
-    kill -STOP "$pid"
+    stop "$pid"
     eventually 20 gone "$KEY"
     timeout 10 tee "$DIR/go" <<<0 >/dev/null
     eventually 20 dead "$(<"$DIR/tree.out")"

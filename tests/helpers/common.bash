@@ -286,6 +286,10 @@ has_state() {
 alive() { has_state "$1" RSDTtIW; }
 dead() { ! alive "$1"; }
 stopped() { has_state "$1" T; }
+# stop PID: stops a process, and waits until each of its threads has stopped: one that the kernel
+# has interrupted in send(2) may still send.
+stop() { kill -STOP "$1" && eventually 20 all_stopped "$1"; }
+all_stopped() { ! grep -qvE '^[0-9]+ \(.*\) T ' /proc/"$1"/task/*/stat; }
 
 # children PID, descendants PID: print the pids of these processes, one a line.
 children() { tr -s ' ' '\n' 2>/dev/null <"/proc/$1/task/$1/children" || :; }
