@@ -91,7 +91,7 @@ _rlock_reply() {
 # _rlock_keys: prints the keys that are locked and need no quotes; nothing if the server doesn't
 # answer within 0.3 s.
 _rlock_keys() {
-    timeout 0.3 rlock list --json --connect-timeout 0.2 "${server[@]}" 2>/dev/null </dev/null |
+    timeout 0.3 "$program" list --json --connect-timeout 0.2 "${server[@]}" 2>/dev/null </dev/null |
         LC_ALL=C sed -n 's/^{"key":"\([A-Za-z0-9_.:/@%+{}-]*\)".*/\1/p'
 }
 
@@ -155,8 +155,12 @@ _rlock_command() {
 _rlock() {
     local options verbs option argument cur i last is_shell='' has_key='' verb=-
     local -a words at server
-    options=$(rlock --dump=options 2>/dev/null)
-    verbs=$(rlock --dump=verbs 2>/dev/null)
+    local program=${COMP_WORDS[0]} # as typed, if that is a path; else rlock in PATH
+    [[ $program != \~/* ]] || program=$HOME${program:1}
+    [[ $program == */* ]] || program=rlock
+    # "command" calls no alias or function, such as "sudo rlock".
+    options=$(command "$program" --dump=options 2>/dev/null)
+    verbs=$(command "$program" --dump=verbs 2>/dev/null)
     COMPREPLY=()
     _rlock_split
     last=$((${#words[@]} - 1))

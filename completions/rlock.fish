@@ -134,9 +134,12 @@ set -g __rlock_specs
 complete -c rlock -f
 complete -c rlock -n 'contains (__rlock_verb_there) acquire hold renew release status list break' -x -a '(__rlock_keys)'
 complete -c rlock -n '__rlock_command >/dev/null' -x -a '(__rlock_complete_command)'
-for row in (rlock --dump=options 2>/dev/null)
-    __rlock_option (string split \t -- $row)
-end
-for row in (rlock --dump=verbs 2>/dev/null)
-    __rlock_verb (string split \t -- $row)
+# "command" calls no function, such as "sudo rlock". fish would report a program that isn't there.
+if command -q rlock
+    for row in (command rlock --dump=options 2>/dev/null)
+        __rlock_option (string split \t -- $row)
+    end
+    for row in (command rlock --dump=verbs 2>/dev/null)
+        __rlock_verb (string split \t -- $row)
+    end
 end

@@ -59,6 +59,16 @@ completes() {
     completes_processes "$1"
     completes_verbs "$1"
     completes_keys "$1"
+    completes_by_path "$1"
+}
+
+# completes_by_path SHELL: if rlock is not in PATH, its path may be typed, for which fish loads no
+# file. An alias of that name, such as "sudo rlock", must not run.
+completes_by_path() {
+    [[ $1 == fish ]] || PATH=${PATH#*:} offers "$1" "$DIR/bin/rlock --kil" --kill-after
+    PATH=${PATH#*:} offers "$1" 'rlock --kil' ""
+    BEFORE='alias rlock="touch called"' offers "$1" 'rlock --kil' --kill-after
+    [[ ! -e called ]] || fail "$1 runs an alias"
 }
 
 completes_verbs() {
@@ -140,6 +150,8 @@ OURS='0123456789abcdef0123456789abcdef v1 try=1 host=h since=1'
 # for rlock.
 bash_complete() {
     bash --norc --noprofile -s -- "$1" "$ROOT/completions/rlock.bash" <<'END' 2>"$DIR/err"
+        shopt -s expand_aliases
+        eval "$BEFORE"
         compopt() { :; } # the builtin compopt fails outside a completion
         _its() { COMPREPLY=($(compgen -W --kilo -- "$2") $(compgen -f -- "$2")); }
         complete -F _its rlock-test-command
@@ -163,7 +175,8 @@ END
 }
 
 fish_complete() {
-    fish -c "complete -c rlock-test-command -l kilo
+    fish -c "$BEFORE
+        complete -c rlock-test-command -l kilo
         source $ROOT/completions/rlock.fish; complete -C '$1'" 2>&1 | cut -f1
 }
 
@@ -181,6 +194,8 @@ zsh_complete() {
     cat >"$DIR/zshrc" <<END
         PS1= RPS1= fpath=($ROOT/completions $DIR/zsh \$fpath)
         autoload -Uz compinit && compinit -u -d "$DIR/zcompdump"
+        setopt complete_aliases
+        $BEFORE
         compadd() {
             [[ " \${@[1,(i)(-|--)]}" == *' -'[a-zA-Z]#[OAD]* ]] ||
                 { local -a hits; builtin compadd -A hits "\$@"; print -rl -- \$hits >>$DIR/hits; }
