@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #define PREFIX "rlock-"
-#define NAMES_MAX 100 /* how many names make_directory() tries */
-#define TEXT_BYTES 4096
+#define NAMES_MAX 100    /* how many names make_directory() tries */
+#define TEXT_BYTES 65536 /* the path in cgroup v2 stands behind up to a dozen of cgroup v1 */
 
 /*
  * Finds the mount of cgroup v2 in /proc/self/mountinfo, proc(5), which has lines of the form
@@ -60,7 +60,9 @@ static char *read_path(const char *file, char text[TEXT_BYTES])
 
     fds_close(&fd);
     errno = failed;
-    text[n > 0 ? n : 0] = '\0';
+    if (n <= 0 || n == TEXT_BYTES - 1) /* it may be cut: a part of a path is another cgroup's */
+        return NULL;
+    text[n] = '\0';
     path = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
     if (path == NULL)
         return NULL;

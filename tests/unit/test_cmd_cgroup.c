@@ -192,6 +192,35 @@ static void test_place(void)
     }
 }
 
+/* Puts n lines of cgroup v1 of 1 KiB each before `last`. The text stays until the next call. */
+static const char *behind_lines(int n, const char *last)
+{
+    static char text[80 * 1024];
+    size_t used = 0;
+
+    for (int i = 0; i < n; i++)
+        used += (size_t)sprintf(text + used, "%02d:cpu:/%01015d\n", i, 0);
+    strcpy(text + used, last);
+    return text;
+}
+
+/* A path that is cut would be that of another cgroup. */
+static void test_long_lists(void)
+{
+    struct cgroup cgroup;
+    char path[400];
+
+    mountinfo = mounted("/");
+    own = behind_lines(16, "0::/a\n");
+    is_int(cgroup_make(&cgroup, path, sizeof path), 0, "16 lines of cgroup v1 come first");
+    is_str(path, text_of("%s/a", folder));
+    cgroup_remove(&cgroup);
+    own = behind_lines(64, "0::/a\n");
+    own += strlen(own) + 1 - 64 * 1024 - strlen("\n");
+    is_int(cgroup_make(&cgroup, path, sizeof path), ENOSYS, "a text that may be cut isn't used");
+    cgroup_remove(&cgroup);
+}
+
 static void test_use(void)
 {
     struct cgroup cgroup;
@@ -342,7 +371,7 @@ int main(void)
         return 1;
     write_file("a/cgroup.procs", "");
     write_file("b/cgroup.procs", "");
-    RUN_ALL(test_place, test_use, test_members, test_old_kernel, test_leftovers);
+    RUN_ALL(test_place, test_long_lists, test_use, test_members, test_old_kernel, test_leftovers);
     is_int(n_files, 0, "each file that was opened is closed");
     return done_testing() | (system(text_of("rm -rf %s", folder)) != 0);
 }
