@@ -79,14 +79,6 @@ help_options() {
         }'
 }
 
-@test "options: --help shows each option of the table, and no others" {
-    agree program_options help_options 'cmd/options/options.c, or help.c'
-}
-
-@test "options: the manual has each option with its argument and default, and no others" {
-    agree program_options manual_options 'man/rlock.1, OPTIONS, or man/rlock-verbs.1'
-}
-
 # known_options prints the options of the program's table; mentioned_options prints those, and every
 # option that the manual pages and the README mention.
 named_verbs() { dump_column verbs 1 | grep -v '^-$'; }
@@ -100,11 +92,6 @@ mentioned_options() {
             grep -oE -- '(^|[^a-z-])--[a-z][a-z-]*' | sed 's/.*--//'
         known_options
     } | grep -v '^$'
-}
-
-@test "options: the manual pages and the README mention only options that exist" {
-    cd "$ROOT"
-    agree known_options mentioned_options 'the manual pages or README.md'
 }
 
 # program_flock_names, manual_flock_names print the name of each option of flock(1) that rlock
@@ -124,22 +111,14 @@ manual_flock_names() {
 refused_flock_names() { dump flock | awk -F '\t' '$3 == "-" { print $2 }'; }
 manual_refused_names() { section rlock.1 STANDARDS | sed -nE 's/^\.Fl -([a-z-]+).*/\1/p'; }
 
-@test "options: the manual has flock(1)'s names that rlock accepts or refuses, and no others" {
-    agree program_flock_names manual_flock_names 'man/rlock.1, "Also, as in flock(1): ..."'
-    agree refused_flock_names manual_refused_names 'man/rlock.1, STANDARDS'
-}
-
 # ---- verbs ----
 
 help_verbs() { "$RLOCK" help --all | sed -nE '/^verbs:/,/^exit status:/s/^  ([a-z]+) .*/\1/p'; }
 manual_verbs() { section rlock-verbs.1 VERBS | sed -nE 's/^\.Ss ([a-z]+)$/\1/p'; }
 mentioned_verbs() { section rlock.1 VERBS | sed -nE 's/^\.It Cm ([a-z]+)$/\1/p'; }
 
-@test "verbs: --help, the manual and tests/cli have each verb of the table, and no others" {
+@test "verbs: each verb has a file of tests, and a help of its own" {
     local verb
-    agree named_verbs help_verbs cmd/options/help.c
-    agree named_verbs manual_verbs 'man/rlock-verbs.1, VERBS'
-    agree named_verbs mentioned_verbs 'man/rlock.1, VERBS'
     for verb in $(named_verbs); do
         [[ -s $ROOT/tests/cli/$verb.bats ]] || fail "no tests of $verb"
         run -0 --separate-stderr "$RLOCK" "$verb" --help
@@ -148,24 +127,11 @@ mentioned_verbs() { section rlock.1 VERBS | sed -nE 's/^\.It Cm ([a-z]+)$/\1/p';
     done
 }
 
-# The README's row of rlock-verbs(1) names the verbs that ask a server. The manual's section on
-# rights names those of them that need more rights than a run; verbs_with_more_rights leaves out the
-# others.
+# The README's row of rlock-verbs(1) names the verbs that ask a server. rights.bats has what the
+# manual's section on rights says of each.
 asking_verbs() { named_verbs | grep -vxE 'help|version'; }
 readme_verbs() {
     sed -n 's/^| \[rlock-verbs(1)\]//p' README.md | grep -oE '`[a-z]+`' | tr -d '`'
-}
-verbs_with_more_rights() { asking_verbs | grep -vxE 'acquire|hold|renew|release'; }
-rights_verbs() {
-    section rlock-locks.7 Rights Ss | sed -n '/^The verbs$/,/^need/p;/^\.Cm doctor$/p' |
-        sed -n 's/^\.Cm //p' | tr -s ' ,' '\n'
-}
-
-@test "verbs: the README and the manual's section on rights name each verb that asks a server" {
-    cd "$ROOT"
-    agree asking_verbs readme_verbs 'README.md, the row of rlock-verbs(1)'
-    agree verbs_with_more_rights rights_verbs \
-        'man/rlock-locks.7, Rights, or verbs_with_more_rights in this file'
 }
 
 # program_usages, manual_usages print a line for each verb: its name, and the words that must or may
@@ -191,19 +157,11 @@ manual_usages() {
             }'
 }
 
-@test "verbs: the manual's SYNOPSIS has the usage of each verb, and no others" {
-    agree program_usages manual_usages 'man/rlock.1, SYNOPSIS'
-}
-
 # ---- environment and files ----
 
 program_variables() { dump options | awk -F '\t' '$4 != "-" { print $4, $2 }'; }
 manual_variables() {
     section rlock.conf.5 KEYS | sed -nE 's/^\.It Cm ([a-z-]+) No = .* Pq Ev ([A-Z_]+)$/\2 \1/p'
-}
-
-@test "environment: the manual has the variable of each option, and no others" {
-    agree program_variables manual_variables 'man/rlock.conf.5, KEYS'
 }
 
 # program_keys and manual_keys print a line for each key of a configuration file: its name, its
@@ -232,10 +190,6 @@ manual_keys() {
         END { flush() }'
 }
 
-@test "files: rlock.conf(5) has each key with its argument and default, and no others" {
-    agree program_keys manual_keys 'man/rlock.conf.5, KEYS'
-}
-
 read_variables() {
     grep -ohE '(getenv|if_set|(find|environment)_value)\("[A-Z_]+"' "$ROOT"/cmd/*/*.c |
         cut -d'"' -f2
@@ -250,10 +204,6 @@ named_variables() {
     manual_variables | cut -d' ' -f1
 }
 
-@test "environment: the manual has every variable that the program reads, and no others" {
-    agree read_variables named_variables 'man/rlock.conf.5, ENVIRONMENT'
-}
-
 given_variables() {
     REDIS_URL=redis://user:secret@host "$RLOCK" -u local: -k "$KEY" -- \
         "$RLOCK" -u local: --slots 2 -k "$KEY:2" -- env |
@@ -261,18 +211,10 @@ given_variables() {
 }
 promised_variables() { section rlock.conf.5 "THE COMMAND'S ENVIRONMENT" | sed -n 's/^\.It Ev //p'; }
 
-@test "environment: the command gets the variables that the manual promises" {
-    agree given_variables promised_variables "man/rlock.conf.5, THE COMMAND'S ENVIRONMENT"
-}
-
-@test "files: each name in the manual's example of a configuration file is that of an option" {
-    local name
-    section rlock.conf.5 DESCRIPTION | sed -n '/^# .*rlock.conf/,/^\.Ed/{/ = /p}' >"$DIR/example"
-    [[ -s $DIR/example ]]
-    while read -r name _; do
-        dump options | awk -F '\t' -v name="$name" '$2 == name && $4 != "-" { found = 1 }
-            END { exit !found }' || fail "not a name for a file: $name"
-    done <"$DIR/example"
+known_keys() { program_keys | cut -f1; }
+known_and_example_keys() {
+    known_keys
+    section rlock.conf.5 DESCRIPTION | sed -n '/^# .*rlock.conf/,/^\.Ed/s/ = .*//p'
 }
 
 # ---- combinations ----
@@ -292,22 +234,11 @@ manual_combinations() {
         row != "" && !/^\./ && !/^-/ && $0 != row { print row ". " $0; row = "" }'
 }
 
-@test "combinations: the manual has each row of the table, with its reason, and no others" {
-    agree program_combinations manual_combinations 'man/rlock-locks.7, COMBINATIONS'
-}
-
 # ---- exit statuses and verdicts ----
 
 program_statuses() { dump_column exits 1 | grep -v '^-'; }
 manual_statuses() { section rlock.1 'EXIT STATUS' | sed -n 's/^\.It \([0-9]*\)$/\1/p'; }
 help_statuses() { "$RLOCK" --help | sed -n '/^exit status:/,$s/^  \([0-9]\{1,\}\) .*/\1/p'; }
-
-@test "statuses: the manual and --help have each exit status of the table, and no others" {
-    agree program_statuses manual_statuses 'man/rlock.1, EXIT STATUS'
-    agree program_statuses help_statuses cmd/options/help.c
-    section rlock.1 'EXIT STATUS' | grep -Fx ".It the command's own"
-    section rlock.1 'EXIT STATUS' | grep -Fx '.It 128 + Ar N'
-}
 
 program_verdicts() { dump exits | awk -F '\t' '{ print $2, $1 < 0 ? "-" : $1 }'; }
 manual_verdicts() {
@@ -315,20 +246,11 @@ manual_verdicts() {
         awk '/^\.It Cm / { print $3, $5 ~ /^[0-9]/ && $6 == "Ta" ? $5 : "-" }'
 }
 
-@test "verdicts: the manual has each verdict with its status, and no others" {
-    agree program_verdicts manual_verdicts 'man/rlock-messages.7, THE REPORT'
-}
-
 # ---- reports and messages ----
 
 members() { grep -oE '"[a-z_]+":' "$1" | tr -d '":'; }
 report_members() { members "$DIR/report"; }
 manual_report() { section rlock-messages.7 'THE REPORT' | sed -n 's/^\.It Va //p'; }
-
-@test "report: the manual has the members of a report, and no others" {
-    "$RLOCK" -u local: -k "$KEY" --report-append "$DIR/report" -- true
-    agree report_members manual_report 'man/rlock-messages.7, THE REPORT'
-}
 
 SCHEMA=$ROOT/docs/messages.schema.json
 schema() { python3 -c 'import json, sys
@@ -339,23 +261,11 @@ manual_json() {
     section rlock-messages.7 'JSON MESSAGES' | sed -n 's/^\.It Va //p' | sed 's/ , /\n/g'
 }
 
-@test "json: the manual has the members of the schema of JSON messages, and no others" {
-    agree schema_members manual_json 'man/rlock-messages.7, JSON MESSAGES'
-}
-
 program_events() { dump events; }
 schema_events() { schema 'schema["properties"]["event"]["enum"]'; }
 manual_events() {
     section rlock-messages.7 'JSON MESSAGES' | sed -nE "s/^\.It Cm ([a-z', -]*)( No .*)?\$/\1/p"
     manual_verdicts | cut -d' ' -f1
-}
-
-@test "json: the schema has each event of the program, and no others" {
-    agree program_events schema_events docs/messages.schema.json
-}
-
-@test "json: the manual has the events of JSON messages, and no others" {
-    agree program_events manual_events 'man/rlock-messages.7, JSON MESSAGES, or THE REPORT'
 }
 
 # ---- versions, manual pages, architecture ----
@@ -370,16 +280,6 @@ manual_events() {
         # groff 1.23 says so of each line of one long word.
         assert_eq "$(grep -v 'warning.*cannot adjust line$' <<<"$stderr")" ""
     done
-}
-
-# The first page is for daily use: a reader must find the examples without a search.
-@test "manual: rlock(1) has at most 600 lines, and its examples end before line 200" {
-    local lines examples_end
-    lines=$(wc -l <"$MAN")
-    ((lines <= 600)) || fail "$MAN has $lines lines: move details to another page of the manual"
-    examples_end=$(awk '/^\.Sh EXAMPLES/ { seen = 1; next }
-        seen && /^\.Sh / { print NR; exit }' "$MAN")
-    ((examples_end <= 200)) || fail "the examples end at line $examples_end"
 }
 
 headings() {
@@ -408,13 +308,7 @@ references() {
             { before = $0 }' "$page"
     done
 }
-known_headings() { headings; }
 known_and_named_headings() { headings; references; }
-
-@test "manual: each section that a page refers to exists" {
-    [[ $(references | wc -l) -gt 50 ]]
-    agree known_headings known_and_named_headings 'the page that names the section'
-}
 
 own_pages() {
     local page
@@ -432,10 +326,6 @@ named_pages() { sed -nE 's/^\.Xr (rlock[a-z.-]*) ([0-9]).*/\1 \2/p' "${PAGES[@]}
     done
 }
 
-@test "manual: the pages refer to each page of rlock, and to no page that doesn't exist" {
-    agree own_pages named_pages 'the .Xr of the manual pages'
-}
-
 public_names() { sed -nE 's/^[a-z].*[ *](rlock_[a-z_]+)\(.*/\1/p' "$ROOT"/lib/rlock{,_admin}.h; }
 described_names() {
     sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/s/^\.F[on] \(rlock_[a-z_]*\).*/\1/p' \
@@ -447,11 +337,6 @@ described_values() {
         grep -vxF "$(sed -n 's/^#define \(RLOCK_[A-Z_]*\).*/\1/p' "$ROOT"/lib/rlock{,_admin}.h)"
 }
 
-@test "manual: rlock(3) has the functions and constants of the headers, and no others" {
-    agree public_names described_names man/rlock.3
-    agree public_values described_values man/rlock.3
-}
-
 # members_of_structs: prints the structs of a header on stdin, without comments, one member a line.
 members_of_structs() {
     tr '\n' ' ' | sed -E 's,/\*([^*]|\*[^/])*\*/,,g; s/  */ /g' |
@@ -459,10 +344,6 @@ members_of_structs() {
 }
 header_structs() { cat "$ROOT"/lib/rlock{,_admin}.h | members_of_structs; }
 manual_structs() { members_of_structs <"$ROOT/man/rlock.3"; }
-
-@test "manual: rlock(3) has the structs of the headers, member by member" {
-    agree header_structs manual_structs man/rlock.3
-}
 
 acl_rule() {
     section rlock-locks.7 Rights Ss |
@@ -544,17 +425,55 @@ map_of() {
 lib_rows() { map_of lib; }
 cmd_rows() { map_of cmd; }
 
-@test "architecture: the rows of docs/architecture.md are the first comments of the files" {
-    agree lib_map lib_rows 'docs/architecture.md, Map: lib/'
-    agree cmd_map cmd_rows 'docs/architecture.md, Map: cmd/'
-}
-
 make_targets() {
     sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT"/{Makefile,*/*.mk} | tr ' ' '\n'
 }
 readme_targets() { { grep -oE '`make [a-z-]+|^ +make [a-z-]+' "$ROOT/README.md" |
     sed 's/.*make //'; make_targets; }; }
 
-@test "readme: each make target that the README names exists" {
-    agree make_targets readme_targets README.md
+# ---- the comparisons ----
+
+@test "the program, its help, the manual, the README and other documents agree" {
+    local left right place differ=0
+    cd "$ROOT"
+    "$RLOCK" -u local: -k "$KEY" --report-append "$DIR/report" -- true
+    [[ $(references | wc -l) -gt 50 ]]
+    section rlock.1 'EXIT STATUS' | grep -Fx ".It the command's own"
+    section rlock.1 'EXIT STATUS' | grep -Fx '.It 128 + Ar N'
+    while read -r left right place; do
+        agree "$left" "$right" "$place" || differ=1
+    done <<'END'
+program_options      help_options         cmd/options/options.c, or help.c
+program_options      manual_options       man/rlock.1, OPTIONS, or man/rlock-verbs.1
+known_options        mentioned_options    the manual pages or README.md: no such option
+program_flock_names  manual_flock_names   man/rlock.1, "Also, as in flock(1): ..."
+refused_flock_names  manual_refused_names man/rlock.1, STANDARDS
+named_verbs          help_verbs           cmd/options/help.c
+named_verbs          manual_verbs         man/rlock-verbs.1, VERBS
+named_verbs          mentioned_verbs      man/rlock.1, VERBS
+asking_verbs         readme_verbs         README.md, the row of rlock-verbs(1)
+program_usages       manual_usages        man/rlock.1, SYNOPSIS
+program_variables    manual_variables     man/rlock.conf.5, KEYS
+program_keys         manual_keys          man/rlock.conf.5, KEYS
+known_keys           known_and_example_keys man/rlock.conf.5, DESCRIPTION
+read_variables       named_variables      man/rlock.conf.5, ENVIRONMENT
+given_variables      promised_variables   man/rlock.conf.5, THE COMMAND'S ENVIRONMENT
+program_combinations manual_combinations  man/rlock-locks.7, COMBINATIONS
+program_statuses     manual_statuses      man/rlock.1, EXIT STATUS
+program_statuses     help_statuses        cmd/options/help.c
+program_verdicts     manual_verdicts      man/rlock-messages.7, THE REPORT
+report_members       manual_report        man/rlock-messages.7, THE REPORT
+schema_members       manual_json          man/rlock-messages.7, JSON MESSAGES
+program_events       schema_events        docs/messages.schema.json
+program_events       manual_events        man/rlock-messages.7, JSON MESSAGES, or THE REPORT
+headings             known_and_named_headings the page that names the section
+own_pages            named_pages          the .Xr of the manual pages
+public_names         described_names      man/rlock.3
+public_values        described_values     man/rlock.3
+header_structs       manual_structs       man/rlock.3
+lib_map              lib_rows             docs/architecture.md, Map: lib/
+cmd_map              cmd_rows             docs/architecture.md, Map: cmd/
+make_targets         readme_targets       README.md: no such make target
+END
+    return "$differ"
 }
