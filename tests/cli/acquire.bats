@@ -52,8 +52,6 @@ full_or_closed() {
     eventually 5 alone
 }
 
-# ---- how acquire waits ----
-
 @test "acquire refuses a key that RLOCK_TOKEN holds already, and the lock stays held" {
     RLOCK_TOKEN=$(rlock acquire -k "$KEY")
     export RLOCK_TOKEN
@@ -142,17 +140,6 @@ full_or_closed() {
     eventually 5 alone
     alive "$(<"$DIR/pids/bystander")"
     assert_eq "$(value "$KEY")" other
-}
-
-@test "if no renewal is confirmed, the bound process is ended, also if it ignores TERM" {
-    redis_start own
-    export RLOCK_URL=unix://$REDIS_SOCKET
-    shell sh -t 2
-    tell sh 'trap "" TERM' # the shell ignores TERM, so that only KILL can end it
-    redis_pause
-    eventually 10 dead "$(<"$DIR/pids/sh")"
-    redis_continue
-    redis_use redis
 }
 
 @test "--on-lost ignore: after a loss the bound process runs on, and the renew daemon ends" {
@@ -283,51 +270,17 @@ KILL at [0-9:]{8} unless it ends before"
     shell sh3 -t 4 --log "$why"
     kill -KILL "$(<"$DIR/pids/sh3")"
     told "$why" lost.*
-    rm "$why"
-    shell sh4 -t 4 --log "$why" --on-lost ignore
-    redis_cli set "$KEY" other PX 60000
-    told "$why" \
-        "lost: .*; at $WHEN: process $(<"$DIR/pids/sh4") \(bash\) runs on \(--on-lost ignore\)"
-}
-
-@test "--log syslog reports to syslog(3); without a syslog socket acquire exits with 78" {
-    need python3
-    unshare -rm mount -t tmpfs none /dev 2>/dev/null || skip 'no mount namespaces here'
-    # shellcheck disable=SC2016
-    run -78 --separate-stderr unshare -rm bash -c 'mount -t tmpfs none /dev
-        "$RLOCK" acquire -k "$KEY" --log syslog --bind-pid $$; exit $?'
-    assert_line 'misconfigured: log: syslog: /dev/log: No such file'
-    gone "$KEY"
-    # shellcheck disable=SC2016
-    start sh unshare -rm bash -c '
-        touch "$DIR/null"; mount --bind /dev/null "$DIR/null"
-        mount -t tmpfs none /dev; touch /dev/null; mount --bind "$DIR/null" /dev/null
-        python3 -c "import os, socket
-log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-log.bind(\"/dev/log\")
-open(os.environ[\"DIR\"] + \"/ready\", \"w\").close()
-line = log.recv(4096)
-open(os.environ[\"DIR\"] + \"/logged\", \"wb\").write(line)" &
-        while [[ ! -e $DIR/ready ]]; do :; done
-        bash -c "\"\$RLOCK\" acquire -k \"\$KEY\" -t 4 --bind-pid \$\$ --log syslog \\
-                >\"\$DIR/token\"
-            echo \$\$ >\"\$DIR/bound\"; sleep 30; :"
-        wait'
-    eventually 10 test -s "$DIR/bound"
-    redis_cli set "$KEY" other PX 60000
-    eventually 5 test -s "$DIR/logged"
-    assert_match "$(<"$DIR/logged")" "^<11>.* rlock\[[0-9]+\]: $KEY: lost: the lock is held by .*"
-    assert_match "$(<"$DIR/logged")" "; process $(<"$DIR/bound") \(bash\) is being ended"
-    finish sh
 }
 
 @test "a log that can't be opened makes acquire fail before it asks for the lock" {
     redis_cli config resetstat
     run -78 --separate-stderr rlock acquire -k "$KEY" --bind-pid "$BASHPID" --log "$DIR/no/log"
     assert_line "misconfigured: log: $DIR/no/log: No such file or directory"
-    run -78 --separate-stderr rlock acquire -k "$KEY" --bind-pid "$BASHPID" --log "$DIR"
-    assert_line "misconfigured: log: $DIR: Is a directory"
-    run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid "$BASHPID" --log -
+    unshare -rm mount -t tmpfs none /dev 2>/dev/null || skip 'no mount namespaces here'
+    # shellcheck disable=SC2016
+    run -78 --separate-stderr unshare -rm bash -c 'mount -t tmpfs none /dev
+        "$RLOCK" acquire -k "$KEY" --log syslog --bind-pid $$; exit $?'
+    assert_line 'misconfigured: log: syslog: /dev/log: No such file'
     refute_match "$(redis_cli info commandstats)" cmdstat_eval
 }
 
@@ -387,4 +340,17 @@ gitlab() {
     run bash gitlab.sh
     assert_status 75
     [[ ! -e $DIR/ran ]]
+}
+
+# bats test_tags=long
+@test "the steps of the examples for GitHub Actions and Jenkins run under one lock" {
+    local ci
+    jobs
+    for ci in '^GitHub Actions:' 'is possible as above'; do
+        example "$ci" '^\.Ed' | grep -E '[$]|rlock|migrate' | sed -E "/ if:/d; s/'\$//
+            s/^ *(- run: exec|run:|sh ')//; /GITHUB_ENV/s,\$,; . ./env.file," >steps.sh
+        GITHUB_ENV=env.file run -0 sh -ae steps.sh
+        ran $'migrate\ndeploy'
+        gone deploy
+    done
 }

@@ -96,7 +96,7 @@ answer() {
 }
 ask() {
     pty_type '"$RLOCK" break -k "$KEY"'
-    pty_expect 5 'break it\? \[y/N\] '
+    pty_expect 5 "${1:-break it\?} \[y/N\] "
 }
 
 @test "break: on a terminal it asks, and any answer but y or yes leaves the lock alone" {
@@ -119,6 +119,19 @@ ask() {
     pty_prompt
     exists "$KEY"
     ask
+    answer y 0
+    gone "$KEY"
+}
+
+@test "break: the question tells what keeps a lock without a holder" {
+    pty_start
+    rlock -k "$KEY" --once 1m -- true
+    ask "marked as done [0-9]+s ago by true of .*, for another 5[0-9]s: remove the mark\?"
+    answer y 0
+    assert_match "$(pty_screen)" "broken: it was marked as done [0-9]+s ago by true of "
+    gone "$KEY"
+    rlock -k "$KEY" --min-hold 1m -- true
+    ask "still taken by the --min-hold of true of .*, for another 5[0-9]s: free it\?"
     answer y 0
     gone "$KEY"
 }

@@ -69,26 +69,21 @@ refused() {
     refute_match "$output" 'right'
 }
 
-@test "install: the program of the release runs, and again when the release is away" {
-    each runs_and_is_kept
-}
-runs_and_is_kept() {
+runs() {
     run -0 --separate-stderr "$SYSTEM"
-    assert_eq "${lines[-1]}" right
-    RELEASE=file://$DIR/away run -0 --separate-stderr "$SYSTEM"
     assert_eq "${lines[-1]}" right
 }
 
-@test "install: a program that somebody changed in the cache is replaced by the right one" {
-    each is_replaced
+@test "install: the program runs, also when the release is away; a changed one is replaced" {
+    each is_kept_and_replaced
 }
-is_replaced() {
-    run -0 --separate-stderr "$SYSTEM"
+is_kept_and_replaced() {
+    runs
+    RELEASE=file://$DIR/away runs
     find "$DIR" -path "$DIR/release" -prune -o -name "$PROGRAM" -print >kept
     [[ -s kept ]]
     while read -r file; do printf '#!/bin/sh\necho wrong\n' >"$file"; done <kept
-    run -0 --separate-stderr "$SYSTEM"
-    assert_eq "${lines[-1]}" right
+    runs
 }
 
 @test "install: it comes over HTTP, too" {
@@ -96,20 +91,12 @@ is_replaced() {
     start server python3 -u -m http.server --bind 127.0.0.1 --directory "$DIR/release" 0
     eventually 20 file_has "$DIR/server.out" 'port [0-9]+'
     RELEASE=http://127.0.0.1:$(grep -oE 'port [0-9]+' "$DIR/server.out" | cut -d ' ' -f 2)
-    each runs_from_server
-    kill "$pid"
-}
-runs_from_server() {
-    run -0 --separate-stderr "$SYSTEM"
-    assert_eq "${lines[-1]}" right
+    each runs
 }
 
-@test "install: a program with another sum is refused" {
+@test "install: another program, sums of another key, and sums that were changed are refused" {
     echo more >>"$DIR/release/$PROGRAM"
     each refused "$PROGRAM is not the file that SHA256SUMS names"
-}
-
-@test "install: sums that another key has signed, or that were changed, are refused" {
     ssh-keygen -q -t ed25519 -N '' -C '' -f "$DIR/other"
     sign "$DIR/other"
     each refused 'SHA256SUMS is not signed by the key of rlock'
@@ -124,12 +111,7 @@ runs_from_server() {
     each refused 'SHA256SUMS is not signed by the key of rlock'
 }
 
-@test "install: without a network the job ends, and says which address it asked" {
-    RELEASE=http://127.0.0.1:1
-    each refused "can't be downloaded: http://127.0.0.1:1"
-}
-
-@test "install: on an architecture without a program the job ends, and says so" {
-    export MACHINE=mips
-    each refused 'no release .*has a program for mips'
+@test "install: the job ends without a network, and on an architecture without a program" {
+    RELEASE=http://127.0.0.1:1 each refused "can't be downloaded: http://127.0.0.1:1"
+    MACHINE=mips each refused 'no release .*has a program for mips'
 }

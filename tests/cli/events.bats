@@ -4,7 +4,6 @@
 
 load ../helpers/common
 load ../helpers/server
-load ../helpers/pty
 
 ME='[^ ]+@[^ ]+, pid [0-9]+'
 
@@ -69,65 +68,6 @@ renewed_later() {
         "('newest', $(<"$DIR/pids/new"))"
     let_go holder
     ended 0 new
-}
-
-# ---- locks that nobody holds ----
-
-# ask: type a `break` on the terminal, and wait for its question, which must match the regex.
-ask() {
-    pty_type '"$RLOCK" break -k "$KEY"'
-    pty_expect 5 "$1 \[y/N\] "
-}
-
-# answer TEXT STATUS: type the answer; `break` ends with STATUS.
-answer() {
-    pty_type "$1"
-    pty_prompt
-    pty_type 'echo "status $?."'
-    pty_expect 5 "status $2\."
-    pty_prompt
-}
-
-@test "break's question tells since when the lock is held, or what keeps a lock without a holder" {
-    pty_start
-    hold job -k "$KEY" -t 6
-    eventually 10 renewed_later
-    ask "held for [0-9]+s by sh of .*; renewed [0-9]+s ago: break it\?"
-    answer n 75
-    assert_match "$(pty_screen)" "busy: the lock was not broken: held for [0-9]+s by sh of "
-    let_go job
-    rlock -k "$KEY" --once 1m -- true
-    ask "marked as done [0-9]+s ago by true of .*, for another 5[0-9]s: remove the mark\?"
-    answer y 0
-    assert_match "$(pty_screen)" "broken: it was marked as done [0-9]+s ago by true of "
-    gone "$KEY"
-    rlock -k "$KEY" --min-hold 1m -- true
-    ask "still taken by the --min-hold of true of .*, for another 5[0-9]s: free it\?"
-    answer y 0
-    gone "$KEY"
-}
-
-# ---- a long wait, where there is no terminal ----
-
-# bats test_tags=long
-@test "in cron and CI rlock reports a wait after 10 s, and its end; with -q neither" {
-    local up
-    hold holder -k "$KEY" -t 60 --label nightly
-    start waiter "$RLOCK" -k "$KEY" -- true
-    start quiet "$RLOCK" -q -k "$KEY" -- true
-    start json "$RLOCK" --json -k "$KEY" -- true
-    up="^rlock: $KEY: waiting: for [1-9][0-9]s, place [1-3]: held for [0-9]+s by sh of $ME"
-    never 1 file_has "$DIR/waiter.err" .
-    eventually 30 file_has "$DIR/waiter.err" "$up"
-    eventually 30 file_has "$DIR/json.err" '"event":"waiting"'
-    let_go holder
-    ended 0 waiter
-    assert_match "${stderr##*$'\n'}" "^rlock: $KEY: granted: after [1-4][0-9]s$"
-    finish json
-    assert_eq "$(told "$DIR/json.err" 'o["event"], o["level"], o["waited_ms"] >= 10000')" \
-        $'(\'waiting\', \'notice\', True)\n(\'granted\', \'notice\', True)'
-    ended 0 quiet
-    assert_eq "$stderr" ''
 }
 
 # ---- the end of a lock, and of its command ----

@@ -77,23 +77,6 @@ assert_works() {
     assert_works "$DIR/example"
 }
 
-@test "a program may have functions named as those inside of the library, such as url_parse" {
-    need cc
-    {
-        example
-        echo 'int url_parse(void); int url_parse(void) { return 1; }'
-        echo 'int json_string(void); int json_string(void) { return 2; }'
-        echo 'int conn_open; int err_set; int random_bytes;'
-    } >"$DIR/example.c"
-    # shellcheck disable=SC2046
-    run -0 cc -o "$DIR/static" "$DIR/example.c" $(flags --cflags) "$INSTALL/lib/librlock.a" \
-        $(flags --libs --static | sed 's/-lrlock//')
-    assert_works "$DIR/static"
-    # shellcheck disable=SC2046
-    run -0 cc -rdynamic -o "$DIR/shared" "$DIR/example.c" $(flags --cflags --libs)
-    assert_works "$DIR/shared"
-}
-
 @test "the admin header compiles alone in C and in C++" {
     need cc c++
     echo '#include <rlock_admin.h>' >"$DIR/admin.c"

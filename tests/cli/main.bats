@@ -110,15 +110,6 @@ assert_grows() {
     let_pass job
 }
 
-@test "within another rlock, the command's environment has the inner lock's key and token" {
-    run -0 --separate-stderr rlock -k "$KEY:outer" -t 5 -- sh -c \
-        'echo "$RLOCK_KEY $RLOCK_TOKEN"; "$1" -k "$2" -t 3 -- \
-            sh -c "echo \$RLOCK_KEY \$RLOCK_TOKEN \$RLOCK_TTL_MS"' - "$RLOCK" "$KEY"
-    assert_match "$output" "^$KEY:outer ($TOKEN)"$'\n'"$KEY ($TOKEN) 3000$"
-    [[ ${BASH_REMATCH[1]} != "${BASH_REMATCH[2]}" ]] ||
-        fail "the inner command has the token of the outer lock"
-}
-
 # ---- the holder's information in the key ----
 
 @test "the value names the holder and the command, but not the command's arguments" {
@@ -133,34 +124,4 @@ assert_grows() {
     rlock -k "$KEY" -c "$(asking) get '$KEY' # hunter2" >"$DIR/value"
     assert_match "$(<"$DIR/value")" ' command=sh since='
     refute_match "$(<"$DIR/value")" 'hunter2|get'
-}
-
-# ---- the rlock that finds the lock held ----
-
-# bats test_tags=smoke
-@test "a refused rlock names the holder: program, user, host, PID and label" {
-    hold job -k "$KEY" -t 20 --label 'the nightly one'
-    run -75 --separate-stderr rlock -n -k "$KEY" -- touch "$DIR/ran"
-    assert_line "^rlock: $KEY: busy: held for [0-9]s by sh of $(id -un)@$(uname -n), pid $pid"
-    assert_match "$stderr" '\(the nightly one\)$'
-    run -75 --separate-stderr rlock -w 0.5 -k "$KEY" -- touch "$DIR/ran"
-    assert_line "^rlock: $KEY: timeout: after [0-9.]+s: held for [0-9]s by sh of .*, pid $pid "
-    [[ ! -e $DIR/ran ]]
-    let_pass job
-}
-
-# ---- keys of all kinds ----
-
-# ---- other programs that use the key ----
-
-@test "rlock waits for a key that never expires, and doesn't overwrite it" {
-    redis_cli set "$KEY" other
-    run -75 --separate-stderr rlock -w 0.5 -k "$KEY" -- touch "$DIR/ran"
-    assert_line "^rlock: $KEY: timeout: after [0-9.]+s: held by another program .*; never expires$"
-    start waiter "$RLOCK" -k "$KEY" -- true
-    never 1 dead "$pid"
-    assert_eq "$(value "$KEY"), $(redis_cli ttl "$KEY")" 'other, -1'
-    [[ ! -e $DIR/ran ]]
-    redis_cli del "$KEY"
-    ended 0 waiter
 }

@@ -45,23 +45,6 @@ with_scripts() { RLOCK_SCRIPTS=yes RLOCK_URL=redis://127.0.0.1:$REDIS_PORT "$@";
     run -76 --separate-stderr rlock -k "$KEY" --nested -- true
 }
 
-@test "acquire, renew and release work by the token; a second release exits with 76" {
-    local RLOCK_TOKEN
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 20)
-    export RLOCK_TOKEN
-    redis_cli pexpire "$KEY" 5000
-    run -0 rlock renew -k "$KEY"
-    assert_between "$(redis_cli pttl "$KEY")" 15000 20000 PTTL
-    run -0 rlock renew -k "$KEY" -t 40
-    assert_match "$(value "$KEY")" ' ttl=40000 '
-    run -0 rlock renew -k "$KEY" -t 2 # never shortens a lease
-    assert_between "$(redis_cli pttl "$KEY")" 35000 40000 PTTL
-    run -0 rlock release -k "$KEY"
-    gone "$KEY"
-    run -76 --separate-stderr rlock release -k "$KEY"
-    run -76 --separate-stderr rlock renew -k "$KEY"
-}
-
 # ---- beside rlocks with scripts ----
 
 @test "holders with and without scripts exclude each other; a waiter in the queue gets the lock" {

@@ -271,8 +271,6 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
     export RLOCK_CONFIG=$DIR/config
     printf '# first\n\n\377\376\1\n' >"$DIR/config"
     refused 78 "misconfigured: $DIR/config:3: not of the form name = value" -k "$KEY" -- true
-    head -c 65000 /dev/zero | tr '\0' x >"$DIR/config"
-    refused 78 "misconfigured: $DIR/config:1: not of the form" -k "$KEY" -- true
     head -c 65537 /dev/zero | tr '\0' '#' >"$DIR/config"
     refused 78 "misconfigured: $DIR/config: larger than 64 KiB" -k "$KEY" -- true
     printf 'ttl = 5\0\n' >"$DIR/config"
@@ -365,4 +363,27 @@ unprivileged() {
         refused 64 'usage: a key with } can.t be a lock unless it has a hash tag' -k "$long" -- true
     done
     assert_between "${#stderr}" 1 2000 'length of the line'
+}
+
+# ---- flock(1)'s options ----
+
+@test "-e, --nb, --nonblocking and --timeout have the same meaning as in flock" {
+    local option
+    redis_cli set "$KEY" other PX 60000
+    for option in --nb --nonblocking '--timeout 0' --timeout=0.5s; do
+        # shellcheck disable=SC2086 # several words
+        run -9 --separate-stderr rlock -k "$KEY" $option -E 9 -- true
+        assert_line ": $([[ $option == *5s ]] && echo timeout || echo busy): "
+    done
+    run -0 rlock -k "$KEY:2" -s -e -c "$(asking) get '$KEY:2'"
+    refute_match "$output" 'mode=shared'
+}
+
+@test "flock's --close, --no-fork and --unlock are refused, and the message says why" {
+    local option
+    for option in -o --close -F --no-fork; do
+        refused 64 "usage: unknown option: $option; leave it out: " -k "$KEY" "$option" true
+    done
+    refused 64 'usage: unknown option: --unlock; .* is released by rlock release$' \
+        -k "$KEY" --unlock
 }

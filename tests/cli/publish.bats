@@ -96,19 +96,23 @@ take_names() {
     assert_match "$output" '^README.md:[0-9]+:see placeholder.example'
 }
 
-@test "publish: it uploads nothing as long as a name is a placeholder" {
+@test "publish: it uploads what SHA256SUMS names, if name, tag, signature and sums are right" {
     clone_of_release
+    git tag v99.0.0
+    refused "HEAD does not have the tag v$VERSION"
     git tag "v$VERSION"
-    run ! make -s publish
-    assert_match "$output" 'packaging/names:[0-9]+:HOMEPAGE .*placeholder'
-    assert_match "$output" 'edit packaging/names, run make names, and commit'
-    [[ ! -e $DIR/gh ]]
-}
-
-@test "publish: it uploads all files of SHA256SUMS if HEAD has the tag of the version" {
-    clone_of_release
+    refused 'packaging/names:[0-9]+:HOMEPAGE .*placeholder.*edit packaging/names, run make names, '
     take_names
-    git tag "v$VERSION"
+    git tag -f "v$VERSION"
+    refused 'nothing is signed; sign by: make sign SIGN_KEY=FILE'
+    ssh-keygen -q -t ed25519 -N '' -C '' -f "$DIR/other"
+    SIGN_KEY_TEXT=$(<"$DIR/other") run -0 make -s sign
+    [[ ! -e build/sign_key ]]
+    refused 'SHA256SUMS is not signed by the KEY of packaging/names'
+    echo 'another package' >build/release/rlock.deb
+    run -0 make -s sign SIGN_KEY="$DIR/key"
+    refused 'rlock.deb: FAILED'
+    echo 'a package' >build/release/rlock.deb
     run -0 make -s sign SIGN_KEY="$DIR/key"
     touch build/release/other
     run -0 make -s publish
@@ -116,35 +120,8 @@ take_names() {
     assert_eq "$(grep '^build/' "$DIR/gh" | xargs -n 1 basename | xargs)" \
         'SHA256SUMS SHA256SUMS.sig rlock.deb'
 }
-
-@test "publish: it uploads nothing that is not signed by the key of packaging/names" {
-    clone_of_release
-    take_names
-    git tag "v$VERSION"
+refused() {
     run ! make -s publish
-    assert_match "$output" 'nothing is signed; sign by: make sign SIGN_KEY=FILE'
-    ssh-keygen -q -t ed25519 -N '' -C '' -f "$DIR/other"
-    SIGN_KEY_TEXT=$(<"$DIR/other") run -0 make -s sign
-    run ! make -s publish
-    assert_match "$output" 'SHA256SUMS is not signed by the KEY of packaging/names'
-    [[ ! -e $DIR/gh && ! -e build/sign_key ]]
-}
-
-@test "publish: it uploads nothing if HEAD does not have the tag of the version" {
-    clone_of_release
-    git tag v99.0.0
-    run ! make -s publish
-    assert_match "$output" "HEAD does not have the tag v$VERSION"
-    [[ ! -e $DIR/gh ]]
-}
-
-@test "publish: it uploads nothing if a file is not the one that SHA256SUMS names" {
-    clone_of_release
-    take_names
-    git tag "v$VERSION"
-    run -0 make -s sign SIGN_KEY="$DIR/key"
-    echo 'another package' >build/release/rlock.deb
-    run ! make -s publish
-    assert_match "$output" 'rlock.deb: FAILED'
+    assert_match "$output" "$1"
     [[ ! -e $DIR/gh ]]
 }

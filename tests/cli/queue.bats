@@ -171,21 +171,6 @@ line_is_not() { [[ $(redis_cli zrange "{$KEY}:rlock:queue" 0 -1) != "$1" ]]; }
     assert_clean
 }
 
-@test "a waiter that gets TERM or reaches its time limit leaves the queue" {
-    hold holder -k "$KEY"
-    waiter 1 -w 0.7
-    eventually 5 in_line 1
-    all_end 75 1
-    in_line 0
-    waiter 2
-    eventually 5 in_line 1
-    kill -TERM "$pid"
-    all_end 143 2
-    in_line 0
-    let_go holder
-    assert_clean
-}
-
 @test "the server restarts without its data while rlocks wait: they keep their order" {
     redis_start empty
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT

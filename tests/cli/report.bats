@@ -21,19 +21,6 @@ with open(sys.argv[1], encoding="utf-8") as file:
 END
 }
 
-@test "if help, version or a result can't be written, rlock says so and exits with 71" {
-    local words
-    for words in --help --version 'status --help'; do
-        # shellcheck disable=SC2086,SC2016
-        run -71 --separate-stderr sh -c '"$@" >/dev/full' - "$RLOCK" $words
-        assert_line "^rlock: system: can't write to standard output: No space left on device$"
-    done
-    redis_cli set "$KEY" other PX 60000
-    # shellcheck disable=SC2016
-    run -71 --separate-stderr sh -c '"$1" status -k "$2" >/dev/full' - "$RLOCK" "$KEY"
-    assert_line "^rlock: $KEY: system: can't write to standard output: No space left on device$"
-}
-
 @test "-q reports only failures, and a busy lock is not a failure" {
     redis_cli set "$KEY" other PX 60000
     run -75 --separate-stderr rlock -q -n -k "$KEY" -- true
@@ -169,20 +156,4 @@ assert_report() {
     assert_report granted 3
     run -0 --separate-stderr rlock -k "$KEY:2" --report-append "$DIR/none/log" -- true
     assert_line "^rlock: $KEY:2: no-report: $DIR/none/log: No such file"
-}
-
-@test "a report that can't be written is reported, and doesn't change the status" {
-    local path
-    mkfifo "$DIR/unread"
-    for path in /dev/full "$DIR/none/report" "$DIR" "$DIR/unread"; do
-        run -3 --separate-stderr timeout -k 1 10 \
-            "$RLOCK" -k "$KEY" --report "$path" -- sh -c 'exit 3'
-        assert_line "^rlock: $KEY: no-report: $path: "
-        gone "$KEY"
-        redis_cli set "$KEY" other PX 60000
-        run -75 --separate-stderr timeout -k 1 10 \
-            "$RLOCK" -n -k "$KEY" --report "$path" -- true
-        assert_match "$stderr" "^rlock: $KEY: busy: .*rlock: $KEY: no-report: $path: "
-        redis_cli del "$KEY"
-    done
 }

@@ -29,8 +29,6 @@ seen() {
         print $? & 127 ? "signal " . ($? & 127) : "exit " . ($? >> 8), "\n"' "$@"
 }
 
-# ---- a signal at any moment ----
-
 # ---- signals before the command starts ----
 
 # no_client: true if the server has one connection, redis_cli's own: no rlock is connected.
@@ -53,16 +51,6 @@ ends_by() {
     [[ ! -e $DIR/ran ]]
     nothing_left
     eventually 5 no_client
-}
-
-@test "TERM while the server doesn't answer ends rlock, and no lock stays" {
-    need perl
-    redis_pause
-    ends_by 15 "$RLOCK" -k "$KEY" -t 5 -- touch "$DIR/ran"
-    redis_continue
-    eventually 5 no_client
-    gone "$KEY"
-    [[ ! -e $DIR/ran ]]
 }
 
 waits() { redis_cli client list | grep -Eq 'cmd=(eval|evalsha|blpop) '; }

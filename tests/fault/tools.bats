@@ -57,37 +57,3 @@ ok some: passes"
     [[ ! -e logs/skipped.log ]]
     run -0 "$ROOT/tests/tools/suite.sh" logs 'good: good'
 }
-
-@test "common: end_all ends the processes of a test, also those in another session" {
-    start away bash -c 'setsid sleep 100 & exec sleep 100'
-    eventually 5 two_marked
-    start function_in_a_fork sleep_for_ever
-    end_all
-    assert_eq "$(started)$(marked)" ""
-}
-
-@test "common: a test that fails prints the load, and what the programs it started said" {
-    # bats would take lines that begin with @test for tests of this file
-    sed 's/^%/@/' >"$DIR/failing.bats" <<END
-load $ROOT/tests/helpers/common
-%test "fails" {
-    start program sh -c 'echo "reason of the program" >&2'
-    finish program
-    run --separate-stderr sh -c 'echo "reason of the run" >&2'
-    false
-}
-%test "passes" {
-    start program sh -c 'echo "said by what passed" >&2'
-    finish program
-}
-END
-    run -1 env -u BATS_TEST_COMPLETED bats --tap "$DIR/failing.bats"
-    assert_match "$output" "not ok 1 fails.*# load: [0-9.]+ .* on $PROCESSORS processors"
-    assert_match "$output" '# --- stderr of the last run.# reason of the run'
-    assert_match "$output" '# --- program.err.# reason of the program'
-    assert_match "$output" 'ok 2 passes$'
-    refute_match "$output" 'said by what passed'
-}
-
-two_marked() { [[ $(marked) == *$'\n'* ]]; }
-sleep_for_ever() { while :; do sleep 0.1; done; }
