@@ -159,33 +159,6 @@ kill_server() {
 
 # ---- only the user reaches the server ----
 
-@test "the private server has no TCP port, and a socket of mode 0600 in a folder of mode 0700" {
-    local inode
-    umask 0
-    hold one
-    eventually 5 runs one
-    assert_eq "$(stat -c '%a %u' "$place")" "700 $(id -u)"
-    assert_eq "$(stat -c '%a %F' "$place/server.sock")" '600 socket'
-    while read -r inode; do
-        run -1 grep -hE "^ *[0-9]+: ([^ ]+ +){8}$inode " /proc/net/tcp /proc/net/tcp6
-    done < <(sockets_of "$(servers)")
-    let_go one
-}
-
-# sockets_of PID: prints the inodes of the process's sockets, by which /proc/net lists them.
-sockets_of() { find "/proc/$1/fd" -lname 'socket:*' -printf '%l\n' | tr -dc '0-9\n'; }
-
-@test "on disk the private server has only the socket and an empty lock file" {
-    hold one
-    eventually 5 runs one
-    local_cli set some value >/dev/null
-    assert_eq "$(find "$place" -mindepth 1 -printf '%f %s\n' | sort)" \
-        $'server.sock 0\nusers 0'
-    let_go one
-    eventually 5 no_server
-    assert_eq "$(find "$place" -mindepth 1 -printf '%f %s\n' | sort)" 'users 0'
-}
-
 @test "the private server has no descriptors and no variables of the rlock that started it" {
     export SOME_PASSWORD=geheim
     as_server "set >'$DIR/variables'; exec '$(redis_program)' \"\$@\""
@@ -235,72 +208,3 @@ refused() {
     [[ ! -e $DIR/ran ]]
 }
 has_server() { [[ $(servers) ]]; }
-
-# ---- what the server inherits from the rlock that starts it ----
-
-@test "a private server's keeper doesn't keep rlock's environment or arguments" {
-    local each
-    export SOME_PASSWORD=geheim
-    hold one --label geheim
-    eventually 5 runs one
-    for each in $(keepers); do
-        run ! grep -a geheim "/proc/$each/environ" "/proc/$each/cmdline"
-    done
-    assert_match "$(tr -d '\0' <"/proc/$(keepers)/cmdline")" '^rlock-local'
-    let_go one
-}
-
-# ---- the default folder ----
-
-# in_ns SCRIPT: runs SCRIPT in a mount namespace with /run, /tmp and /var/tmp of its own, and with
-# two users: `user` has a home, `daemon` has none. In SCRIPT, `as UID COMMAND...` runs a command as
-# that user.
-in_ns() {
-    ((UID == 0)) || skip 'only root can mount'
-    unshare -m true 2>/dev/null || skip_or_fail 'a mount namespace'
-    mkdir -p "$DIR/home"
-    chmod 755 "$DIR"
-    printf '%s\n' root:x:0:0::/root:/bin/sh daemon:x:321:321::/usr/sbin:/bin/sh \
-        user:x:54321:54321::/mnt/home:/bin/sh >"$DIR/passwd"
-    cp "$RLOCK" "$DIR/rlock-copy"
-    # shellcheck disable=SC2016
-    unshare -m --propagation private bash -euc '
-        mount --bind "$DIR" /mnt
-        for each in /run /tmp /var/tmp; do mount -t tmpfs -o mode=1777 tmpfs "$each"; done
-        chmod 755 /run
-        mount --bind /mnt/passwd /etc/passwd
-        chown 54321:54321 /mnt/home
-        unset RLOCK_LOCAL_DIR XDG_RUNTIME_DIR
-        R=/mnt/rlock-copy D=/mnt
-        export R D
-        as() {
-            local uid=$1
-            shift
-            setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
-        }
-        # holds UID [NAME=VALUE...]: the user holds a lock until let_go; returns when it is granted.
-        holds() {
-            rm -rf "/tmp/hold-$1"
-            mkdir -m 777 "/tmp/hold-$1"
-            as "$1" env "${@:2}" "$R" -k key -- sh -c "echo >/tmp/hold-$1/runs
-                until [ -e /tmp/hold-$1/stop ]; do sleep 0.02; done" &
-            until [ -e "/tmp/hold-$1/runs" ]; do kill -0 $!; sleep 0.02; done
-        }
-        let_go() { touch "/tmp/hold-$1/stop"; wait; }
-        # busy UID [NAME=VALUE...]: another rlock of the user must find the lock held.
-        busy() {
-            local status=0
-            as "$1" env "${@:2}" "$R" -k key -n -- true || status=$?
-            [ "$status" = 75 ] || { echo "not busy, but $status: $*"; exit 1; }
-        }
-        '"$1" 3>&-
-}
-
-# bats test_tags=long
-@test "status 78: the home can't be written now, and no other folder is used instead" {
-    run in_ns 'mount -o remount,bind,ro /mnt
-        status=0; as 54321 "$R" -k key -- true || status=$?
-        [ "$status" = 78 ]; [ ! -e /var/tmp/rlock-54321 ]'
-    assert_status 0
-    assert_match "$output" '/mnt/home/.local/state/rlock/[-0-9a-f]*: .*; set RLOCK_LOCAL_DIR'
-}
