@@ -111,20 +111,26 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 
 # ---- status, list, break and doctor ----
 
+three_agree() {
+    run -0 rlock status -k "$KEY:some"
+    [[ $output =~ free.*'servers '+'3 of 5 agree' ]]
+}
+all_agree() {
+    run -75 rlock status -k "$KEY" --json
+    [[ $output =~ '"mode":"exclusive",'.*'"members":5,"alike":5,' ]]
+}
 @test "status and list show what the majority has, and break takes the lock on all members" {
     hold a -k "$KEY" --on-lost ignore
+    eventually 20 all_agree # a busy machine may leave a member's answer out
     run -75 rlock status -k "$KEY"
-    assert_match "$output" 'held.*holder +sh of .*servers +5 of 5 agree'
-    run -75 rlock status -k "$KEY" --json
-    assert_match "$output" '"mode":"exclusive",.*"members":5,"alike":5,'
+    assert_match "$output" 'held.*holder +sh of .*servers +[345] of 5 agree'
     # Members 2 and 4 still have a lock that the other three members don't have.
     each_of '2 4' redis_cli set "$KEY:some" "$(printf '%032d' 7) v1 try=1 ttl=9 host=x since=1" \
         PX 60000 >/dev/null
     run -0 rlock list --json
     assert_eq "$(grep -c . <<<"$output")" 1 'locks that a majority has'
     assert_match "$output" "\"key\":\"$KEY\","
-    run -0 rlock status -k "$KEY:some"
-    assert_match "$output" 'free.*servers +3 of 5 agree'
+    eventually 20 three_agree
     # One member has another holder by now.
     on 5 redis_cli set "$KEY" foreign PX 60000 >/dev/null
     run -0 --separate-stderr rlock break -k "$KEY" --yes
