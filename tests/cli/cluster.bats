@@ -69,9 +69,7 @@ key_at() {
     done
 }
 
-# find_all_locks: takes a lock on each node, and checks that list and status without -k show all
-# three from each node; then breaks each lock from the next node.
-find_all_locks() {
+@test "list, and status without -k, show the locks of all nodes; break finds each from another" {
     local each keys=()
     for each in 1 2 3; do
         keys+=("$(key_at "$each")")
@@ -92,10 +90,6 @@ find_all_locks() {
         run -0 rlock break --yes -k "${keys[each - 1]}"
         assert_eq "$(on "$each" exists "${keys[each - 1]}")" 0 "keys of the lock on node $each"
     done
-}
-
-@test "list, and status without -k, show the locks of all nodes, from whichever node they start" {
-    find_all_locks
 }
 
 # bats test_tags=long

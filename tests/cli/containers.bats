@@ -16,12 +16,6 @@ as_process_1() {
     "${AS_PROCESS_1[@]}" "$RLOCK" -k "$KEY" "$@" 3>&-
 }
 
-@test "process 1: rlock runs the command, passes its status on, and releases the lock" {
-    run -3 as_process_1 -t 5 -- sh -c 'cat /proc/1/comm; exit 3'
-    assert_eq "$output" "${RLOCK##*/}"
-    assert_eq "$(redis_cli exists "$KEY")" 0 'keys of the lock that are left'
-}
-
 # process_1: prints the pid, outside of the namespace, of the rlock that start ran as process 1.
 process_1() {
     local its_pid
@@ -29,18 +23,14 @@ process_1() {
         [[ $(awk '/^NSpid:/ { print $3 }' "/proc/$its_pid/status") != 1 ]] || echo "$its_pid"
     done
 }
-term_process_1() {
+@test "process 1: a command that cleans up after TERM may finish, and its status is returned" {
     # shellcheck disable=SC2016
-    start rlock as_process_1 -t 30 -- sh -c "$1; echo ready; while :; do sleep 0.1; done"
+    start rlock as_process_1 -t 30 -- sh -c 'trap "echo cleaned up; exit 7" TERM
+        echo ready; while :; do sleep 0.1; done'
     eventually 10 file_has "$DIR/rlock.out" ready
     kill -TERM "$(process_1)"
-    finish rlock
-    assert_eq "$(redis_cli exists "$KEY")" 0 'keys of the lock that are left'
-}
-
-@test "process 1: a command that cleans up after TERM may finish, and its status is returned" {
-    term_process_1 'trap "echo cleaned up; exit 7" TERM'
-    assert_eq "$status" 7
+    ended 7 rlock
+    gone "$KEY"
     file_has "$DIR/rlock.out" 'cleaned up' || fail 'the command got no TERM'
 }
 

@@ -56,13 +56,3 @@ needs() {
     find_objects
     readelf -n "$objects/cmd/main.o" | grep 'IBT, SHSTK'
 }
-
-@test "sanitizers or HARDENING=no switch hardening off, and flags of the user aren't repeated" {
-    local flags
-    cd "$ROOT"
-    flags() { make -pn -f Makefile "$@" 2>/dev/null | sed -n 's/^HARDENING_FLAGS := *//p'; }
-    assert_eq "$(flags FLAVOUR=asan)$(flags FLAVOUR=tsan)$(flags HARDENING=no)" ''
-    assert_match "$(flags FLAVOUR=plain)" '-fstack-protector-strong.*-D_FORTIFY_SOURCE=[23]'
-    refute_match "$(flags FLAVOUR=plain CFLAGS='-O2 -fstack-protector-strong' \
-        CPPFLAGS=-D_FORTIFY_SOURCE=2)" 'stack-protector|FORTIFY'
-}

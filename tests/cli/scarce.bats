@@ -95,12 +95,6 @@ injected() {
         [[ ! -s $DIR/report ]]
     done
     : >"$DIR/log"
-    run -3 env --default-signal bash -c 'ulimit -f 0; exec "$@" 2>>"$DIR/log"' - \
-        "$RLOCK" -v -k "$KEY" -- sh -c 'exit 3'
-    gone "$KEY"
-    redis_cli set "$KEY" other PX 60000
-    run -75 env --default-signal bash -c 'ulimit -f 0; exec "$@" 2>>"$DIR/log"' - \
-        "$RLOCK" -n -k "$KEY" -- true
     run -71 env --default-signal bash -c 'ulimit -f 0; exec "$@" >>"$DIR/log"' - "$RLOCK" --help
     run -71 env --default-signal bash -c 'ulimit -f 0; exec "$@" >>"$DIR/log"' - \
         "$RLOCK" status -k "$KEY"

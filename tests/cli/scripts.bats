@@ -16,22 +16,6 @@ embed() {
     awk -v form="$1" -f "$LUA/embed.awk" "$TABLE" "${@:2}"
 }
 
-# script NAME TEXT: writes the Lua file NAME.lua.
-script() { printf '%s\n' "$2" >"$DIR/$1.lua"; }
-
-@test "reply codes: C and Lua get the same value for each name" {
-    local name value by
-    embed enum >"$DIR/reply_codes.h"
-    while IFS=$'\t' read -r name value by _; do
-        [[ $name != '#'* ]] || continue
-        file_has "$DIR/reply_codes.h" "^    REPLY_$name = $value(,| )"
-        for by in $by; do
-            script "$by" "return {REPLY_$name, now}"
-            assert_eq "$(embed lua "$DIR/$by.lua")" "return{$value,now}" "$name in $by"
-        done
-    done <"$TABLE"
-}
-
 @test "reply codes: each script contains all codes that reply_codes.tsv gives it" {
     local name by
     while IFS=$'\t' read -r name _ by _; do
