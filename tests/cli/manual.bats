@@ -5,25 +5,14 @@
 load ../helpers/common
 load ../helpers/server
 load ../helpers/kinds
+load ../helpers/systems
 load ../helpers/quorum
 
 setup() {
-    kinds_setup
-    mkdir "$DIR/bin" "$DIR/here"
-    ln -s "$RLOCK" "$DIR/bin/rlock"
-    export PATH=$DIR/bin:$PATH
-    cd "$DIR/here" || return
+    systems_setup
     script job.sh 'echo ran'
     cp job.sh backup.sh
     cp job.sh deploy.sh
-}
-
-# script NAME LINE...: make a shell script of these lines in the folder of the examples.
-script() {
-    local name=$1
-    shift
-    printf '%s\n' '#!/bin/sh' "$@" >"$name"
-    chmod +x "$name"
 }
 
 # example HEADING [SED_COMMAND...]: write the literal lines below this heading of rlock(1) to the

@@ -35,16 +35,6 @@ with_scripts() { RLOCK_SCRIPTS=yes RLOCK_URL=redis://127.0.0.1:$REDIS_PORT "$@";
     assert_between "$(redis_cli pttl "$FENCE")" 604700000 604800000 'PTTL of the fence'
 }
 
-@test "a nested rlock runs under its parent's lease; --nested without a parent exits with 76" {
-    export RLOCK_CONFIG=$DIR/config
-    (umask 077 && echo "url = $RLOCK_URL" >"$DIR/config")
-    unset RLOCK_URL
-    run -0 rlock -k "$KEY" -- "$RLOCK" -k "$KEY" --nested -- printenv RLOCK_TOKEN RLOCK_FENCE
-    assert_eq "${lines[1]}" "$(redis_cli get "$FENCE")"
-    gone "$KEY"
-    run -76 --separate-stderr rlock -k "$KEY" --nested -- true
-}
-
 # ---- beside rlocks with scripts ----
 
 @test "holders with and without scripts exclude each other; a waiter in the queue gets the lock" {
@@ -197,12 +187,10 @@ keys_of() { awk 'NR > 1 { print $1 }' | xargs; }
     done
 }
 
-@test "break: a free lock stays as it is; a done mark, --min-hold and foreign values are removed" {
+@test "break removes done marks, --min-hold and foreign values, but not what needs scripts" {
     local kind
     redis_rule noscripts noscripts
     make_locks
-    run -0 --separate-stderr rlock break -k "$KEY:free" --yes
-    assert_line 'free: nobody holds the lock'
     for kind in rest 'done' foreign; do
         run -0 rlock break -k "$KEY:$kind" --yes
         gone "$KEY:$kind"

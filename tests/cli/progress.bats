@@ -15,13 +15,6 @@ setup() {
 }
 
 taken() { redis_cli set "$KEY" other PX 600000 >/dev/null; }
-# type_key KEY: sets KEY here and in the shell on the terminal.
-type_key() {
-    KEY=$1
-    printf '%s' "$KEY" >"$DIR/key"
-    pty_type 'KEY=$(<"$DIR/key")'
-    pty_prompt
-}
 
 free() { redis_cli del "$KEY" >/dev/null; }
 waits() { redis_cli client list | grep -Eq 'cmd=blpop '; }
@@ -47,30 +40,6 @@ assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
     eventually 5 last_is "for sh of [^ ]+@[^ ]+, pid $(<"$DIR/pids/holder") \(spring cleaning\)$"
     let_go holder
     pty_prompt
-}
-
-@test "the progress line is cut to the width, also after a resize; the last column stays free" {
-    local label
-    label=$(printf '%0150d' 7)
-    type_key "$KEY:$(printf '%0200d' 7)"
-    hold holder -k "$KEY" -t 60 --label "$label"
-    pty_type 'rlock -k "$KEY" -- echo done'
-    pty_expect 5 'waiting 1s'
-    eventually 10 last_fits 70 79
-    eventually 5 last_is '^rlock: k[^ ]*\.\.\.: waiting [0-9]+s, place 1, .*\.\.\.$'
-    pty_resize 61
-    eventually 10 last_fits 50 60
-    assert_eq "$(pty_rows | grep -c 'waiting')" 1 'rows'
-    let_go holder
-    pty_expect 5 $'done\r'
-    assert_cleared
-}
-
-# last_fits LOW HIGH: true if the row that was drawn last has so many columns.
-last_fits() {
-    local columns
-    columns=$(last_drawn | awk '{ print length }')
-    (($1 <= columns && columns <= $2))
 }
 
 # ---- signals while the line is drawn ----

@@ -26,27 +26,18 @@ fences() { each_of '1 2 3 4 5' redis_cli get "{${1:-$KEY}}:rlock:fence"; }
 # ---- the list of members ----
 
 @test "several servers are named by repeated -u, in RLOCK_URL, or in a file" {
-    local urls=$RLOCK_URL url words=()
-    for url in $urls; do
-        words+=(-u "$url")
-    done
+    local urls=$RLOCK_URL words
+    read -ra words <<<"${urls//redis:/-u redis:}"
+    echo "url = $urls" >"$DIR/line"
+    tr ' ' '\n' <<<"$urls" | sed 's/^/url = /' >"$DIR/lines"
     unset RLOCK_URL
-    run -0 rlock "${words[@]}" -k "$KEY" -- true
-    assert_eq "$(fences | wc -w)" 5 'members that have the fence, by -u'
-    quorum_flush
-    RLOCK_URL="  ${urls// /   } " run -0 rlock -k "$KEY" -- true
-    assert_eq "$(fences | wc -w)" 5 'members that have the fence, by RLOCK_URL'
-    quorum_flush
-    echo "url = $urls" >"$DIR/config"
-    RLOCK_CONFIG=$DIR/config run -0 rlock -k "$KEY" -- true
-    assert_eq "$(fences | wc -w)" 5 'members that have the fence, by one line of a file'
-    quorum_flush
-    tr ' ' '\n' <<<"$urls" | sed 's/^/url = /' >"$DIR/config"
-    RLOCK_CONFIG=$DIR/config run -0 rlock -k "$KEY" -- true
-    assert_eq "$(fences | wc -w)" 5 'members that have the fence, by a line for each'
+    run -0 rlock "${words[@]}" -k "$KEY:1" -- true
+    RLOCK_URL="  ${urls// /   } " run -0 rlock -k "$KEY:2" -- true
+    RLOCK_CONFIG=$DIR/line run -0 rlock -k "$KEY:3" -- true
+    RLOCK_CONFIG=$DIR/lines run -0 rlock -k "$KEY:4" -- true
     # -u replaces the file's servers, and doesn't add to them.
-    RLOCK_CONFIG=$DIR/config run -0 rlock -u "${words[1]}" -k "$KEY:one" -- true
-    assert_eq "$(fences "$KEY:one" | wc -w)" 1 'members that have the fence'
+    RLOCK_CONFIG=$DIR/lines run -0 rlock -u "${words[1]}" -k "$KEY:5" -- true
+    assert_eq "$(for n in 1 2 3 4 5; do fences "$KEY:$n" | wc -w; done | xargs)" '5 5 5 5 1'
 }
 
 # ---- grants by a majority ----

@@ -10,13 +10,8 @@ load ../helpers/systems
 
 DOCUMENT=$ROOT/docs/recipes.md
 
-setup() {
-    systems_setup
-    unset RLOCK_URL # each recipe names its server
-}
-
-# with_server COMMAND...: run the command with RLOCK_URL for the test's server.
-with_server() { RLOCK_URL=redis://127.0.0.1:$REDIS_PORT "$@"; }
+# RLOCK_URL names the test's server. bare_env, cron_run and the like leave it out.
+setup() { systems_setup; }
 held_by_other() { redis_cli set "$1" other PX 60000 >/dev/null; }
 free() { redis_cli del "$1" >/dev/null; }
 
@@ -30,9 +25,6 @@ blocks_of_page() { headings_with_blocks "$DOCUMENT"; }
 @test "recipes: the list at the head of the page has a link to each recipe" {
     assert_eq "$(sed -n 's/^- \[\(.*\)\](#.*)$/\1/p' "$DOCUMENT")" \
         "$(sed -n 's/^## //p' "$DOCUMENT")"
-    run -0 awk '/^- \[.*\]\(#/ { name = $0; sub(/^- \[/, "", name); sub(/\].*/, "", name)
-        want = tolower(name); gsub(/ /, "-", want)
-        if (index($0, "(#" want ")") == 0) { print $0; exit 1 } }' "$DOCUMENT"
 }
 
 @test "cron: one host runs the job each night; if it fails, the next host runs it" {
@@ -75,7 +67,7 @@ verify_unit() {
 @test "systemd: the service runs once, reads its credential, and stops with one TERM" {
     mkdir "$DIR/credentials"
     (umask 077 && echo secret >"$DIR/credentials/rlock")
-    with_server redis_user backup '>secret' '~*' >/dev/null
+    redis_user backup '>secret' '~*' >/dev/null
     counts_signals backup TERM
     here 'systemd service and timer' 1 "s,//locks.example.com,//backup@127.0.0.1:$REDIS_PORT," \
         "$COMMANDS" "s,/usr/bin/rlock,$RLOCK,"
@@ -125,7 +117,7 @@ kubernetes_start() {
     here 'Kubernetes CronJob' "$SERVER" "$COMMANDS"
     kubernetes_start pod
     eventually 10 file_has "$DIR/pod.out" ready
-    run -75 with_server rlock status -k job:nightly
+    run -75 rlock status -k job:nightly
     assert_match "$output" '\(node-7\)'
     kill -TERM "$pid"
     finish pod
@@ -279,7 +271,6 @@ with_cookie() { grep -lsz "^JENKINS_NODE_COOKIE=c0$" /proc/[0-9]*/environ | cut 
 }
 
 @test "deploy freeze: others see why they wait, until the freeze is ended" {
-    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     here 'Deploy freeze' 1
     run -0 sh ./block 3>&-
     assert_between "$(ttl_ms deploy)" 7000000 7200000 'time left'
@@ -311,7 +302,6 @@ with_cookie() { grep -lsz "^JENKINS_NODE_COOKIE=c0$" /proc/[0-9]*/environ | cut 
 
 # bats test_tags=long
 @test "slots: each of four servers gets a port of its own, and a fifth waits" {
-    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     local each
     script server 'echo "$2"; exec sleep 60'
     here 'Slots as port numbers'
@@ -330,7 +320,7 @@ with_cookie() { grep -lsz "^JENKINS_NODE_COOKIE=c0$" /proc/[0-9]*/environ | cut 
         "s,/var/lib/prometheus/node-exporter,$DIR,"
     verify_unit rlock-metrics.service
     held_by_other job:nightly
-    with_server hold a -k job:metrics
+    hold a -k job:metrics
     unit_start metrics
     finish metrics
     assert_eq "$status:$output:$stderr" 0::
@@ -349,6 +339,7 @@ at_port() { echo "s,rediss://$1locks.example.com[:0-9]*,redis://${2}127.0.0.1:$R
     script backup 'echo backed up'
     script "$DIR/bin/gcloud" '[ "$*" = "auth print-access-token" ] && echo SECRET'
     script "$DIR/bin/az" 'case "$*" in "account get-access-token "*tsv) echo SECRET ;; esac'
+    unset RLOCK_URL # these recipes name their server
     redis_cli acl setuser azure on '>SECRET' '+@all' '~*' >/dev/null
     here 'Passwords that expire' 2 "$(at_port '[-0-9]*@' azure@)" "$COMMANDS"
     run -0 --separate-stderr sh ./block
@@ -363,10 +354,10 @@ at_port() { echo "s,rediss://$1locks.example.com[:0-9]*,redis://${2}127.0.0.1:$R
     script report 'echo reported; exit 3'
     script "$DIR/bin/logger" 'echo "$*" >>'"$DIR/logged"
     here 'A job that must run without Redis' "$COMMANDS"
-    run with_server sh ./block
+    run sh ./block
     assert_eq "$status:$output" 3:reported
     held_by_other job:report
-    run with_server sh ./block
+    run sh ./block
     assert_eq "$status" 75
     refute_match "$output" reported
     [[ ! -e $DIR/logged ]]
@@ -377,7 +368,6 @@ at_port() { echo "s,rediss://$1locks.example.com[:0-9]*,redis://${2}127.0.0.1:$R
 
 @test "SQL: the database refuses a former holder's transaction after a newer one has written" {
     need sqlite3
-    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     sqlite3 shop.db 'CREATE TABLE sales (day, amount); CREATE TABLE totals (day, total);
         INSERT INTO sales VALUES (1, 10), (1, 20)'
     here 'Fencing in SQL' 1
@@ -398,7 +388,6 @@ at_port() { echo "s,rediss://$1locks.example.com[:0-9]*,redis://${2}127.0.0.1:$R
 }
 
 @test "flock: a script that holds the lock for several commands goes on only if it got the lock" {
-    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     script dump.sh 'RLOCK_TOKEN= rlock -n -k job:backup -- true; echo "dump $?"'
     script upload.sh 'RLOCK_TOKEN= rlock -n -k job:backup -- true; echo "upload $?"'
     here 'Moving from flock' 1
@@ -418,7 +407,6 @@ table_rows() {
 }
 
 @test "flock: both columns of the table run the same commands" {
-    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     local left right n=0 each
     need flock
     script COMMAND 'echo ran'
@@ -438,7 +426,6 @@ table_rows() {
 
 # bats test_tags=long
 @test "flock: while hosts change to rlock, a script takes both locks, or ends with 1 if it can't" {
-    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     need flock
     script backup.sh 'echo ran'
     here 'Moving from flock' 2 "s,/var/lock/,./,"
@@ -466,7 +453,6 @@ table_rows() {
 
 # bats test_tags=long
 @test "consul: while hosts change to rlock, the command runs under both locks" {
-    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     # This script stands for consul: it accepts only the recipe's options, and locks a file.
     script consul 'o="lock -child-exit-code -shell=false locks/backup"' \
         '[ "$1 $2 $3 $4" = "$o" ] || exit 2; shift 4; exec flock -n consul.lock "$@"'

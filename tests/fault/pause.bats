@@ -248,18 +248,6 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     nothing_left
 }
 
-@test "pause: the guard is stopped before it can freeze: rlock kills the command, status 76" {
-    start_tree
-    await_renewal
-    redis_pause
-    kill -STOP "$guard"
-    finish tree
-    assert_never_ran_again
-    assert_status 76
-    redis_continue
-    nothing_left
-}
-
 @test "pause: rlock is stopped beyond the lease: the guard freezes the command, CONT resumes it" {
     start_tree
     await_renewal
