@@ -75,13 +75,16 @@ static char *helper_name(const struct frame *frame, const char *kind, const char
     return name;
 }
 
-/* Returns a copy of the `n` bytes at `key` if they are the key of the lock with this helper key. */
+/*
+ * Returns a copy of the `n` bytes at `key` if they are the key of the lock with this helper key. A
+ * key that can't be a lock has none: a helper key of this name is another program's.
+ */
 static char *lock_if(const char *key, size_t n, const char *kind, const char *helper)
 {
     char *lock = strndup(key, n);
     struct frame frame;
-    char *name =
-        lock != NULL && n > 0 && frame_of(lock, &frame) ? helper_name(&frame, kind, lock) : NULL;
+    bool may_be = lock != NULL && n > 0 && !keys_is_helper_name(lock) && frame_of(lock, &frame);
+    char *name = may_be ? helper_name(&frame, kind, lock) : NULL;
     bool is_right = name != NULL && strcmp(name, helper) == 0;
 
     free(name);
@@ -93,18 +96,18 @@ static char *lock_if(const char *key, size_t n, const char *kind, const char *he
 
 char *keys_lock_of(const char *kind, const char *helper)
 {
+    const char *at = helper;
     const char *end = helper;
     char *lock = NULL;
+    size_t n;
 
-    /* a lock's key may end in ":rlock", so the first place may lie within the key */
-    for (; lock == NULL && (end = strstr(end, ":rlock:")) != NULL; end++) {
-        size_t n = (size_t)(end - helper);
-
-        lock = n > 2 && *helper == '{' ? lock_if(helper + 1, n - 2, kind, helper) : NULL;
-        if (lock == NULL)
-            lock = lock_if(helper, n, kind, helper);
-    }
-    return lock;
+    /* the last place: a lock's key may end in ":rlock", and then an earlier one lies within it */
+    while ((at = strstr(at, ":rlock:")) != NULL)
+        end = at++;
+    n = (size_t)(end - helper);
+    if (n > 2 && *helper == '{')
+        lock = lock_if(helper + 1, n - 2, kind, helper);
+    return lock != NULL ? lock : lock_if(helper, n, kind, helper);
 }
 
 /* ---- making the names of all keys of one lock ---- */

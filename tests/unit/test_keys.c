@@ -21,6 +21,12 @@ static const struct {
     {"foo{hash_tag}", "foo{hash_tag}:rlock:fence"},
 };
 
+/* Names that look like helper keys, though no lock can have the key that they would tell. */
+static const char *const foreign[] = {
+    "{rlock:x}:rlock:fence", "{x:rlock:y}:rlock:fence", "a{x}:rlock:y:rlock:fence", "x:rlock:fence",
+    ":rlock:fence",          "{}:rlock:fence",          "{x}:rlock:other",
+};
+
 #define LETTERS "{}a:"
 #define LONGEST 5
 #define RANDOM_LETTERS "ab{}:"
@@ -142,6 +148,12 @@ int main(void)
     ok(keys_is_helper_name("rlock:x") && keys_is_helper_name("a:rlock:b") &&
        !keys_is_helper_name("rlock") && !keys_is_helper_name("a:rlock") &&
        !keys_is_helper_name("rlocks:a") && !keys_is_helper_name("arlock:b"));
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+        char *lock = keys_lock_of("fence", foreign[i]);
+
+        okf(lock == NULL, "%s is no lock's", foreign[i]);
+        free(lock);
+    }
     try_all(key, 0);
     try_some(seed);
     okf(n_keys > RANDOM_NAMES, "helper keys were made for %zu keys, seed %u", n_keys, seed);
