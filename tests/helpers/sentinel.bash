@@ -5,7 +5,7 @@
 #                                             s2, ...; sets SENTINELS to their addresses, for a URL
 #     sentinel_fail_over PORT                 make a replica the primary, after the primary on PORT
 #                                             died or hung; returns when all Sentinels name the
-#                                             new primary
+#                                             new primary, and none is failing over any more
 #     primary_of N                            print the port of the primary that Sentinel N names
 #     server_at PORT                          make redis_cli talk to the server on PORT
 
@@ -40,9 +40,16 @@ redis_is_linked() { [[ $(redis_cli info replication) == *master_link_status:up* 
 sentinel_fail_over() {
     local commas=${SENTINELS//[^,]/} each
     eventually 20 sentinel_has_moved "$1"
-    for ((each = 2; each <= ${#commas} + 1; each++)); do
+    for ((each = 1; each <= ${#commas} + 1; each++)); do
         eventually 20 sentinel_names_another "$each" "$1"
+        eventually 20 sentinel_is_done "$each" "$1"
     done
+}
+# The Sentinel that fails over names the new primary for up to 2 s (failover-timeout) while SENTINEL
+# MASTER, which doctor asks for, still has the old one.
+sentinel_is_done() {
+    redis_use "s$1"
+    [[ $(redis_cli sentinel master main | field port) != "$2" ]]
 }
 sentinel_names_another() { [[ $(primary_of "$1") != "$2" ]]; }
 # True if Sentinel 1 names another primary than PORT. If not, demand a failover: the caller repeats
