@@ -90,9 +90,7 @@ break_it() { run --separate-stderr "$RLOCK" break -k "$KEY" "$@"; }
 answer() {
     pty_type "$1"
     pty_prompt
-    pty_type 'echo "status $?."'
-    pty_expect 5 "status $2\."
-    pty_prompt
+    pty_status "$2"
 }
 ask() {
     pty_type '"$RLOCK" break -k "$KEY"'

@@ -130,20 +130,6 @@ renewed_at() { (($(on "$1" pttl "$KEY") > 4000)); }
     [[ $(on "$OWNER" exists "$KEY") == 0 ]]
 }
 
-@test "while a slot migrates, rlock -n waits for the slot, but not for the lock" {
-    from "$THIRD"
-    hold holder -k "$KEY"
-    # OWNER has the lock's key, but not its helper keys: OWNER answers TRYAGAIN
-    slot_begin "$SLOT" "$OWNER" "$OTHER"
-    start other "$RLOCK" -k "$KEY" -n --connect-timeout 30 -- true
-    never 1 dead "$(cat "$DIR/pids/other")"
-    slot_keys "$SLOT" "$OWNER" "$OTHER"
-    slot_end "$SLOT" "$OWNER" "$OTHER"
-    ended 75 other
-    let_pass holder
-    slot_move "$SLOT" "$OTHER" "$OWNER"
-}
-
 work() { # work NAME TURNS: takes the lock TURNS times, and adds 1 to the sum each time
     local turn
     for ((turn = 0; turn < $2; turn++)); do

@@ -3,7 +3,6 @@
 
 load ../helpers/common
 load ../helpers/server
-load ../helpers/fake
 
 # ends STATUS 'WHAT: WHY' ARG...: rlock on $KEY ends with STATUS and this line on stderr, and
 # doesn't run the command, which would create a file.
@@ -71,19 +70,6 @@ END
         -u "unix://$DIR/none"
     ends 69 'unreachable: no-such-host\.invalid' --connect-timeout 300ms \
         -u redis://no-such-host.invalid
-}
-
-@test "status 69: the server accepts the connection and never answers until -w is over" {
-    local before
-    fake_start <<'END'
-ACCEPT
-STALL
-LOOP
-END
-    before=$(now_ms)
-    ends 69 'unreachable: .*no answer in time' -t 1 --connect-timeout 100ms -w 1s \
-        -u "redis://127.0.0.1:$FAKE_PORT"
-    (($(now_ms) - before >= 1000)) || fail "rlock gave up before the wait was over"
 }
 
 @test "status 75: the lock is taken; -E changes this status and no other" {

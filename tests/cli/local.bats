@@ -177,26 +177,7 @@ kill_server() {
     let_go one
 }
 
-# ---- the server can't be started ----
-
-# refused STATUS MESSAGE [COMMAND...]: rlock, started by COMMAND, ends with STATUS and MESSAGE, and
-# no server or command runs.
-refused() {
-    run --separate-stderr "${@:3}" "$RLOCK" -k "$KEY" --connect-timeout 1 -- /bin/touch "$DIR/ran"
-    assert_status "$1"
-    assert_match "$stderr" "$2"
-    [[ ! -e $DIR/ran ]]
-    eventually 5 nothing_left
-}
-
-@test "status 69: neither server program is installed, and the message names both" {
-    mkdir "$DIR/empty"
-    # 5 times, as the process that starts the private server may notice its failure early or late.
-    for _ in {1..5}; do
-        refused 69 'neither valkey-server nor redis-server can be run; install one' \
-            env PATH="$DIR/empty"
-    done
-}
+# ---- a server that doesn't start ----
 
 @test "TERM while the private server starts ends rlock by TERM, and the server, too" {
     as_server 'exec /bin/sleep 60'

@@ -50,8 +50,7 @@ assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
     pty_expect 5 'waiting 0s, .*, for '
     pty_key C-c
     pty_prompt
-    pty_type 'echo "status $?."'
-    pty_expect 5 'status 130\.'
+    pty_status 130
     assert_cleared
     in_line 0
 }

@@ -184,14 +184,6 @@ without_numbers() {
     ! grep -nE '.{100}' "$ROOT/docs/cheatsheet.md"
 }
 
-@test "readme: the commands under Install are run by other tests" {
-    local target
-    for target in $(sed -nE '/^## Install/,/^## /s/^    make +([a-z-]+) .*/\1/p' "$DOCUMENT"); do
-        grep -rqE "make.* $target( |\$|\"|\\))" "$ROOT"/tests/cli/*.bats "$ROOT"/tests/tools/*.sh ||
-            fail "no test runs make $target"
-    done
-}
-
 # ---- the picture ----
 
 # The row of the waiting rlock has the holder's pid only where it fits, and pids differ in length.

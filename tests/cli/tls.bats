@@ -190,22 +190,22 @@ certificate_refused() {
 }
 
 @test "status 78: a file that can't be used is named, and rlock asks for no passphrase" {
-    local row url=rediss://127.0.0.1:1 certificate=(--tls-cert "$TLS/client.crt")
-    refused 78 "CA file $DIR/none: No such file" -u $url --tls-ca "$DIR/none"
-    refused 78 "CA file $TLS/ca.key: it has no certificates in PEM" -u $url --tls-ca "$TLS/ca.key"
-    refused 78 "CA folder $DIR: no file in it is named by the hash" -u $url \
-        --tls-ca "$DIR"
-    refused 78 "certificate file $DIR/none: No such file" -u $url --tls-cert "$DIR/none"
-    refused 78 "certificate file $TLS/ca.key: it has no certificate in PEM" -u $url \
-        --tls-cert "$TLS/ca.key"
-    refused 78 "key file $TLS/client.key: no certificate is given for this key" -u $url \
-        --tls-key "$TLS/client.key"
-    refused 78 "key file $TLS/client.crt: it has no private key in PEM" -u $url "${certificate[@]}"
-    refused 78 "key file $DIR/none: No such file" -u $url "${certificate[@]}" --tls-key "$DIR/none"
-    refused 78 "key file $TLS/right.key: it is not the key of the certificate" -u $url \
-        "${certificate[@]}" --tls-key "$TLS/right.key"
-    refused 78 "key file $TLS/locked.key: it has no private key in PEM without a " -u $url \
-        "${certificate[@]}" --tls-key "$TLS/locked.key"
+    local says options cert="--tls-cert $TLS/client.crt"
+    while IFS='|' read -r says options; do
+        # shellcheck disable=SC2086
+        refused 78 "$says" -u rediss://127.0.0.1:1 $options
+    done <<END
+CA file $DIR/none: No such file|--tls-ca $DIR/none
+CA file $TLS/ca.key: it has no certificates in PEM|--tls-ca $TLS/ca.key
+CA folder $DIR: no file in it is named by the hash|--tls-ca $DIR
+certificate file $DIR/none: No such file|--tls-cert $DIR/none
+certificate file $TLS/ca.key: it has no certificate in PEM|--tls-cert $TLS/ca.key
+key file $TLS/client.key: no certificate is given for this key|--tls-key $TLS/client.key
+key file $TLS/client.crt: it has no private key in PEM|$cert
+key file $DIR/none: No such file|$cert --tls-key $DIR/none
+key file $TLS/right.key: it is not the key of the certificate|$cert --tls-key $TLS/right.key
+key file $TLS/locked.key: it has no private key in PEM without a |$cert --tls-key $TLS/locked.key
+END
     # A redis:// URL doesn't need the files.
     run -0 rlock -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT" --tls-ca "$DIR/none" -- true
 }

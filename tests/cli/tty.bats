@@ -17,13 +17,6 @@ nothing_left() { [[ -z $(named rlock rlock-guard hold_clock show_signals sleep c
 is_stopped() { stopped "$(named rlock)"; }
 waits() { redis_cli client list | grep -Eq 'cmd=(eval|evalsha|blpop) '; }
 
-# status_is N: the shell's last command ended with N.
-status_is() {
-    pty_type 'echo "status $?."'
-    pty_expect 5 "status $1\."
-    pty_prompt
-}
-
 press_stop() {
     pty_key C-z
     pty_expect 5 'Stopped'
@@ -41,7 +34,7 @@ press_stop() {
     kill -USR1 "$(named rlock)"
     pty_prompt
     assert_eq "$(times INT)" 1 'number of INTs that the command got'
-    status_is 3
+    pty_status 3
 }
 
 @test "^C and ^\\: the command ends by INT or QUIT, and the shell sees 130 or 131" {
@@ -52,7 +45,7 @@ press_stop() {
         pty_key "${key%:*}"
         pty_prompt
         gone "$KEY"
-        status_is "${key#*:}"
+        pty_status "${key#*:}"
         rm "$DIR/shown"
     done
     nothing_left
@@ -71,7 +64,7 @@ press_stop() {
     eventually 5 waits
     pty_key C-c
     pty_prompt
-    status_is 130
+    pty_status 130
     nothing_left
 }
 
@@ -104,7 +97,7 @@ press_stop() {
     assert_eq "$(redis_cli get "$KEY")" "$value"
     pty_key C-c
     pty_prompt
-    status_is 130
+    pty_status 130
     gone "$KEY"
 }
 has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
@@ -118,7 +111,7 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     pty_type 'fg'
     pty_expect 5 'lost: no renewal'
     pty_prompt
-    status_is 76
+    pty_status 76
     nothing_left
 }
 
@@ -148,7 +141,7 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     pty_type 'hello'
     pty_expect 5 'got:hello:'
     pty_prompt
-    status_is 0
+    pty_status 0
 }
 
 @test "an interactive shell as the command has its own job control" {
@@ -163,7 +156,7 @@ has_grown() { (($(wc -l <"$DIR/shown") > $1)); }
     pty_prompt
     pty_type 'exit 5'
     pty_prompt
-    status_is 5
+    pty_status 5
     gone "$KEY"
 }
 

@@ -61,16 +61,6 @@ is_kept_beyond_ttl() {
     assert_eq "$(value "$KEY")" other
 }
 
-@test "--max-hold is over: rlock says that it keeps the lock until the command's end, status 76" {
-    start_command -t "$ttl" --max-hold 1
-    eventually 5 said 'rlock keeps the lock until that process ends'
-    is_kept_beyond_ttl
-    alive "$pid"
-    let_end
-    assert_status 76
-    gone "$KEY"
-}
-
 @test "TERM to rlock: it keeps the lock until the command ends, says so, passes on the status" {
     start_command -t "$ttl"
     kill -TERM "$pid"

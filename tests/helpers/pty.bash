@@ -7,6 +7,7 @@
 #     pty_key C-c                     type this key; also C-z, C-d, C-\, C-s, C-q
 #     pty_expect SECONDS REGEX        wait until REGEX matches output after the previous match
 #     pty_prompt [SECONDS]            wait for the shell's prompt
+#     pty_status N                    check that the shell's last command ended with N
 #     pty_screen                      print all bytes that were written to the terminal
 #     pty_rows                        print the rows as the user sees them, without wrapping
 #     pty_states                      print each state of the rows that are drawn again and again
@@ -53,6 +54,11 @@ pty_key() {
 
 pty_expect() { eventually "$1" pty_matches "$2" || fail "screen: $(pty_screen)"; }
 pty_prompt() { pty_expect "${1:-10}" 'pty> '; }
+pty_status() {
+    pty_type 'echo "status $?."'
+    pty_expect 5 "status $1\\."
+    pty_prompt
+}
 
 # pty_matches REGEX: true if output that follows the previous match matches. The next call searches
 # only what follows this match.
