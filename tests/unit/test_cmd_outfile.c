@@ -90,18 +90,6 @@ static void test_links(void)
     has_content("target", "b\n", "the file in that folder is replaced");
 }
 
-static void test_open(void)
-{
-    int fd = outfile_open(below("log"));
-
-    ok(fd >= 0, "a log is opened");
-    ok((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "the log's descriptor closes on exec");
-    ok((fcntl(fd, F_GETFL) & O_APPEND) != 0, "the log is appended to");
-    close(fd);
-    ok(outfile_open(below("no/log")) == -1 && errno == ENOENT, "no folder, no log");
-    ok(outfile_open(top) == -1 && errno == EISDIR, "a folder is no log");
-}
-
 /* If the folder can't be written, a file that the user may write is written over. */
 static void test_overwrite(void)
 {
@@ -206,8 +194,7 @@ int main(void)
 
     if (!ok(mkdtemp(top) != NULL, "the test's directory is made"))
         return done_testing();
-    RUN_ALL(test_replace, test_links, test_open, test_overwrite, test_descriptors,
-            test_filled_pipe);
+    RUN_ALL(test_replace, test_links, test_overwrite, test_descriptors, test_filled_pipe);
     snprintf(command, sizeof command, "rm -rf %s", top);
     (void)!system(command);
     return done_testing();

@@ -68,26 +68,6 @@ static enum rlock_status feed(struct resp_reader *resp, const char *bytes, size_
     return at == n || st != RLOCK_OK ? st : RLOCK_E_USAGE;
 }
 
-static void test_splits(void)
-{
-    const struct resp_value *reply = NULL;
-
-    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
-        struct resp_reader *resp = resp_reader_new();
-        size_t n = whole[i].n;
-        bool is_good = resp != NULL;
-        size_t first;
-
-        for (first = 1; is_good && first <= n; first++)
-            is_good = feed(resp, whole[i].text, n, first, n, &reply) == RLOCK_OK &&
-                      resp_reader_is_empty(resp) &&
-                      resp_reader_next(resp, &reply, NULL) == RLOCK_PENDING;
-        is_good = is_good && feed(resp, whole[i].text, n, 1, 1, &reply) == RLOCK_OK;
-        okf(is_good, "a reply in pieces is whole only with its last byte: %s", whole[i].text);
-        resp_reader_free(resp);
-    }
-}
-
 static void test_gather(void)
 {
     static const char two[] = "+OK\r\n-ERR no\r\n:3\r\n";
@@ -298,8 +278,8 @@ static void test_scripts(void)
 
 int main(void)
 {
-    RUN_ALL(test_splits, test_contents, test_gather, test_refused, test_bounds, test_hostile,
-            test_requests, test_scripts);
+    RUN_ALL(test_contents, test_gather, test_refused, test_bounds, test_hostile, test_requests,
+            test_scripts);
     ok(strncmp(resp_built_with(true), "hiredis ", 8) == 0 &&
        strstr(resp_built_with(true), "TLS yes") != NULL &&
        strstr(resp_built_with(false), "TLS no") != NULL);

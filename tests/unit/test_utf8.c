@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_utf8: valid characters are told from invalid bytes, and hidden characters from others. */
+/* test_utf8: valid characters are told from invalid bytes. */
 #include "base/utf8.h"
 #include "tap.h"
 
@@ -27,9 +27,6 @@ static const struct {
     {"\xff", 0, 0},
 };
 
-static const uint32_t hidden[] = {0, 0x1b, 0x7f, 0x9b, 0xad, 0x200b, 0x202e, 0x2066, 0xfeff};
-static const uint32_t shown[] = {' ', '~', 0xa0, 0xe9, 0x301, 0x20ac, 0x4e2d, 0x1f512};
-
 int main(void)
 {
     for (size_t i = 0; i < sizeof characters / sizeof characters[0]; i++) {
@@ -39,10 +36,6 @@ int main(void)
         if (n > 0)
             is_int(utf8_code(characters[i].text, n), characters[i].code);
     }
-    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
-        ok(utf8_is_hidden(hidden[i]), "a control or format character is hidden");
-    for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++)
-        ok(!utf8_is_hidden(shown[i]), "a letter, blank, sign or accent is not hidden");
     is_int((long long)utf8_shown_bytes("\xe2\x82\xac"), 3, "a sign may be shown");
     is_int((long long)utf8_shown_bytes("\xe2\x80\xae"), 0, "a direction override may not be shown");
     is_int((long long)utf8_shown_bytes("\xff"), 0, "an invalid byte may not be shown");
