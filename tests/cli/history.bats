@@ -6,9 +6,7 @@ load ../helpers/server
 load ../helpers/quorum
 
 setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET
-    redis_cli flushall >/dev/null
+    server_setup
     redis_cli config set maxmemory 0 >/dev/null
     HISTORY="{$KEY}:rlock:history"
 }

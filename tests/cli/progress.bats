@@ -6,9 +6,8 @@ load ../helpers/server
 load ../helpers/pty
 
 setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET LC_ALL=C
-    redis_cli flushall >/dev/null
+    server_setup
+    export LC_ALL=C
     # A short key and command name, because the terminal has only 80 columns.
     KEY=k$BATS_TEST_NUMBER
     pty_start

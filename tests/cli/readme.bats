@@ -11,9 +11,6 @@ DOCUMENT=$ROOT/README.md
 
 setup() { systems_setup; }
 
-blocks_of_page() { headings_with_blocks "$DOCUMENT"; }
-held_by_other() { redis_cli set "$1" other PX 60000 >/dev/null; }
-
 @test "readme: it has at most 150 lines, and a test runs each of its blocks" {
     (($(wc -l <"$DOCUMENT") <= 150)) || fail "more than 150 lines: $(wc -l "$DOCUMENT")"
     assert_eq "$(blocks_of_page | sort)" "$(tested_blocks)"

@@ -12,10 +12,7 @@ DOCUMENT=$ROOT/docs/recipes.md
 
 # RLOCK_URL names the test's server. bare_env, cron_run and the like leave it out.
 setup() { systems_setup; }
-held_by_other() { redis_cli set "$1" other PX 60000 >/dev/null; }
 free() { redis_cli del "$1" >/dev/null; }
-
-blocks_of_page() { headings_with_blocks "$DOCUMENT"; }
 
 @test "recipes: a test runs each block of the page" {
     assert_eq "$(blocks_of_page | sort)" "$(tested_blocks)"

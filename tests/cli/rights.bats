@@ -4,11 +4,9 @@
 
 load ../helpers/common
 load ../helpers/server
-load ../helpers/cluster
 
 setup() {
-    common_setup
-    redis_cli flushall >/dev/null
+    server_setup
     redis_user job
     redis_allow_inspection job
     # redis_user adds the key patterns of `job`; the next command removes these.

@@ -6,10 +6,9 @@ load ../helpers/common
 load ../helpers/server
 
 setup() {
-    common_setup
+    server_setup
     /usr/bin/python3 -c 'import pyte' 2>/dev/null || skip_or_fail 'the Python module pyte'
-    export RLOCK_URL=unix://$REDIS_SOCKET LC_ALL=C.UTF-8
-    redis_cli flushall >/dev/null
+    export LC_ALL=C.UTF-8
 }
 
 # screen [OPTION...] WIDTHS -- COMMAND...: prints the rows of the terminal at each of these widths.

@@ -8,10 +8,9 @@ load ../helpers/pty
 TOKEN=0123456789abcdef0123456789abcdef
 
 setup() {
-    common_setup
+    server_setup
     need python3
-    export RLOCK_URL=unix://$REDIS_SOCKET TZ=UTC
-    redis_cli flushall >/dev/null
+    export TZ=UTC
 }
 
 # waiter NAME OPTION...: starts an rlock that waits, and returns when it has joined the queue.

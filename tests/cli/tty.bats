@@ -6,8 +6,7 @@ load ../helpers/server
 load ../helpers/pty
 
 setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET
+    server_setup
     pty_start show_signals hold_clock
 }
 

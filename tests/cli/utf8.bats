@@ -9,9 +9,7 @@ HIDDEN=$'\u009b31m\u202e\e[2J' # C1 control, direction override, escape sequence
 ESCAPED='\xc2\x9b31m\xe2\x80\xae\x1b[2J'
 
 setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET
-    redis_cli flushall >/dev/null
+    server_setup
     KEY="größe:日本$BATS_TEST_NUMBER:$HIDDEN"
     SHOWN="größe:日本$BATS_TEST_NUMBER:$ESCAPED"
 }

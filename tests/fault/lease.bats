@@ -9,10 +9,6 @@
 load ../helpers/common
 load ../helpers/server
 
-setup() {
-    common_setup
-    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
-}
 # is_renewed: true if the key lasts longer than await_renewal has made it last.
 is_renewed() { (($(redis_cli pttl "$KEY") > 10000)); }
 await_renewal() {

@@ -4,7 +4,7 @@
 #     block FILE HEADING [N] [SED_COMMAND...]   write the Nth block (default: 1) below the heading
 #                                               to the file `block`, changed by the sed commands;
 #                                               fail if a command changes nothing
-#     headings_with_blocks FILE                 print `HEADING N` for each block
+#     blocks_of_page                            print `HEADING N` for each block of $DOCUMENT
 #     tested_blocks                             print `HEADING N` for each call of block in the
 #                                               bats file that runs
 #     here ARGUMENT...                          call block for the document $DOCUMENT
@@ -29,9 +29,9 @@ block() {
 
 here() { block "$DOCUMENT" "$@"; }
 
-headings_with_blocks() {
+blocks_of_page() {
     awk '/^```/ { inside = !inside; if (inside) print heading, ++n; next }
-        !inside && sub(/^## /, "") { heading = $0; n = 0 }' "$1"
+        !inside && sub(/^## /, "") { heading = $0; n = 0 }' "$DOCUMENT"
 }
 
 tested_blocks() {

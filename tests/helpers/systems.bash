@@ -6,6 +6,7 @@
 #                                the sed commands SERVER and COMMANDS for `here`: they replace the
 #                                documents' server and folder of commands by those of the test
 #     script NAME LINE...        make a shell script of these lines in the current folder
+#     held_by_other KEY          let another program hold the lock for a minute
 #     counts_signals NAME SIGNAL make a script that writes `ready`, writes a line to $DIR/signals
 #                                for each SIGNAL, and ends half a second after the first one
 #     config_words ARRAY WHAT... set the array to what read_config.py WHAT prints for the block
@@ -29,6 +30,8 @@ systems_setup() {
     SERVER="s,redis://locks.example.com,$RLOCK_URL,"
     COMMANDS="s,/usr/local/sbin/,$DIR/here/,"
 }
+
+held_by_other() { redis_cli set "$1" other PX 60000 >/dev/null; }
 
 script() {
     local name=$1
