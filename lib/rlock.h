@@ -208,7 +208,10 @@ struct rlock_obstacle {
                       TTL that it asked for ends */
 };
 
-/* Callbacks of rlock_acquire(), in the caller's thread. Each may be NULL, and none may block. */
+/*
+ * Callbacks of rlock_acquire(), in the caller's thread. Each may be NULL. Only on_unreachable may
+ * block.
+ */
 struct rlock_observer {
     /* called while another owner holds the lock, when trouble (see rlock_obstacle) begins or ends,
      * and with NULL after the wait */
@@ -216,7 +219,7 @@ struct rlock_observer {
     void (*on_warning)(void *context, const char *text); /* `text`: what makes this lock unsafe */
     /* called after a request was sent, before its reply is read: time to prepare for the grant */
     void (*on_sent)(void *context);
-    /* called after no server could be reached, before the next attempt; may block */
+    /* called after no server could be reached, before the next attempt: time to start one */
     void (*on_unreachable)(void *context);
     void *context;
     int64_t every_ms; /* call on_blocked again after this time without a change; 0: don't */
