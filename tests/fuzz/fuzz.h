@@ -10,13 +10,16 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 /* Aborts the program if the function under test didn't do what it promises. */
-#define must(promise) ((promise) ? (void)0 : abort())
+#define must(promise)    \
+    ((promise) ? (void)0 \
+               : (fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #promise), abort()))
 
 /*
  * Returns the input as a string, which the caller frees. The memory of the string has exactly the

@@ -20,8 +20,8 @@ static bool replay(const char *path)
 
     if (file != NULL && data != NULL)
         n = fread(data, 1, 1 << 20, file);
-    printf("# %s: %zu bytes\n", path, n);
-    fflush(stdout); /* if the program aborts, the last line names the file */
+    printf("# begins: %s, %zu bytes\n", path, n);
+    fflush(stdout); /* if the program aborts, run_tests shows the last such line */
     if (file != NULL && data != NULL)
         LLVMFuzzerTestOneInput(data, n);
     free(data);

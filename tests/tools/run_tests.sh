@@ -49,11 +49,15 @@ run_one() {
             failed += /^not/
             began = ""
             sub(/ok [0-9]+( -)?/, "ok - " name ":")
+            n_said = 0
         }
-        { print (/^(#|(not )?ok )/ ? "" : "# ") $0 }
+        { print line = (/^(#|(not )?ok )/ ? "" : "# ") $0; if (line ~ /^#/) said[n_said++] = line }
         END {
-            if (planned == "" || (!failed && (n + 0 != planned + 0 || status != 0)))
+            if (planned == "" || (!failed && (n + 0 != planned + 0 || status != 0))) {
                 print "not ok - " name ": ended too early: status " status began
+                for (i = n_said > 10 ? n_said - 10 : 0; i < n_said; i++)
+                    print said[i] # its last words, which stand before this result, too
+            }
         }' "$out" >"$out.tap"
     flock "$RUN_TESTS" cat "$out.tap"
     rm -f "$out" "$out".*
