@@ -47,11 +47,9 @@ struct program {
     int out_fd;           /* rlock's stdout */
     int said_fd;          /* rlock's stderr */
     char said[32768];     /* what rlock has written to stderr */
-    bool is_text;         /* rlock runs without --json */
     bool has_terminal;    /* rlock runs in a session of its own, in the foreground of terminal_fd */
     int terminal_fd;      /* the master of that terminal */
     bool refuses_signals; /* the kernel refuses all signals that rlock and its guard send */
-    int stderr_fd;        /* rlock's stderr; 0: the pipe that said_fd reads */
 };
 
 /* Returns the server, for which the test sets the answers. */
@@ -172,13 +170,13 @@ static inline void program_start(struct program *program, const char *line, cons
     program_pipe(said);
     unsetenv("RLOCK_CONFIG");
     setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
-    setenv("RLOCK_JSON", program->is_text ? "no" : "yes", 1);
+    setenv("RLOCK_JSON", "yes", 1);
     setenv("RLOCK_VERBOSE", "yes", 1);
     setenv("RLOCK_URL", program->server->url, 1);
     program->pid = fork();
     if (program->pid == 0) {
         dup2(out[1], STDOUT_FILENO);
-        dup2(program->stderr_fd > 0 ? program->stderr_fd : said[1], STDERR_FILENO);
+        dup2(said[1], STDERR_FILENO);
         if (dup2(program->go[0], PROGRAM_GO_FD) < 0 || dup2(runs[1], PROGRAM_RUNS_FD) < 0)
             abort();
         if (program->has_terminal)

@@ -259,13 +259,8 @@ int main(void)
 {
     if (!ok(url_parse(&seed, "rediss://:pw@seed", NULL) == RLOCK_OK))
         return done_testing();
-    RUN(test_redirects());
-    RUN(test_nodes());
-    RUN(test_forgotten());
-    RUN(test_primaries());
-    RUN(test_aliases());
-    RUN_ALL(test_endpoints, test_health);
-    RUN(test_many());
+    RUN_ALL(test_redirects, test_nodes, test_forgotten, test_primaries, test_aliases,
+            test_endpoints, test_health, test_many);
     url_fini(&seed);
     return done_testing();
 }

@@ -16,7 +16,6 @@ static const struct {
     {"redis://u:@h", NULL},
     {"redis://:@h", NULL},
     {"redis://h:6379/1", NULL},
-    {"redis://[::1]:6379", NULL},
     {"u:pw@h", NULL},
     {"local:", NULL},
     {"unix:///a:b@c", NULL},
@@ -24,13 +23,10 @@ static const struct {
     {"redis://h?a:b@c", NULL},
     {"", NULL},
     {"redis://u:pw@h", "pw"},
-    {"redis://:pw@h:1/2", "pw"},
-    {"redis://u:p:w@h", "p:w"},
     {"redis://u:p@w@h", "p@w"},
     {"redis://u:p%40w@[::1]:1", "p%40w"},
     {"rediss://u:pw@h", "pw"},
     {"redis+sentinel://u:pw@h:1,i:2/s/0", "pw"},
-    {"--url=redis://u:pw@h", "pw"},
     {"RLOCK_URL=redis://u:pw@h", "pw"},
 };
 
@@ -281,14 +277,12 @@ static void test_command(void)
         const char *command, *wanted, *why; /* wanted NULL: refused with the message `why` */
     } commands[] = {
         {"echo pw", "pw", NULL},
-        {"printf pw", "pw", NULL},
         {"printf 'p w\\r\\nother\\n'", "p w", NULL},
         {"sleep 3 & echo pw", "pw", NULL}, /* sleep keeps the pipe open */
         {"echo pw; echo other; head -c 300000 /dev/zero", "pw", NULL},
         {"head -c 16384 /dev/zero | tr '\\0' x", "", NULL}, /* the longest password */
         {"head -c 16385 /dev/zero | tr '\\0' x", NULL, "longer than a password"},
         {":", NULL, "the first line is empty"},
-        {"echo; echo pw", NULL, "the first line is empty"},
         {"echo pw; exit 3", NULL, "the command ended with status 3"},
         {"echo pw; kill -9 $$", NULL, "the command was ended by signal 9"},
         {"echo pw; sleep 100", NULL, "did not end within"},

@@ -198,8 +198,7 @@ static const struct {
     const char *lines[28];
 } messages[] = {
     {NULL,
-     {"-k K x",
-      "-kK x",
+     {"-kK x",
       "--key=K x",
       "--key K -- x",
       "-k K -",
@@ -207,15 +206,11 @@ static const struct {
       "-k K -t1 -w0 -E0 x -t 0 --nope",
       "-k K -c exit",
       "-k K -c exit --",
-      "-k K -u LOCAL: x",
-      "-k K -u VALKEY://h?db=1 x",
       "-k K -k A x",
       "-k K --once 5 -s -x x",
       "-k K --scripts no --queue none x",
       "-k K --protocol=timestamp --timestamp-unit=ms x",
-      "-k K --label= x",
       "-k K --kill-after 0 x",
-      "acquire -k K",
       "acquire K",
       "-qv acquire K -t 5",
       "-t 5 acquire -- K",
@@ -260,7 +255,6 @@ static const struct {
      {"-t 5 status", "acquire -k K --once 5", "acquire -k K --token-file f", "renew -k K -n"}},
     {"unknown option: --ttlx", {"-k K --ttlx x"}},
     {"unknown option: -\\x1b", {"-k K -\x1b[2J x"}},
-    {"unknown option: ---key", {"-k K ---key x"}},
     {"ttl: must be more than zero", {"-k K -t 0 x"}},
     {"ttl: not a duration", {"-k K -t -5 x", "-k K -t 5x x", "-k K -t 99999999999999999999 x"}},
     {"max-hold: must be more than zero", {"-k K --max-hold 0 x"}},
@@ -315,19 +309,14 @@ static bool asks(const char *line, int asked)
 
 static void test_command(void)
 {
-    is_int(parse("-k K -n -w 4 -w 5 -u redis://a -u redis://b -- -t 5 --"), RLOCK_OK,
-           "the line is accepted");
-    is_int(options.wait_ms, 5000, "if -n and several -w are given, the last one counts");
-    is_int((int)options.n_urls, 2, "both URLs are kept");
-    is_int(options.url_from, FROM_COMMAND_LINE, "the source of the URLs is the command line");
-    ok(strcmp(options.argv[0], "-t") == 0 && strcmp(options.argv[1], "5") == 0 &&
+    ok(parse("-k K -n -w 4 -w 5 -u redis://a -u redis://b -- -t 5 --") == RLOCK_OK &&
+       options.wait_ms == 5000 && options.n_urls == 2 && options.url_from == FROM_COMMAND_LINE);
+    ok(options.ttl_ms == options_by_default.ttl_ms && strcmp(options.argv[0], "-t") == 0 &&
        strcmp(options.argv[2], "--") == 0 && options.argv[3] == NULL);
-    is_int(options.ttl_ms, options_by_default.ttl_ms, "words behind -- are no options");
-    is_int(parse("-k K sh -c x"), RLOCK_OK);
-    ok(options.command == NULL && strcmp(options.argv[1], "-c") == 0);
-    is_int(parse("--nope --help"), RLOCK_E_USAGE);
-    is_int(parse("-t 0 -h"), RLOCK_E_USAGE);
+    ok(parse("-k K sh -c x") == RLOCK_OK && options.command == NULL &&
+       strcmp(options.argv[1], "-c") == 0);
     ok(asks("-V --nope", ASKED_VERSION) && asks("--help", ASKED_HELP));
+    ok(parse("--nope --help") == RLOCK_E_USAGE && parse("-t 0 -h") == RLOCK_E_USAGE);
     setenv("RLOCK_WAIT", "7", 1);
     ok(parse("-n -k K x") == RLOCK_OK && options.wait_ms == 0);
     ok(parse("-k K x") == RLOCK_OK && options.wait_ms == 7000);
@@ -340,12 +329,9 @@ static const struct {
     enum verb verb;
     const char *words; /* each word with a blank behind it */
 } verbs[] = {
-    {"list", VERB_LIST, ""},
-    {"list a", VERB_LIST, "a "},
     {"-q list a", VERB_LIST, "a "},
     {"list a --json b", VERB_LIST, "a b "},
     {"-u local: list -q a -- -q", VERB_LIST, "a -q "},
-    {"-ulocal: list", VERB_LIST, ""},
     {"--url=local: --json list list", VERB_LIST, "list "},
     {"-k K list", VERB_RUN, "list "},
     {"-nkK list -q", VERB_RUN, "list -q "},
@@ -378,19 +364,15 @@ static const struct {
     bool are_several;
 } url_lists[] = {
     {"redis://a:1,redis://b:2,redis://c:3", true},
-    {"redis://a,redis://b,redis://c", true},
     {"redis://u:p@a:1,redis://u:p@b:1", true},
-    {"redis://a/0,redis://b/0", true},
     {"redis://a;redis://b", true},
     {"redis://a:1,b:2,c:3", true},
     {"redis://a,b", true},
-    {"a,b,c", true},
     {"redis+sentinel://a,b/x,redis+sentinel://c/x", true},
     {"redis+sentinel://a,b", false}, /* several Sentinels: the service is missing */
     {"redis://u:p,w@h:x", false},    /* the password has a comma, and the port is wrong */
     {"unix:/tmp/a,b", false},        /* a path may have commas */
     {"sentinel://a,b/x", false},     /* the scheme is mistyped */
-    {"redis+sentinel:/a,b/x", false},
     {"redis://h/0;", false},
     {"redis://h/0,1", false},
     {"h:1", false},
@@ -505,11 +487,9 @@ static const struct {
     {"\t \n# ttl = x\n   # url\nttl = 5\n", NULL},
     {"url = redis://h?db=1\n", NULL},
     {"ttl = 5\nttl = 6\nwait-all = yes\n", NULL},
-    {"ttl\n", ":1: not of the form"},
     {"\nttl 5\n", ":2: not of the form"},
     {"= 5\n", ":1: unknown name"},
     {"ttl = 5\n\n\nspots = 3\n", ":4: unknown name \"spots\""},
-    {"TTL = 5\n", ":1: unknown name"},
     {"rlock_ttl = 5\n", ":1: unknown name"},
     {"ttl =\n", ":1: ttl: not a duration"},
     {"ttl = 5 # seconds\n", ":1: ttl: not a duration"},
@@ -517,7 +497,6 @@ static const struct {
     {"url =\n", ":1: url: must not be empty"},
     {"ttl = 5\nurl = redis://h unix:/x\n", ":2: bad URL: \"unix:/x\": "},
     {"url = redis://u:" SECRET "@h/x\n", ":1: bad URL: \"redis://u:******@h/*\": "},
-    {"tll = 5\n", ":1: unknown name \"tll\""},
     {"redis://u:" SECRET "@h\n", ":1: not of the form"},
     {"url redis://u:" SECRET "@h/0?a=b\n", ":1: unknown name"},
     {"redis://u:" SECRET "@h?a = b\n", ":1: unknown name"},
@@ -591,20 +570,6 @@ static void test_places(void)
     ok(unlink(path) == 0 && rmdir(sub) == 0 && rmdir(base) == 0);
 }
 
-/* If -k weren't allowed for a verb that needs a key, nobody could give the verb its key. */
-static void test_keys_of_verbs(void)
-{
-    unsigned accepted = 0;
-
-    for (int i = 0; i < OPTION_COUNT; i++)
-        if (option_table[i].letter == 'k')
-            accepted = option_table[i].verbs;
-    for (int i = 0; i < VERB_COUNT; i++)
-        if (verb_table[i].needs_key || verb_table[i].takes_one_key)
-            okf((accepted & IN(i)) != 0, "%s needs a key, so it accepts -k (IN_KEYED in options.c)",
-                verb_table[i].name != NULL ? verb_table[i].name : "run");
-}
-
 /* Many short keys, so that a byte too few for each is more than malloc(3) rounds up. */
 static void test_keys(void)
 {
@@ -633,7 +598,7 @@ int main(void)
     write_file(file, "");
     setenv("RLOCK_CONFIG", file, 1);
     RUN_ALL(test_precedence, test_lines, test_command, test_verbs, test_urls, test_hiding,
-            test_environment, test_files, test_places, test_keys_of_verbs);
+            test_environment, test_files, test_places);
     unlink(file);
     rmdir(folder);
     RUN(test_keys());

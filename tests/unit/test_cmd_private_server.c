@@ -335,21 +335,6 @@ static void test_start(void)
     ok(all_ended(), "no process is left");
 }
 
-static void test_killed(void)
-{
-    int users = start();
-
-    kill(pid_in_about("parent="), SIGKILL);
-    is_int(status_of(pid_in_about("parent=")), SIGKILL, "the keeper gets KILL");
-    is_int(status_of(pid_in_about("pid=")), SIGKILL, "the kernel kills the server, too");
-    close(users);
-    users = start();
-    ok(kill(pid_in_about("pid="), SIGKILL) == 0, "the server gets KILL, and a user is left");
-    is_int(status_of(pid_in_about("parent=")), 0, "its keeper exits");
-    ok(all_ended(), "no process is left");
-    close(users);
-}
-
 /* The errno with which execvpe(3) fails in the server's process; 0: it does its usual work. */
 static int execvpe_errno;
 
@@ -472,32 +457,6 @@ static enum rlock_status open_server(struct private_server *server, int64_t ms)
     memset(server, 0x11, sizeof *server);
     err = (struct rlock_error){.status = RLOCK_OK};
     return private_server_open(server, in_ms(ms), PATIENCE_MS, &err);
-}
-
-static void test_open(void)
-{
-    struct private_server one;
-    struct private_server two;
-    int fds = count_fds();
-    char wanted[64];
-    pid_t pid;
-
-    is_int(open_server(&one, PATIENCE_MS), RLOCK_OK, "the first user starts the server");
-    ok(one.users_fd >= 0 && one.alive_fd >= 0 && one.dir_fd >= 0, "the user has its descriptors");
-    snprintf(wanted, sizeof wanted, "unix:///proc/self/fd/%d/server.sock", one.dir_fd);
-    is_str(one.url, wanted, "the URL leads to the socket by a descriptor");
-    pid = pid_in_about("pid=");
-    is_int(open_server(&two, PATIENCE_MS), RLOCK_OK, "the second user joins");
-    is_int(pid_in_about("pid="), pid, "both use the same server");
-    ok(!private_server_has_ended(&one) && one.alive_fd >= 0, "the server has not ended");
-    private_server_close(&one);
-    ok(one.users_fd < 0 && one.alive_fd < 0 && one.dir_fd < 0, "a closed struct has none");
-    ok(!private_server_has_ended(&one), "nor has it ended for a process that doesn't use it");
-    poll(NULL, 0, SHORT_MS);
-    is_int(kill(pid, 0), 0, "the server runs on for the other user");
-    private_server_close(&two);
-    ok(all_ended(), "without users the server and its keeper end");
-    is_int(count_fds(), fds, "no descriptor is left open");
 }
 
 static void test_open_beside_others(void)
@@ -666,8 +625,8 @@ int main(int argc, char **argv, char **envp)
     alarm(500);
     if (!ok(prepare(), "a directory for this test is created"))
         return done_testing();
-    RUN_ALL(test_start, test_killed, test_no_start, test_find, test_open, test_open_beside_others,
-            test_reopen, test_in_home);
+    RUN_ALL(test_start, test_no_start, test_find, test_open_beside_others, test_reopen,
+            test_in_home);
     remove_files();
     unlink(in(bin_path, "valkey-server"));
     ok(rmdir(dir_path) == 0 && rmdir(bin_path) == 0 && rmdir(top) == 0, "no file is left");

@@ -149,17 +149,6 @@ static void test_unsent(struct tls_context *tls)
     close(talk.peer);
 }
 
-/* The peer has closed the socket. A SIGPIPE would end this test. */
-static void test_dead(struct tls_context *tls)
-{
-    need(begin(tls, "h"), "a TLS connection begins");
-    close(talk.peer);
-    talk.peer = -1;
-    okf(tls_handshake(talk.line, &talk.err) == RLOCK_E_UNREACHABLE,
-        "a closed socket is reported: %s", talk.err.text);
-    end();
-}
-
 static void test_hosts(struct tls_context *tls)
 {
     static const char *const good[] = {"h", "h.", "127.0.0.1", "::1", "fe80::1%eth0", "127.1"};
@@ -416,7 +405,6 @@ int main(void)
         RUN(test_answers(tls));
         RUN(test_events(tls));
         RUN(test_unsent(tls));
-        RUN(test_dead(tls));
         RUN(test_hosts(tls));
         RUN(test_with_server());
     }
