@@ -77,6 +77,10 @@ column() { rlock history -k "$KEY" | sed -n 1p | awk -v name="$1" '{ print index
         'status 124, max-hold' 'status 0, marked as done')"
     assert_match "$(sed -n 5p "$DIR/ends")" '^released by .*@.*, pid [0-9]+$'
     assert_eq "$(shown | xargs)" 'ended ended ended ended released'
+    token='token=000000000001 fence=1'
+    redis_cli lpush "$HISTORY" "end v1 $token status=0 reason=exited held=1" \
+        "grant v1 $token ttl=30000 since=1700000000000" >/dev/null
+    assert_eq "$(shown | wc -l) $(shown --since 1d | wc -l)" '6 5' 'holds, and those of a day'
 }
 
 @test "history: in a quorum a hold says how many servers have it" {

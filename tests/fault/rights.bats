@@ -61,6 +61,16 @@ is_kept_beyond_ttl() {
     assert_eq "$(value "$KEY")" other
 }
 
+@test "the guard is killed: rlock keeps the lock until the command ends, and says so, status 76" {
+    start_command -t "$ttl"
+    kill -KILL "$guard"
+    eventually 5 said 'rlock keeps the lock until that process ends'
+    is_kept_beyond_ttl
+    touch "$PLACE/end"
+    ended 76 command
+    gone "$KEY"
+}
+
 @test "TERM to rlock: it keeps the lock until the command ends, says so, passes on the status" {
     start_command -t "$ttl"
     kill -TERM "$pid"

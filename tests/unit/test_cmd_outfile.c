@@ -54,8 +54,19 @@ static struct stat stat_of(const char *name)
     return file;
 }
 
+static int n_writes;
+ssize_t __real_write(int fd, const void *bytes, size_t n);
+ssize_t __wrap_write(int fd, const void *bytes, size_t n);
+
+ssize_t __wrap_write(int fd, const void *bytes, size_t n)
+{
+    n_writes++;
+    return __real_write(fd, bytes, n);
+}
+
 static void test_replace(void)
 {
+    static char line[100000];
     mode_t umask_before = umask(022);
     struct stat before;
 
@@ -72,6 +83,9 @@ static void test_replace(void)
        "the file keeps its owner and its group");
     is_int(outfile_append(below("old"), "c\n", 2), 0, "bytes are appended to a file");
     has_content("old", "b\nc\n", "the file has the old and the new bytes");
+    n_writes = 0;
+    is_int(outfile_append(below("old"), line, sizeof line), 0);
+    is_int(n_writes, 1, "a long line is appended by one write(2), so that it stays whole");
     is_int(outfile_replace(below("no/file"), "b\n", 2), ENOENT, "a missing folder is an error");
     umask(umask_before);
 }
