@@ -94,6 +94,24 @@ held_by_other() { redis_cli set "$KEY" other PX 60000 >/dev/null; }
     assert_eq "$(value "$KEY")" other
 }
 
+@test "action: main leaves the queue when somebody cancels the run" {
+    held_by_other
+    echo 'node "$ACTION/main.js" & echo $! >"$DIR/main.pid"; wait $!' >&"$STEPS"
+    eventually 10 in_line 1
+    kill -INT "$(<"$DIR/main.pid")"
+    eventually 10 statuses_are 1
+    assert_eq "$(<"$DIR/statuses")" 1
+    in_line 0
+}
+
+@test "action: when the runner is killed, the lock is free before its lease ends" {
+    step 'export INPUT_TTL=10m'
+    main
+    exists "$KEY"
+    kill -KILL "$(<"$DIR/pids/runner")"
+    eventually 10 gone "$KEY"
+}
+
 # bats test_tags=long
 @test "action: in a container, where no runner can be seen, the lock is held until post" {
     ((EUID == 0)) || skip 'only root can make a PID namespace'
