@@ -265,6 +265,24 @@ KILL at [0-9:]{8} unless it ends before"
     refute_match "$(redis_cli info commandstats)" cmdstat_eval
 }
 
+@test "--log syslog reports to syslog(3)" {
+    need python3
+    unshare -rm mount -t tmpfs none /dev 2>/dev/null || skip 'no mount namespaces here'
+    # shellcheck disable=SC2016
+    start sh unshare -rm bash -c '
+        touch "$DIR/null"; mount --bind /dev/null "$DIR/null"
+        mount -t tmpfs none /dev; touch /dev/null; mount --bind "$DIR/null" /dev/null
+        python3 -c "import socket
+log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+log.bind(\"/dev/log\")
+print(log.recv(4096).decode(), flush=True)" &
+        until [[ -e /dev/log ]]; do :; done
+        sleep 60 & "$RLOCK" acquire -k "$KEY" -t 4 --bind-pid $! --log syslog; wait'
+    eventually 10 exists "$KEY"
+    redis_cli set "$KEY" other PX 60000
+    eventually 10 file_has "$DIR/sh.out" "^<11>.* rlock\\[[0-9]+\\]: $KEY: lost: .* held by "
+}
+
 # ---- the manual's examples for CI, run as GitLab, GitHub and Jenkins would run them ----
 
 # example AFTER BEFORE: prints the manual's lines between a line that matches the regex AFTER and
