@@ -76,10 +76,10 @@ END
     local wanted
     redis_cli set "$KEY" other PX 60000
     ends 75 'busy: held ' -n
-    ends 75 'timeout: after [0-9.]+s: held ' -w 0.5
+    ends 75 'timeout: after [0-9.]+s: held ' -w 1
     for wanted in 0 1 76 255; do
         ends "$wanted" 'busy: held ' -n -E "$wanted"
-        ends "$wanted" 'timeout: after [0-9.]+s: held ' -w 0.5 --conflict-exit-code="$wanted"
+        ends "$wanted" 'timeout: after [0-9.]+s: held ' -w 1 --conflict-exit-code="$wanted"
     done
     ends 69 unreachable -n -E 0 -u "unix://$DIR/none"
     redis_cli del "$KEY"

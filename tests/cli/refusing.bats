@@ -61,7 +61,7 @@ is_waiting() {
     [[ ${row[2]} == commands ]] || dead "$(<"$DIR/pids/wait")" ||
         exists "{$KEY:wait}:rlock:queue"
 }
-is_holding() { dead "$(<"$DIR/pids/loss")" || exists "$KEY:loss"; }
+is_holding() { dead "$(<"$DIR/pids/loss")" || [[ -e $DIR/loss.runs ]]; }
 
 # cell OPERATION STATUS REGEX: check how the operation ended ($status, $output, $stderr) by the cell
 # of the table. On any server it ends with STATUS, $output matches REGEX, and $stderr is empty; of a
@@ -107,7 +107,8 @@ each() {
 
     RLOCK_URL=$DIRECT hold holder -k "$KEY:wait"
     start wait "$RLOCK" -k "$KEY:wait" -w 60 -- true
-    start loss "$RLOCK" -k "$KEY:loss" -t 3 -- sleep 60
+    start loss "$RLOCK" -k "$KEY:loss" -t 3 -- \
+        sh -c 'echo >"$0" && exec sleep 60' "$DIR/loss.runs"
     eventually 20 is_holding
     redis_cli set "$KEY:loss" other px 60000 >/dev/null
 

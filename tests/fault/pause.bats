@@ -35,6 +35,7 @@ write_command() {
 if [ -n "$LOOPS" ]; then sh -c 'while :; do :; done' & else sleep 600 & fi
 echo $! >"$DIR/other"
 n=0
+echo $$ >"$DIR/main"
 until [ -e "$DIR/end" ]; do
     echo $((n += 1))
     sleep 0.05
@@ -229,6 +230,7 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     kill -STOP "$guard" # else it might still kill the command
     kill -KILL "$pid" "$guard"
     finish tree
+    eventually 20 dead "$(<"$DIR/main")" # it gets KILL when its parent, the guard, ends
     redis_continue
     assert_frozen
     rlock -k "$KEY" --cgroup -- true

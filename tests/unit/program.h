@@ -294,13 +294,19 @@ static inline bool program_is_gone(pid_t pid)
     return pid > 0 && kill(pid, 0) != 0;
 }
 
-/* Waits for the end of rlock. Returns its exit status; below 0: minus the signal that ended it. */
+/*
+ * Waits for the end of rlock, and kills rlock if that doesn't come. Returns the exit status; below 0:
+ * minus the signal that ended rlock.
+ */
 static inline int program_status(struct program *program)
 {
     int status = 0;
 
-    while (waitpid(program->pid, &status, 0) < 0 && errno == EINTR)
-        continue;
+    for (int i = 0; waitpid(program->pid, &status, WNOHANG) == 0; i++) {
+        if (i == PROGRAM_PATIENCE_MS)
+            kill(program->pid, SIGKILL);
+        poll(NULL, 0, 1);
+    }
     program->pid = -1;
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }

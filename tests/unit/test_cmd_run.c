@@ -133,7 +133,8 @@ static const struct run {
     /* a shell expects that rlock ends by the signal that the terminal has sent to both */
     {
         "-k job -t 30s",
-        "trap 'read go <&8; trap - INT; kill -INT $$' INT; " WAIT_FOR_GO,
+        "trap 'read go <&8; trap - INT; kill -INT $$' INT; echo $$ >&9; while :; do sleep 0.1; "
+        "done",
         renewed,
         type_interrupt,
         .has_terminal = true,

@@ -32,7 +32,8 @@ static bool start_three(void)
 int64_t __real_rlock_clock_ms(void);
 int64_t __wrap_rlock_clock_ms(void);
 
-static int64_t slow_from_ms; /* from then on rlock's clock advances by a tenth; 0: it isn't slow */
+/* From then on rlock's clock advances by a tenth; 0: it isn't slow. */
+static _Atomic int64_t slow_from_ms;
 
 /*
  * The fake servers answer at once, but a busy machine may run them late. A test that isn't about a
@@ -47,8 +48,9 @@ static void slow_clock(bool is_slow)
 int64_t __wrap_rlock_clock_ms(void)
 {
     int64_t now = __real_rlock_clock_ms();
+    int64_t from = slow_from_ms;
 
-    return slow_from_ms == 0 ? now : slow_from_ms + (now - slow_from_ms) / 10;
+    return from == 0 ? now : from + (now - from) / 10;
 }
 
 enum operation { ACQUIRE, RENEW, RELEASE };

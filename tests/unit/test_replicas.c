@@ -4,7 +4,7 @@
 #include "quorums.h"
 #include "tap.h"
 
-#define REPLY_MS 150 /* the timeout of WAIT; the client waits twice that time for the reply */
+#define REPLY_MS 1000 /* the timeout of WAIT; the client waits twice that time for the reply */
 
 static const struct {
     int64_t wanted;     /* how many replicas must have the lock (--replicas) */
@@ -30,8 +30,8 @@ static void test_row(size_t i)
 {
     struct rlock_deadline deadline = in(10000);
     struct rlock_config config = {
-        .timing = {.ttl_ms = 1000, .renew_ms = 300, .reply_ms = REPLY_MS},
-        .connect_ms = 1000,
+        .timing = {.ttl_ms = 60000, .renew_ms = 20000, .reply_ms = 10000},
+        .connect_ms = 10000,
         .replicas = rows[i].wanted,
     };
     struct rlock_error err = {.text = ""};
@@ -42,6 +42,7 @@ static void test_row(size_t i)
     quorum_answers(ASKED_ACQUIRE, GRANT, NULL, NULL);
     quorum_answers(ASKED_OTHER, rows[i].answer, NULL, NULL);
     need(quorum_start(config, 1) && quorum_attempt(deadline, &grant, &err) == RLOCK_OK);
+    several.quorum.timing.reply_ms = REPLY_MS;
     if (rows[i].is_new)
         conn_abandon(&several.quorum.members.member[0].route.primary->conn, NULL);
     okf(replicas_have(&several.quorum, deadline, &err) == rows[i].st &&
