@@ -295,8 +295,8 @@ static inline bool program_is_gone(pid_t pid)
 }
 
 /*
- * Waits for the end of rlock, and kills rlock if that doesn't come. Returns the exit status; below 0:
- * minus the signal that ended rlock.
+ * Waits for the end of rlock, and kills rlock if that doesn't come. Returns the exit status; below
+ * 0: minus the signal that ended rlock.
  */
 static inline int program_status(struct program *program)
 {
