@@ -472,7 +472,7 @@ enum rlock_status history_read(struct quorum *quorum, const char *key, int64_t w
 /* ---- listing the locks that have a history ---- */
 
 /* Passes the key of the lock with this history to the visitor, if the key matches the pattern. */
-static void show_key(const struct search *search, const char *history)
+static void show_key(const struct list_search *search, const char *history)
 {
     const struct rlock_history_visitor *visitor = search->visitor;
     char *key = keys_lock_of("history", history);
@@ -487,8 +487,8 @@ static void show_key(const struct search *search, const char *history)
  * that the user may not read: LRANGE, which asks for no entry, then returns an error. An error as
  * the first reply would fail the request, so TIME comes first.
  */
-static enum rlock_status show_readable(const struct search *search, char *const *name, size_t n,
-                                       struct rlock_error *err)
+static enum rlock_status show_readable(const struct list_search *search, char *const *name,
+                                       size_t n, struct rlock_error *err)
 {
     const struct resp_value *reply = NULL;
     struct request request;
@@ -509,8 +509,8 @@ static enum rlock_status show_readable(const struct search *search, char *const 
     return st;
 }
 
-static enum rlock_status show_found(const struct search *search, const struct list_names *found,
-                                    struct rlock_error *err)
+static enum rlock_status show_found(const struct list_search *search,
+                                    const struct list_names *found, struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
     size_t i;
@@ -526,11 +526,11 @@ enum rlock_status history_keys(struct quorum *quorum, const char *pattern,
                                struct rlock_deadline deadline,
                                const struct rlock_history_visitor *visitor, struct rlock_error *err)
 {
-    const struct search search = {.match = "*:rlock:*history",
-                                  .pattern = pattern,
-                                  .deadline = deadline,
-                                  .on_found = show_found,
-                                  .visitor = visitor};
+    const struct list_search search = {.match = "*:rlock:*history",
+                                       .pattern = pattern,
+                                       .deadline = deadline,
+                                       .on_found = show_found,
+                                       .visitor = visitor};
 
     return list_search(quorum, &search, err);
 }

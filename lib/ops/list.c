@@ -60,8 +60,8 @@ static struct rlock_last_end end_in(const char *entry)
  * Shows when and how the last hold of a lock ended, if one of the last ENTRIES_READ entries of its
  * history tells it. Most often one of the last two entries is an end.
  */
-static enum rlock_status show_last_end(const struct search *search, const struct lock_keys *keys,
-                                       struct rlock_error *err)
+static enum rlock_status show_last_end(const struct list_search *search,
+                                       const struct lock_keys *keys, struct rlock_error *err)
 {
     const struct rlock_visitor *visitor = search->visitor;
     const struct resp_value *reply = NULL;
@@ -146,8 +146,8 @@ static bool is_left_out(enum rlock_status st, const struct rlock_error *fault, e
  * shows that of each lock once: when the lock is shown, or, if it is free, when its history is
  * found. If is_left_out() is true, ignores the fault.
  */
-static enum rlock_status list_lock(const struct search *search, const char *key, enum found_by by,
-                                   struct rlock_error *err)
+static enum rlock_status list_lock(const struct list_search *search, const char *key,
+                                   enum found_by by, struct rlock_error *err)
 {
     const struct rlock_visitor *visitor = search->visitor;
     struct rlock_error fault = {.status = RLOCK_OK};
@@ -178,7 +178,7 @@ static enum rlock_status list_lock(const struct search *search, const char *key,
 
 /* ---- the keys of a server ---- */
 
-bool list_is_match(const struct search *search, const char *key)
+bool list_is_match(const struct list_search *search, const char *key)
 {
     return search->pattern == NULL || fnmatch(search->pattern, key, 0) == 0;
 }
@@ -187,7 +187,7 @@ bool list_is_match(const struct search *search, const char *key)
  * Asks about some keys by one command each, with the words `more` behind the key. An error as the
  * first reply would fail the whole request, so TIME comes first.
  */
-static enum rlock_status ask_each(const struct search *search, const struct list_names *names,
+static enum rlock_status ask_each(const struct list_search *search, const struct list_names *names,
                                   const char *command, const char *const *more,
                                   const struct resp_value **reply, struct rlock_error *err)
 {
@@ -209,8 +209,8 @@ static enum rlock_status ask_each(const struct search *search, const struct list
  * before: a GETRANGE of another type would count among the server's errors, which administrators
  * watch. But reads a key if the user may not ask for its type.
  */
-static enum rlock_status list_written(const struct search *search, const struct list_names *names,
-                                      struct rlock_error *err)
+static enum rlock_status list_written(const struct list_search *search,
+                                      const struct list_names *names, struct rlock_error *err)
 {
     static const char *const nothing[] = {NULL};
     static const char *const range[] = {"0", PEEK_LAST, NULL};
@@ -241,7 +241,7 @@ static enum rlock_status list_written(const struct search *search, const struct 
 }
 
 /* Lists the lock whose helper key has this name, if the key is one by which locks are found. */
-static enum rlock_status list_owner_of(const struct search *search, const char *helper,
+static enum rlock_status list_owner_of(const struct list_search *search, const char *helper,
                                        struct rlock_error *err)
 {
     static const struct {
@@ -265,8 +265,8 @@ static enum rlock_status list_owner_of(const struct search *search, const char *
 }
 
 /* Lists the locks among the keys that SCAN has found. */
-static enum rlock_status list_found(const struct search *search, const struct list_names *found,
-                                    struct rlock_error *err)
+static enum rlock_status list_found(const struct list_search *search,
+                                    const struct list_names *found, struct rlock_error *err)
 {
     enum rlock_status st = RLOCK_OK;
     struct list_names peeked = {.n = 0};
@@ -349,7 +349,7 @@ static void names_fini(struct list_names *names)
 static enum rlock_status search_server(struct quorum *one, const void *context,
                                        struct rlock_deadline deadline, struct rlock_error *err)
 {
-    struct search search = *(const struct search *)context;
+    struct list_search search = *(const struct list_search *)context;
     struct list_names found = {.n = 0};
     char cursor[32] = "0";
     enum rlock_status st;
@@ -364,7 +364,7 @@ static enum rlock_status search_server(struct quorum *one, const void *context,
     return st;
 }
 
-enum rlock_status list_search(struct quorum *quorum, const struct search *search,
+enum rlock_status list_search(struct quorum *quorum, const struct list_search *search,
                               struct rlock_error *err)
 {
     return inspect_each_server(quorum, search_server, search, search->deadline, err);
@@ -378,7 +378,7 @@ enum rlock_status list_locks(struct quorum *quorum, const char *pattern,
                              struct rlock_deadline deadline, const struct rlock_visitor *visitor,
                              struct rlock_error *err)
 {
-    struct search search = {
+    struct list_search search = {
         .pattern = pattern, .deadline = deadline, .on_found = list_found, .visitor = visitor};
     enum rlock_status st;
     char *match;

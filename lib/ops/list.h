@@ -20,12 +20,12 @@ struct list_names {
 };
 
 /* A search for keys on the servers of all members. */
-struct search {
+struct list_search {
     const char *match;   /* a glob for the names of keys, which SCAN gets */
     const char *pattern; /* a glob for the keys of locks, see list_is_match(); NULL: all */
     struct rlock_deadline deadline;
     /* Gets the names that one SCAN has found, which it borrows. A fault ends the search. */
-    enum rlock_status (*on_found)(const struct search *search, const struct list_names *found,
+    enum rlock_status (*on_found)(const struct list_search *search, const struct list_names *found,
                                   struct rlock_error *err);
     const void *visitor; /* for on_found */
     struct quorum *one; /* for on_found: the server that is searched, alone; set by list_search() */
@@ -36,9 +36,10 @@ struct search {
  * by server. Leaves out names with a NUL, and those that are too long for a lock. Returns RLOCK_OK
  * if the servers of a majority of the members were searched, RLOCK_STOPPED, or a fault.
  */
-enum rlock_status list_search(struct quorum *quorum, const struct search *search,
+enum rlock_status list_search(struct quorum *quorum, const struct list_search *search,
                               struct rlock_error *err);
 
-bool list_is_match(const struct search *search, const char *key);
+/* list_is_match: does the key of a lock match the pattern of the search? */
+bool list_is_match(const struct list_search *search, const char *key);
 
 #endif
