@@ -268,9 +268,10 @@ static void say_trouble(const struct progress *progress, const struct rlock_obst
         snprintf(why, sizeof why, "%s", obstacle->trouble.text);
     else
         snprintf(why, sizeof why, "for %s: %s", time, obstacle->trouble.text);
-    units_text(time, obstacle->gives_up_ms - now_ms + 999);
-    if (obstacle->gives_up_ms != 0)
+    if (obstacle->gives_up_ms != 0) {
+        units_text(time, obstacle->gives_up_ms - now_ms + 999);
         snprintf(hint, sizeof hint, "trying for %s", time);
+    }
     report_say(progress->report, REPORT_NOTICE,
                (struct message){
                    .what = row_of(obstacle->trouble.status)->what,

@@ -22,7 +22,7 @@
 
 #define PREFIX "rlock-"
 #define NAMES_MAX 100    /* how many names make_directory() tries */
-#define TEXT_BYTES 65536 /* the path in cgroup v2 stands behind up to a dozen of cgroup v1 */
+#define TEXT_BYTES 65536 /* of /proc/PID/cgroup: up to a dozen paths of cgroup v1, and that of v2 */
 
 /*
  * Finds the mount of cgroup v2 in /proc/self/mountinfo, proc(5), which has lines of the form
@@ -49,7 +49,7 @@ static bool find_mount(char *root, char *point, size_t room)
 
 /*
  * Reads a file /proc/PID/cgroup. Returns the path in cgroup v2, which is in the line "0::PATH".
- * NULL: there is no such line, or errno is not 0.
+ * NULL: errno tells why the file could not be read; 0: there is no such line.
  */
 static char *read_path(const char *file, char text[TEXT_BYTES])
 {
@@ -265,13 +265,15 @@ bool cgroup_has(const struct cgroup *cgroup, pid_t pid)
     char text[TEXT_BYTES];
     const char *path;
     const char *at;
+    char behind;
 
     snprintf(file, sizeof file, "/proc/%d/cgroup", (int)pid);
     path = read_path(file, text);
     if (path == NULL)
         return errno == ENOENT || errno == ESRCH;
     at = strstr(path, cgroup->name);
-    return at != NULL && strchr("/", at[strlen(cgroup->name)]) != NULL;
+    behind = at != NULL ? at[strlen(cgroup->name)] : '-';
+    return behind == '/' || behind == '\0';
 }
 
 void cgroup_remove(struct cgroup *cgroup)
