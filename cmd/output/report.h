@@ -80,7 +80,7 @@ struct message {
 /* message_add: add a fact to a message that has fewer than MESSAGE_FACTS. */
 void message_add(struct message *message, struct fact fact);
 
-/* report_begin: report as the options say, from now on; they are borrowed. */
+/* report_begin: make a report whose messages count time from now. The options are borrowed. */
 struct report report_begin(const struct options *options, enum report_level level);
 
 /*

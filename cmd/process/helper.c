@@ -3,10 +3,10 @@
  * helper: a process that runs short shell commands for rlock, each with a time limit.
  *
  * rlock itself must not fork beside the renewer's thread, and what hangs must delay neither a
- * renewal nor the release. So it forks helpers before it starts a thread, and sends them requests
- * by a socket, without waiting. A helper is no part of the command's tree: guard_client.c spares
- * the children that the main process has before the guard. It is a subreaper, so that what its
- * commands leave behind isn't killed with the tree.
+ * renewal nor the release. So rlock forks helpers before it starts a thread, and sends requests to
+ * them by a socket, without waiting. A helper is no part of the command's tree: guard_client.c
+ * spares the children that the main process has before the guard. A helper is a subreaper, so that
+ * what its commands leave behind isn't killed with the tree.
  */
 #include "process/helper.h"
 

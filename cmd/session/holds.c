@@ -2,10 +2,10 @@
 /*
  * holds: the files that keep the tokens of a person's holds, one for each key and server.
  *
- * They are not in XDG_RUNTIME_DIR, which the system removes when the user logs out: a hold outlives
- * the login. A file's name is a hash of the server's name and the key. Its first line is "TOKEN
- * UNTIL_MS HAS_RENEWER", the second tells people which lock it belongs to. If two locks had the
- * same hash, the server would refuse the token of the first lock for the second one.
+ * The files are not in XDG_RUNTIME_DIR, which the system removes when the user logs out: a hold
+ * outlives the login. A file's name is a hash of the server's name and the key. The first line is
+ * "TOKEN UNTIL_MS HAS_RENEWER", the second line tells people which lock the file belongs to. If two
+ * locks had the same hash, the server would refuse the token of one lock for the other lock.
  */
 #include "session/holds.h"
 

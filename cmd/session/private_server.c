@@ -2,8 +2,8 @@
 /*
  * private_server: a private server on a Unix socket, for locks on one machine.
  *
- * Two servers of one user would both grant the same lock. So their directory, see open_dir(),
- * depends on nothing that differs between two processes of one user on one machine: not on a login
+ * Two servers of one user would both grant the same lock. So the directory of the user's server,
+ * see open_dir(), is the same for all processes of the user on one machine, whatever their login
  * (XDG_RUNTIME_DIR, /run/user/UID), HOME, or /tmp, of which a systemd unit may have its own. If
  * rlock can't write there at present (ProtectHome=, not mounted), it fails. Several machines may
  * share a home, so a path in it has the boot ID, which a container has in common with its host.

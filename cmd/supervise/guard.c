@@ -313,8 +313,9 @@ static bool command_has_it(struct guard *guard, const struct guard_request *requ
 }
 
 /*
- * Notes for command_has_it() which signals the guard has got. A pending SIGWINCH may be an old one,
- * which the main process read while it waited for the lock; one that asks for the end can't be.
+ * Notes for command_has_it() which signals the guard has got. A pending SIGWINCH may be one that
+ * the main process read while it waited for the lock. A signal that asks for the end would have
+ * ended that wait.
  */
 static void note_early_signals(struct guard *guard)
 {

@@ -20,8 +20,8 @@ enum guard_state {
 enum guard_event {
     GUARD_EVENT_LEASE_EXTENDED, /* the main process has sent the deadlines of a confirmed renewal */
     GUARD_EVENT_END_ASKED,      /* the main process has asked the guard to end the tree */
-    GUARD_EVENT_SIGNAL,         /* it passes on another signal than HUP, INT, QUIT, TERM */
-    GUARD_EVENT_END_SIGNAL,     /* it passes on HUP, INT, QUIT or TERM */
+    GUARD_EVENT_SIGNAL,         /* the main process passes on a signal other than END_SIGNAL's */
+    GUARD_EVENT_END_SIGNAL,     /* the main process passes on HUP, INT, QUIT or TERM */
     GUARD_EVENT_MAIN_GONE,      /* the main process is dead, so nobody renews the lease any more */
     GUARD_EVENT_COMMAND_EXITED, /* the command has called exit(3); descendants of it are left */
     GUARD_EVENT_COMMAND_KILLED, /* a signal has ended the command; descendants of it are left */

@@ -28,7 +28,7 @@ struct proctree {
     uint32_t root_started; /* if the root is another process: when it started, in ticks */
     bool root_is_termed;   /* if the root is another process: it has got TERM */
     bool has_spared;       /* proctree_spare() or _spare_children() has spared a process */
-    bool spares;           /* proctree_spare_children() spares each process that it finds */
+    bool spares;           /* the walk of proctree_spare_children() spares what it finds */
     bool is_full;          /* the last call had no room to note a process as spared */
     bool is_short;         /* the last call lacked a descriptor or memory to read a process */
     bool has_lists;        /* the kernel has /proc/PID/task/TID/children */

@@ -47,8 +47,8 @@ enum supervise_state {
 enum supervise_event {
     /* A signal came for the command. */
     SUPERVISE_EVENT_SIGNAL,
-    /* The command was not started; `reason` is why. The guard tells that in `news`; NULL: the main
-     * process has not asked it to, as a signal came or no guard could be forked. */
+    /* The command was not started; `reason` is why. `news`: the guard's message about the failure;
+     * NULL: there is no message, because a signal came or no guard could be forked. */
     SUPERVISE_EVENT_NOT_STARTED,
     /* The server has confirmed the renewal sent at `sent_ms`: the lease lasts to `expires_ms`. */
     SUPERVISE_EVENT_RENEWED,

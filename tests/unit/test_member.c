@@ -389,8 +389,8 @@ static void test_moved(void)
 }
 
 /*
- * Starts the request "ON" of a member in long use. Checks that the member sends `wanted` and no
- * more: "ON" alone, or CLUSTER NODES and "ON". Then the server sends `answer`.
+ * Starts the request "ON" of a member in long use. Checks that the member sends exactly
+ * `wanted`, which is "ON", or CLUSTER NODES and "ON". Then the server sends `answer`.
  */
 static void ask_may_learn(int fd, const char *wanted, const char *answer)
 {
@@ -471,7 +471,8 @@ static void test_name(void)
     reply(fd, ":1\r\n");
     ask_with("ON", true);
     step_until_sent();
-    ok(peer_hears(fd, name) && peer_hears(fd, ON), "its second one is named again");
+    ok(peer_hears(fd, name) && peer_hears(fd, ON),
+       "before its second request that connection is named");
     close(fd);
     step(PATIENCE_MS);
     ask("ON");

@@ -299,7 +299,7 @@ static const struct {
     const char *acquire[MEMBERS], *confirm[MEMBERS], *info[MEMBERS];
     enum rlock_status st;
     uint64_t fence;
-    int confirms, undos; /* sums over all members; -N: at least N, see is_about() */
+    int confirms, undos; /* how many all members get; -N: N or more */
     const char *text;    /* a part of the error text */
 } votes[] = {
     {THREE(GRANT), NONE, NONE, RLOCK_OK, FENCE_0, 0, 0, ""},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_utf8: valid characters are told from invalid bytes. */
+/* test_utf8: which bytes are valid characters, and which are not. */
 #include "base/utf8.h"
 #include "tap.h"
 
