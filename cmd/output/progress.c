@@ -70,6 +70,12 @@ static const struct trouble *row_of(enum rlock_status status)
     return &troubles[i];
 }
 
+bool progress_is_trouble(const struct rlock_obstacle *obstacle, int64_t now_ms)
+{
+    return obstacle->trouble.status != RLOCK_OK &&
+           (obstacle->holder.text[0] == '\0' || now_ms >= obstacle->trouble_ms + TROUBLE_MS);
+}
+
 const char *progress_trouble_words(enum rlock_status status)
 {
     return row_of(status)->words;
@@ -280,7 +286,10 @@ static void say_trouble(const struct progress *progress, const struct rlock_obst
                    .facts = {fact_time("trouble_since", wall_time_of(obstacle->trouble_ms))}});
 }
 
-/* Report a failure of the server once, when it has lasted for quiet_ms(); and once its end. */
+/*
+ * Report a failure of the server once, when it has lasted for quiet_ms(); and once its end. A
+ * failure at which rlock gives up is the last message's.
+ */
 static void report_trouble(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
     int64_t now_ms = rlock_clock_ms();
@@ -293,6 +302,7 @@ static void report_trouble(struct progress *progress, const struct rlock_obstacl
         say_server_back(progress, now_ms - progress->trouble_since_ms);
         progress->trouble_since_ms = 0;
     } else if (!is_reported && obstacle->trouble.status != RLOCK_OK &&
+               (obstacle->gives_up_ms == 0 || now_ms < obstacle->gives_up_ms) &&
                now_ms >= obstacle->trouble_ms + quiet_ms(progress, obstacle)) {
         clear(progress);
         say_trouble(progress, obstacle, now_ms);
@@ -364,13 +374,14 @@ static void say_waiting(const struct progress *progress, enum report_level level
                         const struct rlock_obstacle *obstacle)
 {
     struct message message = {.what = what};
-    int64_t waited_ms = rlock_clock_ms() - progress->report->start_ms;
+    int64_t now_ms = rlock_clock_ms();
+    int64_t waited_ms = now_ms - progress->report->start_ms;
     char words[sizeof obstacle->trouble.text + TAKEN_BYTES];
     char why[sizeof words + 100];
     struct taken taken = taken_of_obstacle(obstacle);
 
-    if (obstacle->trouble.status != RLOCK_OK)
-        progress_trouble(words, sizeof words, obstacle, rlock_clock_ms());
+    if (progress_is_trouble(obstacle, now_ms))
+        progress_trouble(words, sizeof words, obstacle, now_ms);
     else
         taken_text(words, &taken);
     describe_progress(why, sizeof why, obstacle, waited_ms, words);

@@ -57,6 +57,13 @@ void progress_say_granted(const struct progress *progress, int64_t granted_ms, u
 /* progress_warn: clear the line, and write a warning. */
 void progress_warn(struct progress *progress, const char *text);
 
+/*
+ * progress_is_trouble: does a failure of the server keep rlock from the lock? Not if a holder does,
+ * and the failure is shorter than a second: a server restarts, or the end of the wait has just cut
+ * off the last request.
+ */
+bool progress_is_trouble(const struct rlock_obstacle *obstacle, int64_t now_ms);
+
 /* progress_trouble_words: name such a fault of a server in a few words: "server not ready". */
 const char *progress_trouble_words(enum rlock_status status);
 

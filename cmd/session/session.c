@@ -592,14 +592,14 @@ static void put_key(char text[100], const struct session *session,
 
 /* Write why the lock was not granted: who holds it, or which trouble the server has. */
 static void put_obstacle(char text[TAKEN_BYTES + 100], const struct session *session,
-                         const struct rlock_obstacle *obstacle)
+                         const struct rlock_obstacle *obstacle, int64_t now_ms)
 {
     struct taken taken = taken_of_obstacle(obstacle);
     char words[TAKEN_BYTES];
     char key[100];
 
-    if (obstacle->trouble.status != RLOCK_OK) {
-        progress_trouble(text, TAKEN_BYTES + 100, obstacle, rlock_clock_ms());
+    if (progress_is_trouble(obstacle, now_ms)) {
+        progress_trouble(text, TAKEN_BYTES + 100, obstacle, now_ms);
     } else if (obstacle->holder.text[0] == '\0') {
         snprintf(text, TAKEN_BYTES + 100, "not granted in time");
     } else {
@@ -619,13 +619,15 @@ static enum exit_reason report_busy(const struct session *session, enum exit_rea
 {
     struct taken taken = taken_of_obstacle(obstacle);
     struct message message = {.what = event_of_reason(reason)};
-    int64_t waited_ms = rlock_clock_ms() - session->report.start_ms;
+    int64_t now_ms = rlock_clock_ms();
+    int64_t waited_ms = now_ms - session->report.start_ms;
+    bool is_trouble = progress_is_trouble(obstacle, now_ms);
     bool has_party = obstacle->holder.text[0] != '\0';
     char obstacle_text[TAKEN_BYTES + 100];
     char waited[UNITS_TEXT_BYTES];
     char why[TAKEN_BYTES + 200];
 
-    put_obstacle(obstacle_text, session, obstacle);
+    put_obstacle(obstacle_text, session, obstacle, now_ms);
     units_tenths(waited, waited_ms);
     if (reason == REASON_BUSY)
         snprintf(why, sizeof why, "%s", obstacle_text);
@@ -640,11 +642,10 @@ static enum exit_reason report_busy(const struct session *session, enum exit_rea
         taken_add_facts(&message, &taken);
     else if (has_party)
         message_add(&message, fact_party("superseded_by", &obstacle->holder, NULL));
-    if (obstacle->trouble.status != RLOCK_OK)
+    if (is_trouble)
         message_add(&message, fact_time("trouble_since", wall_time_of(obstacle->trouble_ms)));
     message.why = why;
-    report_say(&session->report,
-               obstacle->trouble.status != RLOCK_OK ? REPORT_FAILURE : REPORT_NOTICE, message);
+    report_say(&session->report, is_trouble ? REPORT_FAILURE : REPORT_NOTICE, message);
     return reason;
 }
 

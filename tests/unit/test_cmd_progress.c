@@ -238,12 +238,29 @@ static void test_long_wait(void)
     is_str(shown(&obstacle), "", "the same wait is not reported again");
     progress_init(&progress, &usual, 5000, 5000);
     obstacle.trouble = (struct rlock_error){RLOCK_E_UNREACHABLE, .text = "h:1: refused"};
-    obstacle.trouble_ms = rlock_clock_ms();
-    begins(shown(&obstacle), "rlock: k: waiting-long: for 5s, place 2: server unreachable for 0s: "
+    obstacle.trouble_ms = rlock_clock_ms() - 1000;
+    begins(shown(&obstacle), "rlock: k: waiting-long: for 5s, place 2: server unreachable for 1s: "
                              "h:1: ref");
     progress_init(&progress, &quiet, 5000, 5000);
     is_str(shown(&obstacle), "", "with --quiet a long wait is not reported");
     ok(!progress.has_told, "with --quiet the grant is not reported either");
+}
+
+/* Trouble of less than a second doesn't hide a holder, nor does trouble at the end of a wait. */
+static void test_trouble_begins(void)
+{
+    const struct report usual = waited(REPORT_NOTICE, 5000);
+    struct rlock_obstacle obstacle = held();
+
+    obstacle.trouble = (struct rlock_error){RLOCK_E_UNREACHABLE, .text = "h:1: no answer in time"};
+    obstacle.trouble_ms = usual.start_ms;
+    ok(!progress_is_trouble(&obstacle, usual.start_ms + 999), "a holder is in the way");
+    ok(progress_is_trouble(&obstacle, usual.start_ms + 1000), "the server is in the way");
+    obstacle.gives_up_ms = rlock_clock_ms();
+    progress_init(&progress, &usual, 5000, 0);
+    is_str(shown(&obstacle), "", "trouble isn't reported when the wait is over");
+    obstacle.holder.text[0] = '\0';
+    ok(progress_is_trouble(&obstacle, usual.start_ms + 1), "no holder is in the way");
 }
 
 /* Shows a wait again at once, and when the next message is due, in `period_ms`. */
@@ -307,4 +324,4 @@ static void test_log(void)
 }
 
 TESTS(test_lines, test_unheld, test_any_width, test_any_room, test_steps, test_trouble,
-      test_long_wait, test_log)
+      test_long_wait, test_trouble_begins, test_log)
