@@ -8,6 +8,7 @@
  * directory with these files in it.
  */
 #undef _FORTIFY_SOURCE /* with it, headers define some of the functions that this file defines */
+#include "files.h"
 #include "supervise/cgroup.h"
 #include "tap.h"
 
@@ -73,14 +74,6 @@ int fclose(FILE *file)
     n_files--;
     *(void **)&real = dlsym(RTLD_NEXT, "fclose");
     return real(file);
-}
-
-static void write_file(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC);
-
-    (void)!write(fd, text, strlen(text));
-    close(fd);
 }
 
 /* Returns text as printf(3) makes it. It is valid until the 16th next call. */

@@ -5,17 +5,15 @@
  * The command writes to files in a directory of the test. The clock of the process that runs the
  * command can be moved, so that a command that hangs doesn't take the test 10 s.
  */
+#include "files.h"
 #include "session/event_hook.h"
 #include "supervise/proctree.h"
 #include "tap.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #define PATIENCE_MS 30000 /* how long a test waits at most: a busy machine runs processes late */
 
@@ -32,19 +30,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 
     now->tv_sec += (time_t)*ahead_s;
     return failed;
-}
-
-/* Reads a file of the test. The text is valid until the next call. */
-static const char *text_of(const char *name)
-{
-    static char text[4096];
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    return text;
 }
 
 /* Starts the hook process. Its working directory is `top`. */
@@ -119,7 +104,7 @@ static void test_events(void)
     tell(&hook, EVENT_RELEASED);
     ok(!event_hook_failure(&hook, why, sizeof why), "nothing has failed");
     is_int(stop(&hook), 0, "the hook process ends when it has run all commands");
-    is_str(text_of("shown"),
+    is_str(read_file("shown"),
            "waiting-long key=key one\nkey two fence= waited=7 holder=web1 why= token=\n"
            "granted key=key one\nkey two fence=12 waited= holder= why= token=\n"
            "lost key=key one\nkey two fence=12 waited= holder= why=the server is gone "
@@ -179,7 +164,7 @@ static void test_hangs(void)
     tell(&hook, EVENT_GRANTED);
     while (access("started", F_OK) != 0)
         poll(NULL, 0, 1);
-    need(sscanf(text_of("started"), "%d %d", &process, &child) == 2);
+    need(sscanf(read_file("started"), "%d %d", &process, &child) == 2);
     *ahead_s = 9;
     kill(process, SIGCHLD); /* wakes it */
     ok(!event_hook_failure(&hook, why, sizeof why), "after 9 s the command has not failed");
@@ -216,12 +201,12 @@ static void test_command(void)
     tell(&hook, EVENT_GRANTED);
     tell(&hook, EVENT_RELEASED);
     is_int(stop(&hook), 0, "the command has run twice");
-    text = text_of("shown");
+    text = read_file("shown");
     at = strchr(text, '\n');
     ok(at != NULL && sscanf(text, "%d %d", &pid, &sid) == 2 && pid == sid);
     is_str(at != NULL ? at + 1 : "", "/dev/null\nrlock-hook\n");
     unlink("shown");
-    ok(sscanf(text_of("fds"), "%d %d", &first, &second) == 2 && first == second && first > 0);
+    ok(sscanf(read_file("fds"), "%d %d", &first, &second) == 2 && first == second && first > 0);
     unlink("fds");
 }
 

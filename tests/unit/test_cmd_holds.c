@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_holds: tokens of holds are stored, found and removed; files of others are refused. */
 #include "fds.h"
+#include "files.h"
 #include "session/holds.h"
 #include "tap.h"
 #include "user_entry.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define TOKEN "0123456789abcdef0123456789abcdef"
 #define OTHER "fedcba9876543210fedcba9876543210"
@@ -62,14 +60,6 @@ static int only_file(char path[400])
     if (stream != NULL)
         closedir(stream);
     return n;
-}
-
-static void write_text(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-    ok(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), "a file is written");
-    close(fd);
 }
 
 static void test_no_directory(void)
@@ -147,7 +137,7 @@ static void test_contents(void)
 
     ok(stores("s", one_key) && only_file(path) == 1);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        write_text(path, texts[i].text);
+        write_file(path, texts[i].text);
         is_int(open_holds("s", one_key, 1, false), texts[i].wanted, texts[i].why);
         okf((texts[i].wanted == RLOCK_OK) == (err.text[0] == '\0'),
             "only a file that can't be used has an error: %s", err.text);

@@ -1,28 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_option_parser: options from the command line, the environment and a file. */
+#include "files.h"
 #include "options/option_parser.h"
 #include "tap.h"
 
 #include <malloc.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define SECRET "s3cret"
 #define WORDS_MAX 32
 
 static char folder[] = "/tmp/rlock-options.XXXXXX";
 static char file[64];
-
-static void write_file(const char *path, const char *text)
-{
-    FILE *out = fopen(path, "w");
-
-    if (out == NULL)
-        return;
-    fputs(text, out);
-    fclose(out);
-}
 
 static struct options options;
 static struct rlock_error err;
@@ -522,14 +511,6 @@ static void test_files(void)
     write_file(file, "");
 }
 
-static void set(const char *name, const char *value)
-{
-    if (value == NULL)
-        unsetenv(name);
-    else
-        setenv(name, value, 1);
-}
-
 static void test_places(void)
 {
     char base[128];
@@ -558,9 +539,9 @@ static void test_places(void)
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         const char *config = places[i].config;
 
-        set("RLOCK_CONFIG", config);
-        set("HOME", places[i].home);
-        set("XDG_CONFIG_HOME", places[i].xdg);
+        set_variable("RLOCK_CONFIG", config);
+        set_variable("HOME", places[i].home);
+        set_variable("XDG_CONFIG_HOME", places[i].xdg);
         if (places[i].ttl_ms == 0)
             okf(refuses("-k K x", RLOCK_E_CONFIG, config), "%s: %s", config, err.text);
         else if (places[i].ttl_ms > 0)

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_outfile: which file gets the bytes, and what happens to that file. */
+#include "files.h"
 #include "output/outfile.h"
 #include "tap.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define NOBODY 65534
 
@@ -28,22 +26,14 @@ static const char *below(const char *name)
 /* Makes a file with this content and mode. */
 static void make_file(const char *name, const char *content, mode_t mode)
 {
-    int fd;
-
     unlink(below(name));
-    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    ok(fd >= 0 && write(fd, content, strlen(content)) == (ssize_t)strlen(content) &&
-       fchmod(fd, mode) == 0 && close(fd) == 0);
+    write_file(path, content);
+    ok(chmod(path, mode) == 0);
 }
 
 static void has_content(const char *name, const char *wanted, const char *what)
 {
-    char content[200] = "";
-    int fd = open(below(name), O_RDONLY | O_CLOEXEC);
-
-    (void)!read(fd, content, sizeof content - 1);
-    close(fd);
-    is_str(content, wanted, what);
+    is_str(read_file(below(name)), wanted, what);
 }
 
 static struct stat stat_of(const char *name)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_cmd_password_lookup: the helper process ends when it should, and hides what it has read.
- *
- * test_cmd_credentials tests which passwords the helper finds in files and in commands' output.
+ * test_cmd_password_lookup: the helper process finds the password in a file or in the output of a
+ * command, hides what it has read, and ends when it should.
  */
+#include "files.h"
 #include "session/password_lookup.h"
 #include "tap.h"
 
@@ -11,11 +11,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define PATIENCE_MS 20000 /* how long a test waits at most: a busy machine runs processes late */
 #define OTHER_UID 12345
@@ -62,12 +60,72 @@ static bool looks_up(struct password_helper *helper)
     return ask(helper, PATIENCE_MS) == helper->fd && take(helper) == RLOCK_OK;
 }
 
-static void write_file(const char *text, mode_t mode)
+static bool is_refused(enum rlock_status st, const char *why)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    return st == RLOCK_E_CONFIG && err.reason == RLOCK_REASON_PASSWORD_LOOKUP &&
+           strstr(err.text, why) != NULL;
+}
 
-    ok(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && fchmod(fd, mode) == 0);
-    close(fd);
+static void test_file(void)
+{
+    static const struct {
+        const char *text, *wanted; /* wanted NULL: the file is refused */
+    } texts[] = {
+        {"pw", "pw"},         {"pw\n", "pw"}, {"pw\r\n", "pw"}, {"pw\nother\n", "pw"},
+        {" p w \n", " p w "}, {"", NULL},     {"\n", NULL},     {"\r\npw\n", NULL},
+    };
+    struct password_helper helper = start(NULL);
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        enum rlock_status st;
+
+        write_file(path, texts[i].text);
+        ask(&helper, PATIENCE_MS);
+        st = take(&helper);
+        okf(texts[i].wanted == NULL ? is_refused(st, path)
+                                    : st == RLOCK_OK && strcmp(found, texts[i].wanted) == 0,
+            "the password is the first line of \"%s\", if that is not empty", texts[i].text);
+    }
+    unlink(path);
+    mkdir(path, 0700);
+    ask(&helper, PATIENCE_MS);
+    ok(is_refused(take(&helper), path), "a folder is no password file");
+    rmdir(path);
+    password_helper_stop(&helper);
+}
+
+static void test_commands(void)
+{
+    static const struct {
+        const char *command, *wanted, *why; /* wanted NULL: refused with the message `why` */
+    } rows[] = {
+        {"echo pw", "pw", NULL},
+        {"printf 'p w\\r\\nother\\n'", "p w", NULL},
+        {"sleep 3 & echo pw", "pw", NULL}, /* sleep keeps the pipe open */
+        {"echo pw; echo other; head -c 300000 /dev/zero", "pw", NULL},
+        {"head -c 16384 /dev/zero | tr '\\0' x", "", NULL}, /* the longest password */
+        {"head -c 16385 /dev/zero | tr '\\0' x", NULL, "longer than a password"},
+        {":", NULL, "the first line is empty"},
+        {"echo pw; exit 3", NULL, "the command ended with status 3"},
+        {"echo pw; kill -9 $$", NULL, "the command was ended by signal 9"},
+        {"echo pw; sleep 100", NULL, "did not end within"},
+        {"nowhere/at/all 2>/dev/null", NULL, "the command ended with status 127"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bool is_slow = strstr(rows[i].command, "sleep 100") != NULL;
+        struct password_helper helper = start(rows[i].command);
+        const char *wanted = rows[i].wanted;
+        enum rlock_status st;
+
+        ask(&helper, is_slow ? 300 : PATIENCE_MS);
+        st = take(&helper);
+        okf(wanted == NULL      ? is_refused(st, rows[i].why)
+            : wanted[0] == '\0' ? st == RLOCK_OK && strlen(found) == RLOCK_PASSWORD_MAX
+                                : st == RLOCK_OK && strcmp(found, wanted) == 0,
+            "%s: %s", rows[i].command, err.text);
+        password_helper_stop(&helper);
+    }
 }
 
 static void test_not_started(void)
@@ -86,18 +144,18 @@ static void test_answers(void)
     int status = -1;
     pid_t pid = helper.pid;
 
-    write_file("one\n", 0600);
+    write_file(path, "one\n");
     ok(looks_up(&helper), "the file is read");
     is_str(found, "one", "the password is that of the file");
     ok(!helper.is_exposed, "nobody else may read the file");
-    write_file("two\n", 0644);
+    write_file(path, "two\n");
+    chmod(path, 0644);
     ok(looks_up(&helper), "it is read again");
     is_str(found, "two", "the password is the new one");
     ok(helper.is_exposed, "others may read the file");
     unlink(path);
-    ok(ask(&helper, PATIENCE_MS) == helper.fd && take(&helper) == RLOCK_E_CONFIG);
-    is_int(err.reason, RLOCK_REASON_PASSWORD_LOOKUP, "the error's reason is the lookup");
-    ok(strstr(err.text, path) != NULL && strncmp(err.text, "password file ", 14) == 0);
+    ok(ask(&helper, PATIENCE_MS) == helper.fd && is_refused(take(&helper), path) &&
+       strncmp(err.text, "password file ", 14) == 0);
     password_helper_leave(&helper);
     ok(helper.pid == 0 && helper.fd == -1, "a helper that was left is not ours");
     ok(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -112,7 +170,7 @@ static void test_stop(void)
     errno = EINTR;
     password_helper_stop(&helper);
     ok(helper.pid == 0 && kill(pid, 0) != 0, "a helper that waits is ended");
-    write_file("one\n", 0600);
+    write_file(path, "one\n");
     helper = start(NULL);
     ok(ask(&helper, PATIENCE_MS) >= 0 &&
        poll(&(struct pollfd){helper.fd, POLLIN, 0}, 1, PATIENCE_MS) == 1);
@@ -151,14 +209,11 @@ static void test_left_behind(void)
     struct password_helper helper = start(
         "[ $(cat /proc/$PPID/comm) = rlock-password ] && sh -c 'sleep 100 >/dev/null & echo $!'");
     char path_of[64];
-    char text[256] = "";
-    int fd;
+    const char *text;
 
     ok(looks_up(&helper), "the helper has a name of its own, and its command leaves a process");
     snprintf(path_of, sizeof path_of, "/proc/%d/stat", atoi(found));
-    fd = open(path_of, O_RDONLY | O_CLOEXEC);
-    (void)!read(fd, text, sizeof text - 1);
-    close(fd);
+    text = read_file(path_of);
     is_int(strtol(text + strcspn(text, ")") + 3, NULL, 10), helper.pid, "the helper adopts it");
     kill(atoi(found), SIGKILL);
     password_helper_stop(&helper);
@@ -215,8 +270,8 @@ int main(void)
         return done_testing();
     snprintf(path, sizeof path, "%s/password", top);
     alarm(500);
-    RUN_ALL(test_not_started, test_answers, test_stop, test_killed, test_left_behind, test_leave,
-            test_dumpable);
+    RUN_ALL(test_not_started, test_file, test_commands, test_answers, test_stop, test_killed,
+            test_left_behind, test_leave, test_dumpable);
     ok(rmdir(top) == 0, "no file is left");
     return done_testing();
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_printable: texts are shown by the user's locale, and cut to columns of a terminal. */
+#include "files.h"
 #include "output/printable.h"
 #include "tap.h"
-
-#include <stdlib.h>
 
 #define UMLAUT "\xc3\xb6"            /* one column */
 #define CJK "\xe6\x97\xa5"           /* two columns */
@@ -27,22 +26,14 @@ static const struct {
     {"en_US.UTF-8", "C", "C", true},
 };
 
-static void set(const char *name, const char *value)
-{
-    if (value == NULL)
-        unsetenv(name);
-    else
-        setenv(name, value, 1);
-}
-
 static void test_locales(void)
 {
     char out[100];
 
     for (size_t i = 0; i < sizeof locales / sizeof locales[0]; i++) {
-        set("LC_ALL", locales[i].lc_all);
-        set("LC_CTYPE", locales[i].lc_ctype);
-        set("LANG", locales[i].lang);
+        set_variable("LC_ALL", locales[i].lc_all);
+        set_variable("LC_CTYPE", locales[i].lc_ctype);
+        set_variable("LANG", locales[i].lang);
         printable_read_locale();
         printable_text(out, sizeof out, "a" UMLAUT "\\x1b");
         is_str(out, locales[i].is_utf8 ? "a" UMLAUT "\\x1b" : "a\\xc3\\xb6\\x1b");

@@ -7,18 +7,17 @@
  * subreaper of all processes that it starts, so it can wait for the end of each.
  */
 #include "fds.h"
+#include "files.h"
 #include "session/private_server.h"
 #include "session/private_server_process.h"
 #include "tap.h"
 #include "user_entry.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -27,7 +26,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #define PATIENCE_MS 30000 /* how long a test waits at most: a busy machine runs processes late */
 #define SHORT_MS 60       /* how long a test lets a call wait in vain */
@@ -122,31 +120,6 @@ static const char *in(const char *folder, const char *name)
     return path;
 }
 
-static void set_mode(const char *mode)
-{
-    FILE *out = fopen(in(dir_path, "mode"), "w");
-
-    fputs(mode, out);
-    fclose(out);
-}
-
-/* Reads a file. The text is valid until the next call. Its NULs are left out. */
-static const char *text_of(const char *path)
-{
-    static char text[4096];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    size_t used = 0;
-
-    if (fd >= 0)
-        close(fd);
-    for (ssize_t i = 0; i < n; i++)
-        if (text[i] != '\0')
-            text[used++] = text[i];
-    text[used] = '\0';
-    return text;
-}
-
 static void remove_files(void)
 {
     static const char *const names[] = {PRIVATE_SERVER_USERS, PRIVATE_SERVER_SOCKET, "about",
@@ -159,12 +132,12 @@ static void remove_files(void)
 
 static bool about_has(const char *words)
 {
-    return strstr(text_of(in(dir_path, "about")), words) != NULL;
+    return strstr(read_file(in(dir_path, "about")), words) != NULL;
 }
 
 static pid_t pid_in_about(const char *name)
 {
-    const char *at = strstr(text_of(in(dir_path, "about")), name);
+    const char *at = strstr(read_file(in(dir_path, "about")), name);
 
     return at != NULL ? atoi(at + strlen(name)) : 0;
 }
@@ -219,7 +192,7 @@ static const char *proc(pid_t pid, const char *name)
     char path[64];
 
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-    return text_of(path);
+    return read_file(path);
 }
 
 /* ---- the server's process ---- */
@@ -354,7 +327,7 @@ static void check_no_start(const char *mode, const char *text)
 {
     char wanted[300];
 
-    set_mode(mode);
+    write_file(in(dir_path, "mode"), mode);
     snprintf(wanted, sizeof wanted, "local: the private server %s", text);
     is_int(private_server_process_start(
                dir, in_ms(strcmp(mode, "deaf") == 0 ? SHORT_MS : PATIENCE_MS), &err),
@@ -586,20 +559,11 @@ static void test_in_home(void)
 /* Copies this program to `path`: another user may have no access to the directory of the tests. */
 static bool copy_program(const char *path)
 {
-    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
-    bool is_done = from >= 0 && to >= 0;
-    char bytes[65536];
-    ssize_t n = 1;
+    char command[200];
 
-    while (is_done && n > 0) {
-        n = read(from, bytes, sizeof bytes);
-        is_done = n >= 0 && write(to, bytes, (size_t)n) == n;
-    }
-    is_done = is_done && fchmod(to, 0755) == 0;
-    close(from);
-    close(to);
-    return is_done;
+    snprintf(command, sizeof command, "cp /proc/%d/exe %s && chmod 755 %s", (int)getpid(), path,
+             path);
+    return system(command) == 0;
 }
 
 static bool prepare(void)
@@ -609,12 +573,12 @@ static bool prepare(void)
     snprintf(dir_path, sizeof dir_path, "%s/server", top);
     snprintf(bin_path, sizeof bin_path, "%s/bin", top);
     setenv("RLOCK_LOCAL_DIR", dir_path, 1);
-    setenv("PATH", bin_path, 1);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     /* another user has to reach the programs, in a directory of mode 0700 by mkdtemp(3) */
     return chmod(top, 0755) == 0 && mkdir(bin_path, 0755) == 0 &&
            copy_program(in(bin_path, "valkey-server")) && mkdir(dir_path, 0700) == 0 &&
-           (dir = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0;
+           (dir = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0 &&
+           setenv("PATH", bin_path, 1) == 0;
 }
 
 int main(int argc, char **argv, char **envp)

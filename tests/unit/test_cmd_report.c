@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_report: a message is one line, whatever bytes it has; a report file is written whole. */
 #include "base/err.h"
+#include "files.h"
 #include "output/report.h"
 #include "stderr.h"
 #include "tap.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 static const struct {
     const char *bytes, *wanted;
@@ -177,26 +175,21 @@ static void test_file(void)
     char path[] = "/tmp/rlock-report.XXXXXX";
     const struct report report = {.key = "a\"b"};
     const struct summary summary = {REASON_LOST, 76, 1, 2, 3, 4, UINT64_MAX};
-    char text[512] = "";
+    char old[4];
     int before = mkstemp(path);
-    int fd;
+    const char *text;
 
     need(before >= 0, "the test can make a file");
     ok(write(before, "old\n", 4) == 4, "the file has an old line");
     is_int(report_file(&report, path, REPORT_REPLACES, &summary), 0, "the report is written");
-    fd = open(path, O_RDONLY);
-    ok(read(fd, text, sizeof text - 1) > 0, "the report can be read");
-    is_str(text, "{\"verdict\":\"lost\",\"status\":76,\"waited_ms\":1,\"held_ms\":2,\"renewals\":3,"
-                 "\"paused_ms\":4,\"fence\":18446744073709551615,\"key\":\"a\\\"b\"}\n");
-    close(fd);
-    ok(pread(before, text, sizeof text, 0) == 4);
+    is_str(read_file(path),
+           "{\"verdict\":\"lost\",\"status\":76,\"waited_ms\":1,\"held_ms\":2,\"renewals\":3,"
+           "\"paused_ms\":4,\"fence\":18446744073709551615,\"key\":\"a\\\"b\"}\n");
+    ok(pread(before, old, sizeof old, 0) == 4);
     close(before);
     is_int(report_file(&report, path, REPORT_APPENDS, &summary), 0, "a report is appended");
-    fd = open(path, O_RDONLY);
-    memset(text, 0, sizeof text);
-    ok(read(fd, text, sizeof text - 1) > 0 && strncmp(text, "{\"verdict\"", 10) == 0 &&
-       strstr(text, "}\n{\"time\":\"20") != NULL);
-    close(fd);
+    text = read_file(path);
+    ok(strncmp(text, "{\"verdict\"", 10) == 0 && strstr(text, "}\n{\"time\":\"20") != NULL);
     unlink(path);
     is_int(report_file(&report, "/nowhere/at/all", REPORT_REPLACES, &summary), ENOENT);
     is_int(report_file(&report, "/dev/full", REPORT_REPLACES, &summary), ENOSPC);
