@@ -52,7 +52,10 @@ struct program {
     bool refuses_signals; /* the kernel refuses all signals that rlock and its guard send */
 };
 
-/* Returns the server, for which the test sets the answers. */
+/*
+ * Returns the server, for which the test sets the answers, and in which it finds the requests, also
+ * after program_end().
+ */
 static inline struct server *program_server(struct program *program)
 {
     *program = (struct program){.server_pid = -1, .pid = -1};
@@ -329,12 +332,6 @@ static inline int program_end(struct program *program)
     if (program->has_terminal)
         close(program->terminal_fd);
     return status;
-}
-
-/* Frees the memory of the server, in which a test may look for requests after program_end(). */
-static inline void program_forget(struct program *program)
-{
-    munmap(program->server, sizeof *program->server);
 }
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_fds: a forked process closes the descriptors of one group, and no others. */
+#include "child.h"
 #include "process/fds.h"
 #include "tap.h"
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define LOW 20      /* the tests open descriptors from here on, with gaps between them */
@@ -42,7 +42,6 @@ static int which_are_open(void)
  */
 static int left_after(void (*drop)(void), int last)
 {
-    int status;
     pid_t child = fork();
 
     if (child == 0) {
@@ -50,7 +49,7 @@ static int left_after(void (*drop)(void), int last)
         drop();
         _exit(which_are_open());
     }
-    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return child_status(child);
 }
 
 static void drop_nothing(void)

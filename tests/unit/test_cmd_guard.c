@@ -5,6 +5,7 @@
  * Most commands are shell scripts. Each has the writing end of a pipe as its descriptor 9: it
  * writes a line when it is ready, and all of its processes have ended once the pipe is at its end.
  */
+#include "child.h"
 #include "refuse.h"
 #include "supervise/cgroup.h"
 #include "supervise/guard_client.h"
@@ -329,7 +330,7 @@ static void test_early_signal(void)
 
 /*
  * The kernel refuses all signals that the guard sends. The command ends when it reads a line from
- * INPUT_FD. Returns 0 if the test passes, 2 if it can't run here.
+ * INPUT_FD.
  */
 static int be_refused(void)
 {
@@ -342,7 +343,7 @@ static int be_refused(void)
         abort();
     make_plan("read line <&8; exit 3");
     if (!refuse(SYS_kill, EPERM) || !refuse(SYS_pidfd_send_signal, EPERM))
-        return 2;
+        return CHILD_CANT_RUN;
     if (guard_client_start(&guard, &plan, &request) != 0)
         return 3;
     guard_client_end(&guard, rlock_clock_ms() + SOON_MS);
@@ -361,17 +362,12 @@ static int be_refused(void)
 
 static void test_refusals(void)
 {
-    const char *name = "a refused TERM is reported once, a refused KILL again and again";
     pid_t pid = fork();
-    int status = -1;
 
     if (pid == 0)
         _exit(be_refused());
-    waitpid(pid, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
-        skip(name, "the kernel allows no filter");
-    else
-        is_int(status, 0, name);
+    child_passes(pid, "a refused TERM is reported once, a refused KILL again and again",
+                 "the kernel allows no filter");
 }
 
 /* ---- the lease ---- */
@@ -519,15 +515,6 @@ static void stop_bound(void)
     guard = (struct guard_client){.fd = -1};
 }
 
-static int signal_of(pid_t pid)
-{
-    int status = 0;
-
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-}
-
 static void test_bound(void)
 {
     pid_t pid = start_bound(true, in_ms(LONG_MS, LONG_MS));
@@ -538,33 +525,33 @@ static void test_bound(void)
     is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease that ends soon");
     news = hear_done("the guard ends the bound process before the lease ends");
     ok(news.lease_ended_first && news.ending.term_ms > 0 && news.ending.kill_ms > 0);
-    is_int(signal_of(pid), SIGKILL, "KILL has ended the process");
+    is_int(child_status(pid), -SIGKILL, "KILL has ended the process");
     stop_bound();
 
     pid = start_bound(false, in_ms(LONG_MS, LONG_MS));
     ok(proctree_signal_root(&guard.tree, SIGUSR1), "the kernel allows a signal");
     news = hear_done("the bound process has ended by itself");
     ok(!news.lease_ended_first && news.ending.term_ms == 0 && news.ending.kill_ms == 0);
-    is_int(signal_of(pid), SIGUSR1, "a signal was passed on to the process");
+    is_int(child_status(pid), -SIGUSR1, "a signal was passed on to the process");
     stop_bound();
 
     pid = start_bound(false, in_ms(LONG_MS, LONG_MS));
     guard_client_extend(&guard, in_ms(0, LONG_MS));
     is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease whose TERM is due");
     hear_done("after TERM the guard waits no longer than the process runs");
-    is_int(signal_of(pid), SIGTERM, "TERM has ended the process");
+    is_int(child_status(pid), -SIGTERM, "TERM has ended the process");
     stop_bound();
 
     pid = start_bound(false, in_ms(LONG_MS, LONG_MS));
     guard_client_extend(&guard, in_ms(SOON_MS, LONG_MS));
     guard_client_dismiss(&guard);
-    is_int(signal_of(pid), SIGTERM, "the guard of a dead rlock sends TERM at the lease's time");
+    is_int(child_status(pid), -SIGTERM, "the guard of a dead rlock sends TERM at the lease's time");
     stop_bound();
 
     pid = start_bound(true, in_ms(LONG_MS, LONG_MS));
     kill(guard.pid, SIGSTOP);
     guard_client_replace(&guard, no_survivor, NULL);
-    is_int(signal_of(pid), SIGKILL, "who replaces a guard that is stopped ends the process");
+    is_int(child_status(pid), -SIGKILL, "who replaces a guard that is stopped ends the process");
     stop_bound();
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_proctree: proctree finds and ends every descendant, also daemons and orphans. */
 #undef _FORTIFY_SOURCE /* with it, fcntl.h defines open(), which this file defines itself */
+#include "child.h"
 #include "refuse.h"
 #include "supervise/proctree.h"
 #include "tap.h"
@@ -455,16 +456,6 @@ static pid_t start_root(void (*body)(void))
     return pid;
 }
 
-/* The signal that ends the child of this process. */
-static int signal_of(pid_t pid)
-{
-    int status = 0;
-
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-}
-
 static void test_other_root(void)
 {
     pid_t parent = start_root(with_child);
@@ -476,7 +467,7 @@ static void test_other_root(void)
     ok(!proctree_root_has_ended(&tree), "the root lives");
     ok(kill_all(), "KILL ends both, and then proctree_kill() is done");
     ok(proctree_root_has_ended(&tree), "the root has ended");
-    is_int(signal_of(parent), SIGKILL, "KILL has ended the root");
+    is_int(child_status(parent), -SIGKILL, "KILL has ended the root");
     unbind();
     is_int(bind_to(parent), ESRCH, "a process that is gone can't be the root");
     while (reap_one(WNOHANG))
@@ -485,7 +476,7 @@ static void test_other_root(void)
 
     parent = start_root(NULL);
     proctree_term(&tree, rlock_clock_ms() + PATIENCE_MS);
-    is_int(signal_of(parent), SIGTERM, "the root gets TERM");
+    is_int(child_status(parent), -SIGTERM, "the root gets TERM");
     unbind();
     parent = start(NULL);
     hidden_pid = parent;
@@ -494,13 +485,13 @@ static void test_other_root(void)
     kill(parent, SIGKILL);
     waitid(P_PID, (id_t)parent, &(siginfo_t){0}, WEXITED | WNOWAIT);
     is_int(bind_to(parent), ESRCH, "a process that has ended can't be the root");
-    signal_of(parent);
+    child_status(parent);
     reset();
 
     parent = start_root(with_child);
     is_int((int64_t)proctree_look(&tree), 2, "the root and its child are found");
     proctree_signal_root(&tree, SIGKILL);
-    signal_of(parent);
+    child_status(parent);
     is_int((int64_t)proctree_look(&tree), 1, "an orphan that was found before is in the tree");
     proctree_forget(&tree);
     is_int((int64_t)proctree_look(&tree), 0, "unless it was forgotten");
@@ -522,7 +513,7 @@ static int be_short(bool was_found)
     int lowest;
 
     if (!await_ready(2) || bind_to(parent) != 0 || getrlimit(RLIMIT_NOFILE, &usual) != 0)
-        return 2;
+        return CHILD_CANT_RUN;
     if (was_found)
         proctree_look(&tree);
     lowest = dup(0);
@@ -535,7 +526,7 @@ static int be_short(bool was_found)
         return 3;
     if (!proctree_kill(&tree, NULL, NULL))
         return 4;
-    if (signal_of(parent) != SIGKILL || !proctree_kill(&tree, NULL, NULL))
+    if (child_status(parent) != -SIGKILL || !proctree_kill(&tree, NULL, NULL))
         return 5;
     setrlimit(RLIMIT_NOFILE, &usual);
     if (!was_found)
@@ -555,11 +546,10 @@ static int bound_without_descriptors_from_the_start(void)
 
 /* ---- failures of the kernel ---- */
 
-/* Calls the function in a child. It returns 0 if the test passes, 2 if it can't run here. */
+/* Calls the function in a child, which is the root of the tree meanwhile. */
 static void in_child(int (*body)(void), const char *name)
 {
     pid_t pid = fork();
-    int status = -1;
 
     if (pid == 0) {
         prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -567,12 +557,7 @@ static void in_child(int (*body)(void), const char *name)
         proctree_set_root(&tree);
         _exit(body());
     }
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
-        skip(name, "this system does not allow it");
-    else
-        is_int(status, 0, name);
+    child_passes(pid, name, "this system does not allow it");
     while (reap_one(WNOHANG)) /* what the child has left behind */
         continue;
     reset();
@@ -586,12 +571,12 @@ static int look_short(void)
 
 static int without_getdents(void)
 {
-    return refuse(SYS_getdents64, ENOMEM) ? look_short() : 2;
+    return refuse(SYS_getdents64, ENOMEM) ? look_short() : CHILD_CANT_RUN;
 }
 
 static int without_descriptors(void)
 {
-    return setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, 0}) == 0 ? look_short() : 2;
+    return setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, 0}) == 0 ? look_short() : CHILD_CANT_RUN;
 }
 
 /* As on Linux before 5.3. The signal reaches a process that is no child of this one. */
@@ -601,7 +586,7 @@ static int without_pidfd(void)
     pid_t pid;
 
     if (!await_ready(2) || !refuse(SYS_pidfd_open, ENOSYS))
-        return 2;
+        return CHILD_CANT_RUN;
     pid = child_of(parent);
     proctree_signal(&tree, SIGSTOP);
     return await_state(pid, 'T') && kill_all() ? 0 : 1;
@@ -611,7 +596,7 @@ static int without_pidfd(void)
 static int without_memory(void)
 {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    return 2;
+    return CHILD_CANT_RUN;
 #else
     size_t bytes = tree.room * 20; /* what proctree.c needs for each place */
     size_t half = tree.room / 2;
@@ -621,10 +606,10 @@ static int without_memory(void)
     int failed;
 
     if (file == NULL || fscanf(file, "%lu", &pages) != 1)
-        return 2;
+        return CHILD_CANT_RUN;
     limit.rlim_cur = limit.rlim_max = pages * (size_t)sysconf(_SC_PAGESIZE) + bytes / 4 * 3;
     if (setrlimit(RLIMIT_AS, &limit) != 0)
-        return 2;
+        return CHILD_CANT_RUN;
     failed = proctree_reserve(&tree);
     if (half < 1U << 15)
         return failed == ENOMEM ? 0 : 1;

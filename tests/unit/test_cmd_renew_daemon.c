@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_renew_daemon: `acquire --bind-pid` leaves a daemon behind, which renews the lease. */
+#include "child.h"
 #include "program.h"
 #include "supervise/renew_daemon.h"
 
@@ -16,20 +17,6 @@ static pid_t start_process(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;)
         pause();
-}
-
-static bool lives(pid_t pid)
-{
-    return waitpid(pid, NULL, WNOHANG) == 0;
-}
-
-/* Returns the signal that ends the bound process. */
-static int signal_of(pid_t bound)
-{
-    int status = 0;
-
-    waitpid(bound, &status, 0);
-    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
 /* tests/cli/acquire.bats shows all that a daemon does. This shows the facts that its log has. */
@@ -55,7 +42,7 @@ static void test_loss(void)
     ok(program_is_closed(program.out_fd) && program_is_closed(program.runs_fd) &&
            program_is_closed(program.said_fd),
        "the daemon doesn't keep what rlock has inherited");
-    is_int(signal_of(bound), SIGTERM, "the lock is lost: TERM ends the process");
+    is_int(child_status(bound), -SIGTERM, "the lock is lost: TERM ends the process");
     for (int i = 0; i < PROGRAM_PATIENCE_MS && program_count(&program, "ended") == 0; i++) {
         poll(NULL, 0, 1);
         (void)!pread(log_fd, program.said, sizeof program.said - 1, 0);
@@ -73,7 +60,6 @@ static void test_loss(void)
     prctl(PR_SET_CHILD_SUBREAPER, 0);
     program.said[0] = '\0';
     program_end(&program);
-    program_forget(&program);
     close(log_fd);
     unlink(log);
 }
@@ -123,7 +109,7 @@ static void lives_on(struct started *started, const char *name)
 
     if (started->guard_fd >= 0)
         is_int(poll(&its_guard, 1, PROGRAM_PATIENCE_MS), 1, "the guard ends");
-    ok(lives(started->bound), name);
+    ok(waitpid(started->bound, NULL, WNOHANG) == 0, name);
     kill(started->bound, SIGKILL);
     waitpid(started->bound, NULL, 0);
     close(started->guard_fd);
@@ -180,7 +166,7 @@ static void test_killed_while_beginning(void)
         return;
     }
     waitpid(started.daemon.pid, NULL, 0);
-    is_int(signal_of(started.bound), SIGKILL);
+    is_int(child_status(started.bound), -SIGKILL);
     close(started.guard_fd);
 }
 

@@ -6,14 +6,6 @@
 
 #define WAIT_FOR_GO "echo $$ >&9; read go <&8"
 
-static const char *const granted[] = {GRANT, NULL};
-static const char *const renewed[] = {RENEWED, NULL};
-static const char *const released[] = {RELEASED, NULL};
-static const char *const silent[] = {SILENT, NULL};
-static const char *const lost[] = {LOST_TO, NULL};
-static const char *const failing[] = {LOADING, RENEWED, NULL};
-static const char *const late[] = {AFTER(1600, RENEWED), RENEWED, NULL};
-
 static void go_when_renewed(struct program *p)
 {
     ok(program_await(p, "renewed")[0] != '\0', "a renewal is reported");
@@ -87,9 +79,9 @@ static void type_interrupt(struct program *p)
 /* A ttl of 30 s is not renewed during a test, one of 3 s after a second. */
 static const struct run {
     const char *line;
-    const char *script; /* NULL: it waits for program_go() */
-    const char *const *renewals;
+    const char *script;            /* NULL: it waits for program_go() */
     void (*act)(struct program *); /* what happens while the command runs; NULL: nothing */
+    const char *const *renewals;   /* the server's answers; NULL: RENEWED */
     int status;                    /* below 0: minus the signal that ends rlock */
     struct {
         const char *event, *words;
@@ -97,10 +89,10 @@ static const struct run {
     const char *never_said[4];
     bool has_terminal, refuses_signals;
 } runs[] = {
-    {"-k job -t 30s", "exit 3", renewed, .status = 3, .said = {{"granted", ""}, {"released", ""}},
+    {"-k job -t 30s", "exit 3", .status = 3, .said = {{"granted", ""}, {"released", ""}},
      .never_said = {"ended", "lost", "max-hold"}},
-    {"-k job -t 3s", NULL, renewed, go_when_renewed, .never_said = {"ended"}},
-    {"-k job -t 30s --max-hold 200ms", NULL, renewed, .status = 124,
+    {"-k job -t 3s", .act = go_when_renewed, .never_said = {"ended"}},
+    {"-k job -t 30s --max-hold 200ms", .status = 124,
      .said = {{"max-hold", "\"why\":\"the command ran for 0.2s, the limit\""},
               {"max-hold", "\"hint\":\"sh is being ended: TERM at "},
               {"max-hold", "\"limit_ms\":200,\"command\":\"sh\",\"term_at\":\""},
@@ -108,52 +100,48 @@ static const struct run {
               {"ended", "\"why\":\"sh: TERM at "},
               {"ended", "\"command\":\"sh\",\"term_at\":\""},
               {"ended", "\"ended_at\":\""}}},
-    {"-k job -t 3s", NULL, lost, .status = 76,
+    {"-k job -t 3s", .renewals = ANSWERS(LOST_TO), .status = 76,
      .said = {{"lost", "\"cause\":\"held\",\"holder\":{"},
               {"lost", "\"hint\":\"sh is being ended: TERM at "},
               {"lost", "\"term_at\":\""},
               {"lost", "\"kill_at\":\""},
               {"ended", "\"ended_at\":\""}},
      .never_said = {"can't be ended"}},
-    {"-k job -t 3s --on-lost ignore", NULL, lost, go_when_lost, .status = 76,
-     .said = {{"lost", ": sh runs on (--on-lost ignore)\""}}, .never_said = {"ended"}},
-    {"-k job -t 1s", NULL, silent, stop_rlock, .status = 76, .said = {{"lost", ""}},
+    {"-k job -t 3s --on-lost ignore", .act = go_when_lost, .renewals = ANSWERS(LOST_TO),
+     .status = 76, .said = {{"lost", ": sh runs on (--on-lost ignore)\""}},
      .never_said = {"ended"}},
-    {"-k job -t 30s --kill-after 0 --max-hold 100ms", NULL, renewed, go_when_refused,
+    {"-k job -t 1s", .act = stop_rlock, .renewals = ANSWERS(SILENT), .status = 76,
+     .said = {{"lost", ""}}, .never_said = {"ended"}},
+    {"-k job -t 30s --kill-after 0 --max-hold 100ms", .act = go_when_refused,
      .refuses_signals = true, .status = 76,
      .said = {{"can't be ended", "(sh): Operation not permitted\""},
               {"can't be ended", "\"hint\":\"rlock keeps the lock until that process ends\""}}},
-    {"-k job -t 30s", "trap '' TERM; " WAIT_FOR_GO, renewed, kill_rlock, .status = -SIGKILL,
+    {"-k job -t 30s", "trap '' TERM; " WAIT_FOR_GO, kill_rlock, .status = -SIGKILL,
      .said = {{"lost", "\"why\":\"rlock was killed, so sh was ended: KILL at "},
               {"lost", ", ended at "},
               {"lost", "\"cause\":\"rlock-killed\",\"command\":\"sh\",\"kill_at\":\""},
               {"lost", "\"hint\":\"the lock is free when its ttl ends\""}}},
-    {"-k job -t 3s", NULL, failing, go_when_renewed_twice,
+    {"-k job -t 3s", .act = go_when_renewed_twice, .renewals = ANSWERS(LOADING, RENEWED),
      .said = {{"renewal-failed", "\"level\":\"notice\""}, {"renewed", "\"level\":\"notice\""}}},
     /* a shell expects that rlock ends by the signal that the terminal has sent to both */
-    {
-        "-k job -t 30s",
-        "trap 'read go <&8; trap - INT; kill -INT $$' INT; echo $$ >&9; while :; do sleep 0.1; "
-        "done",
-        renewed,
-        type_interrupt,
-        .has_terminal = true,
-        .status = -SIGINT,
-    },
-    {"-k job -t 3s --on-lost pause", NULL, late, go_when_resumed,
+    {"-k job -t 30s",
+     "trap 'read go <&8; trap - INT; kill -INT $$' INT; echo $$ >&9; while :; do sleep 0.1; done",
+     type_interrupt, .has_terminal = true, .status = -SIGINT},
+    {"-k job -t 3s --on-lost pause", .act = go_when_resumed,
+     .renewals = ANSWERS(AFTER(1600, RENEWED), RENEWED),
      .said = {{"paused", "\"why\":\"no renewal was confirmed in time"},
               {"resumed", "\"why\":\"after "}}},
 };
 
 #define RUNS (sizeof runs / sizeof runs[0])
 
-/* Starts rlock with a server that grants and releases the lock. */
+/* Starts rlock with a server that grants the lock, and answers the release by `release`. */
 static void start(struct program *p, const char *line, const char *script,
-                  const char *const *renewals, const char *const *releases)
+                  const char *const *renewals, const char *release)
 {
-    p->server->answers[ASKED_ACQUIRE] = granted;
-    p->server->answers[ASKED_RENEW] = renewals;
-    p->server->answers[ASKED_RELEASE] = releases;
+    p->server->answers[ASKED_ACQUIRE] = ANSWERS(GRANT);
+    p->server->answers[ASKED_RENEW] = renewals != NULL ? renewals : ANSWERS(RENEWED);
+    p->server->answers[ASKED_RELEASE] = ANSWERS(release);
     program_start(p, line, script);
 }
 
@@ -162,7 +150,7 @@ static void start_run(struct program *p, const struct run *run)
     program_server(p);
     p->has_terminal = run->has_terminal;
     p->refuses_signals = run->refuses_signals;
-    start(p, run->line, run->script != NULL ? run->script : WAIT_FOR_GO, run->renewals, released);
+    start(p, run->line, run->script != NULL ? run->script : WAIT_FOR_GO, run->renewals, RELEASED);
 }
 
 static void finish_run(struct program *p, const struct run *run)
@@ -185,7 +173,6 @@ static void finish_run(struct program *p, const struct run *run)
             run->never_said[i]);
     is_int(server_count(p->server, ASKED_ACQUIRE), 1, "the lock was asked for once");
     is_int(server_count(p->server, ASKED_RELEASE), run->status != -SIGKILL, "and released once");
-    program_forget(p);
 }
 
 /* Runs that take long run at the same time. */
@@ -225,7 +212,7 @@ static void test_runs(void)
 static const char *release_after(struct program *p, const char *line, int status)
 {
     program_server(p);
-    start(p, line, NULL, renewed, released);
+    start(p, line, NULL, NULL, RELEASED);
     is_int(program_end(p), status, line);
     for (int i = 0; i < atomic_load(&p->server->n_log); i++)
         if (p->server->log[i].what == ASKED_RELEASE)
@@ -240,23 +227,22 @@ static void test_min_hold(void)
 
     program_has_said(&p, "not-found", "\"why\":\"/nonexistent/x: No such file or directory\"");
     ok(text[0] != '\0' && strstr(text, " rest ") == NULL, "nothing ran: the lock is free at once");
-    program_forget(&p);
     text = release_after(&p, "-k job --min-hold 60s -- true", 0);
     ok(strstr(text, " rest ") != NULL, "the lock is kept for the rest of --min-hold");
-    program_forget(&p);
 }
 
-/* Returns whether a process that a run has left behind has this name. */
-static bool has_left(const char *name)
+/* Kills the processes of this name that runs have left behind. Returns whether there is one. */
+static bool have_left(const char *name)
 {
     FILE *children = fopen("/proc/thread-self/children", "r");
     bool found = false;
     char child[32];
     int pid;
 
-    while (children != NULL && !found && fscanf(children, "%d", &pid) == 1) {
+    while (children != NULL && fscanf(children, "%d", &pid) == 1) {
         proctree_name(pid, child);
-        found = strcmp(child, name) == 0 && proctree_state(pid) != 'Z';
+        if (strcmp(child, name) == 0 && proctree_state(pid) != 'Z')
+            found = kill(pid, SIGKILL) == 0;
     }
     if (children != NULL)
         fclose(children);
@@ -273,32 +259,16 @@ static void test_not_released(void)
 
     program_server(&p);
     program_server(&q);
-    start(&p, "-k job -t 30s -- true", NULL, renewed, silent);
-    start(&q, "-k job -t 6s -- true", NULL, renewed, silent);
+    start(&p, "-k job -t 30s -- true", NULL, NULL, SILENT);
+    start(&q, "-k job -t 6s -- true", NULL, NULL, SILENT);
     is_int(program_status(&p), 0, "the server does not answer the release");
-    ok(program_is_closed(p.runs_fd) && has_left("rlock-release"));
+    is_int(program_end(&q), 0, "the server does not answer the release, and the lease ends soon");
+    ok(program_is_closed(p.runs_fd) && have_left("rlock-release"));
     program_end(&p);
     program_has_said(&p, "not-released", "or sooner: rlock tries for another 10 s\"");
-    is_int(program_end(&q), 0, "the server does not answer the release, and the lease ends soon");
     line = program_find(&q, "not-released", 0);
     tries = line != NULL ? strstr(line, "tries for another ") : NULL;
     ok(line != NULL && (tries == NULL || atoi(tries + strlen("tries for another ")) <= 4));
-    program_forget(&p);
-    program_forget(&q);
-}
-
-/* Ends the processes that a run has left behind, which have become children of this process. */
-static void end_children(void)
-{
-    FILE *children = fopen("/proc/thread-self/children", "r");
-    int pid;
-
-    while (children != NULL && fscanf(children, "%d", &pid) == 1)
-        kill(pid, SIGKILL);
-    if (children != NULL)
-        fclose(children);
-    while (waitpid(-1, NULL, 0) > 0)
-        continue;
 }
 
 int main(void)
@@ -306,6 +276,5 @@ int main(void)
     alarm(500); /* ends this test if rlock hangs */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     RUN_ALL(test_runs, test_min_hold, test_not_released);
-    end_children();
     return done_testing();
 }

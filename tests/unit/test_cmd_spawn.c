@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_spawn: spawn() starts a command, or tells why it can't. */
+#include "child.h"
 #include "supervise/spawn.h"
 #include "tap.h"
 
@@ -7,7 +8,6 @@
 #include <rlock.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static char *argv_true[] = {"/bin/true", NULL};
@@ -30,9 +30,8 @@ static void test_spawn(void)
 {
     int64_t before_ms = rlock_clock_ms();
     struct spawned spawned = spawn_it(argv_true);
-    int status = -1;
 
-    ok(spawned.pid > 0 && waitpid(spawned.pid, &status, 0) == spawned.pid && status == 0);
+    ok(spawned.pid > 0 && child_status(spawned.pid) == 0);
     is_int(spawned.error, 0, "there was no error");
     ok(spawned.exec_ms >= before_ms && spawned.exec_ms <= rlock_clock_ms(), "the time of the exec");
     spawned = spawn_it(argv_nothing);
@@ -41,31 +40,26 @@ static void test_spawn(void)
     is_int(spawned.exec_ms, 0, "there was no exec");
 }
 
-/* In a child, as an ordinary user that may start no process. Returns 2 if that is not possible. */
+/* In a child, as an ordinary user that may start no process. */
 static int spawn_without_processes(void)
 {
     const struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
     struct spawned spawned;
 
     if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setresuid(65534, 65534, 65534)))
-        return 2;
+        return CHILD_CANT_RUN;
     spawned = spawn_it(argv_true);
     return spawned.pid == 0 && spawned.error == EAGAIN && !spawned.is_exec_error ? 0 : 1;
 }
 
 static void test_no_process(void)
 {
-    const char *name = "if no process can be started, spawn() tells so";
     pid_t pid = fork();
-    int status = -1;
 
     if (pid == 0)
         _exit(spawn_without_processes());
-    waitpid(pid, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
-        skip(name, "this process can't become an ordinary user");
-    else
-        is_int(status, 0, name);
+    child_passes(pid, "if no process can be started, spawn() tells so",
+                 "this process can't become an ordinary user");
 }
 
 int main(void)
