@@ -1,92 +1,21 @@
-/* bare_line: runs a command under a lock in Redis with a queue, with as little work as possible. */
+/* SPDX-License-Identifier: MIT */
 /*
+ * bare_line: runs a command under a lock in Redis with a queue, with as little work as possible.
+ *
  *     bare_line PORT KEY COMMAND [ARG...]
  *
  * No lock with a queue can be handed over faster: bare_line makes the same round trips as rlock,
  * but its scripts check nothing, and the queue stops when a waiter dies. Don't use it as a lock.
  */
-/* SPDX-License-Identifier: MIT */
-#define _POSIX_C_SOURCE 200809L
-
-#include <arpa/inet.h>
+#include <err.h>
 #include <hiredis/hiredis.h>
-#include <netinet/in.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
-
-static void die(const char *what)
-{
-    perror(what);
-    exit(71);
-}
-
-static int server_connect(const char *port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET};
-
-    a.sin_port = htons((unsigned short)atoi(port));
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof a) < 0)
-        die("connect");
-    return fd;
-}
-
-/* Sends a request and reads the reply. True if the reply is a status, an array or the integer 1. */
-static int server_ask(int fd, redisReader *reader, int argc, const char **argv)
-{
-    char in[256];
-    char *out;
-    void *reply = NULL;
-
-    int bytes = redisFormatCommandArgv(&out, argc, argv, NULL);
-    if (bytes < 0 || write(fd, out, (size_t)bytes) != bytes)
-        die("write");
-    redisFreeCommand(out);
-    while (!reply) {
-        ssize_t n = read(fd, in, sizeof in);
-        if (n <= 0 || redisReaderFeed(reader, in, (size_t)n) != REDIS_OK ||
-            redisReaderGetReply(reader, &reply) != REDIS_OK)
-            die("read");
-    }
-    int type = ((redisReply *)reply)->type;
-    long long integer = ((redisReply *)reply)->integer;
-    freeReplyObject(reply);
-    return type == REDIS_REPLY_STATUS || type == REDIS_REPLY_ARRAY ||
-           (type == REDIS_REPLY_INTEGER && integer == 1);
-}
-
-static pid_t start(char **argv)
-{
-    pid_t pid;
-
-    if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0)
-        die(argv[0]);
-    return pid;
-}
-
-static void token_make(char token[33])
-{
-    unsigned char random[16];
-
-    if (getrandom(random, sizeof random, 0) != sizeof random)
-        die("getrandom");
-    for (size_t i = 0; i < sizeof random; i++)
-        snprintf(token + 2 * i, 3, "%02x", random[i]);
-}
-
-static int status_of(int status)
-{
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 /* KEYS: the lock, the queue. ARGV: the token of this process, the TTL in seconds. */
 static const char acquire[] = "local held = redis.call('GET', KEYS[1])\n"
@@ -105,37 +34,38 @@ static const char release[] = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then\n"
                               "redis.call('SET', KEYS[1], first, 'EX', ARGV[2])\n"
                               "return redis.call('RPUSH', KEYS[2] .. first, '1')";
 
+static redisContext *server;
+
+/* Runs a script about the lock `key`. Returns whether its reply is a status or the integer 1. */
+static int ask(const char *script, const char *key)
+{
+    redisReply *reply =
+        redisCommand(server, "EVAL %s 2 %s %s:line %d 300", script, key, key, (int)getpid());
+    int is_done;
+
+    if (reply == NULL)
+        errx(71, "%s", server->errstr);
+    is_done = reply->type == REDIS_REPLY_STATUS || reply->integer == 1;
+    freeReplyObject(reply);
+    return is_done;
+}
+
 int main(int argc, char **argv)
 {
-    char token[33];
-    char line[256];
-    char wake[sizeof line + sizeof token];
+    pid_t pid;
     int status;
 
-    if (argc < 4 || strlen(argv[2]) > sizeof line - 6) {
-        fputs("usage: bare_line PORT KEY COMMAND [ARG...]\n", stderr);
-        return 64;
-    }
-    token_make(token);
-    snprintf(line, sizeof line, "%s:line", argv[2]);
-    snprintf(wake, sizeof wake, "%s%s", line, token);
-    int fd = server_connect(argv[1]);
-    redisReader *reader = redisReaderCreate();
-    if (!reader)
-        die("memory");
-
-    const char *ask[] = {"EVAL", acquire, "2", argv[2], line, token, "300"};
-    const char *block[] = {"BLPOP", wake, "0"};
-    while (!server_ask(fd, reader, 7, ask))
-        server_ask(fd, reader, 3, block);
-    pid_t pid = start(argv + 3);
-    if (waitpid(pid, &status, 0) < 0)
-        die("waitpid");
-    ask[1] = release;
-    if (!server_ask(fd, reader, 7, ask))
+    if (argc < 4)
+        errx(64, "usage: bare_line PORT KEY COMMAND [ARG...]");
+    server = redisConnect("127.0.0.1", atoi(argv[1]));
+    if (server == NULL || server->err != 0)
+        errx(71, "127.0.0.1:%s: can't connect", argv[1]);
+    while (!ask(acquire, argv[2]))
+        freeReplyObject(redisCommand(server, "BLPOP %s:line%d 0", argv[2], (int)getpid()));
+    if (posix_spawnp(&pid, argv[3], NULL, NULL, argv + 3, environ) != 0 ||
+        waitpid(pid, &status, 0) < 0)
+        err(71, "%s", argv[3]);
+    if (!ask(release, argv[2]))
         return 76;
-
-    redisReaderFree(reader);
-    close(fd);
-    return status_of(status);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -1,15 +1,13 @@
-/* turn: the command that waiters run under the lock; writes to a log when it ran. */
+/* SPDX-License-Identifier: MIT */
 /*
+ * turn: the command that waiters run under the lock; writes to a log when it ran.
+ *
  *     turn LOG NUMBER GATE|MS
  *
- * LOG gets a line with NUMBER and the times at which turn began and ended, in ns of
- * CLOCK_MONOTONIC. Between them turn sleeps for MS, or until another process opens the named pipe
- * GATE for writing. -nostartfiles, system calls only: libc's start would take as long as the rest
- * of a hand-over.
+ * LOG gets a struct turn. Between its times turn sleeps for MS, or until another process opens the
+ * named pipe GATE for writing. -nostartfiles, system calls only: libc's start would take as long as
+ * the rest of a hand-over.
  */
-/* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
-
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -21,6 +19,13 @@
 #else
 #define ENTRY
 #endif
+
+/* Times in ns of CLOCK_MONOTONIC. */
+struct turn {
+    long long number;
+    long long start;
+    long long end;
+};
 
 static long long now_ns(void)
 {
@@ -59,21 +64,6 @@ static long number(const char *text)
     return n;
 }
 
-/* Writes the number and then the character `end` to `to`; returns a pointer behind them. */
-static char *write_number(char *to, long long n, char end)
-{
-    char digits[24];
-    int i = 0;
-
-    do
-        digits[i++] = (char)('0' + n % 10);
-    while ((n /= 10) > 0);
-    while (i > 0)
-        *to++ = digits[--i];
-    *to++ = end;
-    return to;
-}
-
 static void pass_time(const char *gate_or_ms)
 {
     static const struct itimerval limit = {.it_value = {300, 0}};
@@ -93,17 +83,14 @@ ENTRY void _start(void);
 
 ENTRY void _start(void)
 {
-    long long start_ns = now_ns();
+    struct turn turn = {.start = now_ns()};
     const char *words[4];
     char text[1024];
-    char line[128];
-    char *end = line;
 
     words_read(text, sizeof text, words, 4);
-    long log = syscall(SYS_openat, AT_FDCWD, words[1], O_WRONLY | O_APPEND);
     pass_time(words[3]);
-    end = write_number(end, number(words[2]), ' ');
-    end = write_number(end, start_ns, ' ');
-    end = write_number(end, now_ns(), '\n');
-    leave(syscall(SYS_write, log, line, end - line) == end - line ? 0 : 71);
+    turn.number = number(words[2]);
+    long log = syscall(SYS_openat, AT_FDCWD, words[1], O_WRONLY | O_APPEND);
+    turn.end = now_ns();
+    leave(syscall(SYS_write, log, &turn, sizeof turn) == sizeof turn ? 0 : 71);
 }

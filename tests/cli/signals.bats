@@ -66,7 +66,7 @@ start_shown() {
 @test "each signal to rlock reaches the command once, and the command's status is returned" {
     local name
     local arrived=(HUP INT QUIT USR1 USR2 VTALRM PROF IO PWR STKFLT RTMIN RTMAX CONT WINCH TERM)
-    start_shown "$RLOCK" -k "$KEY" -t 5 -- "$TOOLS/show_signals" -e 15 -s 3
+    start_shown "$RLOCK" -k "$KEY" -t 5 -- "$TOOLS/show_signals" 15 3
     for name in "${arrived[@]}"; do
         kill -s "$name" "$pid"
         eventually 5 file_has "$DIR/shown.out" "^$(kill -l "$name") "

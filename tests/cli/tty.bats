@@ -25,7 +25,7 @@ press_stop() {
 # ---- keys of the terminal ----
 
 @test "^C: the command gets INT exactly once, and its status is returned" {
-    pty_type 'rlock -k "$KEY" -- show_signals -e 10 -s 3 >"$DIR/shown"'
+    pty_type 'rlock -k "$KEY" -- show_signals 10 3 >"$DIR/shown"'
     shown '^ready'
     pty_key C-c
     shown '^2 INT 0'

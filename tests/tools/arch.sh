@@ -9,20 +9,19 @@
 #                                                      FOLDER/rlock-VERSION-linux-ARCH
 #
 # ARCH is Debian's name of an architecture. apt-get and dpkg-deb unpack its headers and libraries,
-# from a release of Debian, into a folder that is kept for a day; its file `packages` tells their
-# versions. Results are TAP. Only rlock is emulated: what it executes are programs of this machine.
+# from a release of Debian, into a folder of ~/.cache/rlock-arch that is kept for a day; its file
+# `packages` tells their versions. Results are TAP. Only rlock is emulated: what it executes are
+# programs of this machine.
 #
-#     ARCH_CACHE=FOLDER  where the libraries are kept; default: ~/.cache/rlock-arch
-#     ARCH_MIRROR=URL    the mirror; default: http://deb.debian.org/debian
-#     ARCH_KEYRING=FILE  the keys; default: the file of the package debian-archive-keyring
-#     JOBS=N             how many compilers, or unit tests, run at the same time; default: 2
+#     DISTROS_MIRROR=URL, DISTROS_KEYRING=FILE   as for distros.sh
+#     JOBS=N   how many compilers, or unit tests, run at the same time; default: 2
 
 set -uo pipefail
 cd "${BASH_SOURCE[0]%/*}/../.." || exit 1
 
-mirror=${ARCH_MIRROR:-http://deb.debian.org/debian}
-keyring=${ARCH_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
-cache=${ARCH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rlock-arch}
+mirror=${DISTROS_MIRROR:-http://deb.debian.org/debian}
+keyring=${DISTROS_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/rlock-arch
 version=$(sed -n 's/^#define RLOCK_VERSION "\(.*\)"/\1/p' lib/rlock.h)
 most_bytes=6000000 # of a static program
 export JOBS=${JOBS:-2}

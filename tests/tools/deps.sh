@@ -17,7 +17,7 @@
 set -eu
 
 # table: prints a row for each package, with these columns:
-# 1. the group;
+# 1. the groups;
 # 2. the sign that the package is installed: a command, a list of commands of which one is enough, a
 #    header, a Python module, a file, a library that cc can link a static program with, or an option
 #    that clang can link a program with;
@@ -27,86 +27,70 @@ set -eu
 # `-` stands for no package: with that package manager, tests that need the package are skipped.
 table() {
     cat <<'END'
-build  cc                          gcc             gcc
-build  make                        make            make
-build  <stdio.h>                   libc6-dev       glibc-devel   apk=musl-dev pacman=glibc
-build  <hiredis/hiredis.h>         libhiredis-dev  hiredis-devel apk=hiredis-dev pacman=hiredis
-build  <openssl/ssl.h>             libssl-dev      openssl-devel apk=openssl-dev pacman=openssl
-static pkg-config                  pkgconf         pkgconf-pkg-config apk=pkgconf pacman=pkgconf
-static -lz                         zlib1g-dev      -
-static -lzstd                      libzstd-dev     -
-demo   redis-server,valkey-server  redis-server    valkey
-test   redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
-test   bash                        bash            bash
-test   c++                         g++             gcc-c++       apk=g++ pacman=gcc
-test   bats                        bats            bats          pacman=bash-bats
-test   mandoc                      mandoc          mandoc
-test   groff                       groff-base      groff
-test   shellcheck                  shellcheck      ShellCheck    apk=shellcheck pacman=shellcheck
-test   ps                          procps          procps-ng     zypper=procps
-test   ip                          iproute2        iproute2      dnf=iproute
-test   script                      bsdutils        util-linux    apk=util-linux-misc
-test   openssl                     openssl         openssl
-test   strace                      strace          strace
-test   python3                     python3         python3       zypper=python3-base
-test   sqlite3                     sqlite3         sqlite        zypper=sqlite3
-test   perl                        perl-base       perl
-test   python:redis                python3-redis   python3-redis apk=py3-redis pacman=python-redis
-test   python:pyte                 python3-pyte    python3-pyte  apk=- pacman=- zypper=-
-test   python:jsonschema python3-jsonschema python3-jsonschema pacman=python-jsonschema apk=-
-test   python:yaml python3-yaml python3-pyyaml apk=py3-yaml pacman=python-yaml zypper=python3-PyYAML
-test   node                        nodejs          nodejs
-test   npm                         npm             npm           dnf=nodejs-npm
-test   zsh                         zsh             zsh
-test   fish                        fish            fish
-test   spin                        spin            -
-test   <lua5.1/lua.h>              liblua5.1-0-dev -
-test   git                         git             git
-test   curl                        curl            curl
-test   ssh-keygen                  openssh-client  openssh-clients apk=openssh-keygen pacman=openssh
-test   abidiff                     abigail-tools   -
-test   /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring -
-bench  redis-cli,valkey-cli        redis-tools     valkey        apk=valkey-cli
-bench  flock                       util-linux      util-linux    apk=flock
-bench  python3                     python3         python3       zypper=python3-base
-bench  etcd                        etcd-server     etcd
-bench  etcdctl                     etcd-client     etcd          apk=etcd-ctl
-bench  python:redis                python3-redis   python3-redis apk=py3-redis pacman=python-redis
-distros debootstrap                debootstrap     debootstrap
-distros /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring -
-deb    dh                          debhelper       -
-deb    /usr/share/build-essential/essential-packages-list build-essential -
-deb    pkg-config                  pkgconf         -
-deb    lintian                     lintian         -
-deb    faketime                    faketime        -
-release lintian                    lintian         -
-release ssh-keygen                 openssh-client  openssh-clients apk=openssh-keygen pacman=openssh
-messages xgettext                  gettext         gettext
-mutants python:clang               python3-clang   python3-clang
-rpm    rpmbuild                    rpm             rpm-build
-rpm    rpmlint                     rpmlint         rpmlint
-abi    git                         git             git
-abi    abidiff                     abigail-tools   -
-arch   python3                     python3         -
-arch   redis-server                redis-server    -
-arch   redis-cli                   redis-tools     -
-arch   qemu-s390x-static,qemu-s390x qemu-user-static -
-arch   openssl                     openssl         -
-arch   x86_64-linux-gnu-gcc        gcc-x86-64-linux-gnu -
-arch   aarch64-linux-gnu-gcc       gcc-aarch64-linux-gnu -
-arch   arm-linux-gnueabihf-gcc     gcc-arm-linux-gnueabihf -
-arch   i686-linux-gnu-gcc          gcc-i686-linux-gnu -
-arch   riscv64-linux-gnu-gcc       gcc-riscv64-linux-gnu -
-arch   s390x-linux-gnu-gcc         gcc-s390x-linux-gnu -
-arch   /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring -
-reproducible faketime              faketime        libfaketime
-piuparts piuparts                  piuparts        -
-piuparts debootstrap               debootstrap     -
-publish gh                         gh              gh            apk=github-cli
-ci     clang                       clang           clang
-ci     clang:-fsanitize=address    libclang-rt-dev compiler-rt   pacman=- zypper=-
-ci     clang-format                clang-format    clang         dnf=clang-tools-extra
-ci     promtool                    prometheus      -
+build            cc                         gcc             gcc
+build            make                       make            make
+build            <stdio.h>                  libc6-dev       glibc-devel   apk=musl-dev pacman=glibc
+build            <hiredis/hiredis.h> libhiredis-dev hiredis-devel apk=hiredis-dev pacman=hiredis
+build            <openssl/ssl.h> libssl-dev openssl-devel apk=openssl-dev pacman=openssl
+static,deb       pkg-config pkgconf pkgconf-pkg-config apk=pkgconf pacman=pkgconf
+static           -lz                        zlib1g-dev      -
+static           -lzstd                     libzstd-dev     -
+demo,arch        redis-server,valkey-server redis-server    valkey
+test,bench,arch  redis-cli,valkey-cli       redis-tools     valkey        apk=valkey-cli
+test             bash                       bash            bash
+test             c++                        g++             gcc-c++       apk=g++ pacman=gcc
+test             bats                       bats            bats          pacman=bash-bats
+test             mandoc                     mandoc          mandoc
+test             groff                      groff-base      groff
+test             shellcheck shellcheck ShellCheck apk=shellcheck pacman=shellcheck
+test             ps                         procps          procps-ng     zypper=procps
+test             ip                         iproute2        iproute2      dnf=iproute
+test             script                     bsdutils        util-linux    apk=util-linux-misc
+test,arch        openssl                    openssl         openssl
+test             strace                     strace          strace
+test,bench,arch  python3                    python3         python3       zypper=python3-base
+test             sqlite3                    sqlite3         sqlite        zypper=sqlite3
+test             perl                       perl-base       perl
+test,bench       python:redis python3-redis python3-redis apk=py3-redis pacman=python-redis
+test             python:pyte                python3-pyte    python3-pyte  apk=- pacman=- zypper=-
+test python:jsonschema python3-jsonschema python3-jsonschema pacman=python-jsonschema apk=-
+test python:yaml python3-yaml python3-pyyaml apk=py3-yaml pacman=python-yaml zypper=python3-PyYAML
+test             node                       nodejs          nodejs
+test             npm                        npm             npm           dnf=nodejs-npm
+test             zsh                        zsh             zsh
+test             fish                       fish            fish
+test             spin                       spin            -
+test             <lua5.1/lua.h>             liblua5.1-0-dev -
+test,abi         git                        git             git
+test             curl                       curl            curl
+test,release     ssh-keygen openssh-client openssh-clients apk=openssh-keygen pacman=openssh
+test,abi         abidiff                    abigail-tools   -
+test,distros,arch /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring -
+bench            flock                      util-linux      util-linux    apk=flock
+bench            etcd                       etcd-server     etcd
+bench            etcdctl                    etcd-client     etcd          apk=etcd-ctl
+distros,piuparts debootstrap                debootstrap     debootstrap
+deb              dh                         debhelper       -
+deb              /usr/share/build-essential/essential-packages-list build-essential -
+deb,release      lintian                    lintian         -
+deb,reproducible faketime                   faketime        libfaketime
+messages         xgettext                   gettext         gettext
+mutants          python:clang               python3-clang   python3-clang
+rpm              rpmbuild                   rpm             rpm-build
+rpm              rpmlint                    rpmlint         rpmlint
+arch             qemu-s390x-static,qemu-s390x qemu-user-static -
+arch             x86_64-linux-gnu-gcc       gcc-x86-64-linux-gnu -
+arch             aarch64-linux-gnu-gcc      gcc-aarch64-linux-gnu -
+arch             arm-linux-gnueabihf-gcc    gcc-arm-linux-gnueabihf -
+arch             i686-linux-gnu-gcc         gcc-i686-linux-gnu -
+arch             riscv64-linux-gnu-gcc      gcc-riscv64-linux-gnu -
+arch             s390x-linux-gnu-gcc        gcc-s390x-linux-gnu -
+piuparts         piuparts                   piuparts        -
+publish          gh                         gh              gh            apk=github-cli
+ci               clang                      clang           clang
+ci               clang:-fsanitize=address   libclang-rt-dev compiler-rt   pacman=- zypper=-
+ci               clang-format               clang-format    clang         dnf=clang-tools-extra
+ci               promtool                   prometheus      -
 END
 }
 
@@ -171,10 +155,18 @@ package() {
     echo "$name"
 }
 
+# is_wanted GROUP,GROUP...: is one of these groups wanted?
+is_wanted() {
+    for group in $(echo "$1" | tr , ' '); do
+        case " $groups " in *" $group "*) return ;; esac
+    done
+    return 1
+}
+
 # missing: prints `SIGN PACKAGE` for each row of the wanted groups whose sign isn't found.
 missing() {
-    table | while read -r group sign packages; do
-        case " $groups " in *" $group "*) ;; *) continue ;; esac
+    table | while read -r its_groups sign packages; do
+        is_wanted "$its_groups" || continue
         # shellcheck disable=SC2086 # $packages is several arguments
         wanted=$(package $packages)
         [ "$wanted" = - ] || is_there "$sign" || echo "$sign $wanted"

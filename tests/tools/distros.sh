@@ -14,7 +14,6 @@
 # make and a C compiler installed, in namespaces of their own. Results are TAP; build/distros has
 # the output. ~/.cache/rlock-roots keeps the root directories as debootstrap makes them for a week.
 #
-#     DISTROS_RUNS=N        how many times to run the commands, each in a new copy; default: 1
 #     DISTROS_MIRROR=URL    the mirror; default: http://deb.debian.org/debian
 #     DISTROS_KEYRING=FILE  the keys; default: the file of the package debian-archive-keyring
 
@@ -95,12 +94,12 @@ inside() {
 # counts LOG: prints how many tests passed, failed and were skipped, if any ran.
 counts() { sed -n 's/^[0-9]* passed, .*/: &/p' "$1" | tail -n 1; }
 
-# run_in SUITE KIND RUN: runs the commands, until one fails.
+# run_in SUITE KIND: runs the commands, until one fails.
 run_in() {
     local log command from status i=0
     make_root "$1"
     for command in "${commands[@]}"; do
-        log=$folder/$1-$2-$3.$((++i)).log
+        log=$folder/$1-$2.$((++i)).log
         from=$SECONDS status=0
         inside "$2" "$command" >"$log" 2>&1 || status=$?
         result "$status" "$1, $2: $command, $((SECONDS - from)) s$(counts "$log")"
@@ -153,9 +152,7 @@ for each in "${systems[@]}"; do
         result 1 "$suite: debootstrap failed; see $folder/$suite.base.log"
         continue
     }
-    for ((run = 1; run <= ${DISTROS_RUNS:-1}; run++)); do
-        run_in "$suite" "$kind" "$run"
-    done
+    run_in "$suite" "$kind"
 done
 echo "1..$n"
 ((n > 0 && failed == 0))

@@ -8,7 +8,6 @@
     READ            read one command of any kind
     EXPECT WORD...  read one command that begins with these words, in any case
     SEND TEXT       send the text; \\r \\n \\\\ and \\xNN are understood
-    GARBAGE N       send N random-looking bytes, the same ones in each run
     BULK N          announce a bulk string of N bytes, and send none of them
     STREAM TEXT     send the text again and again until the peer closes, at most 256 MB
     STALL [MS]      send nothing until the peer closes, or until MS are over
@@ -32,7 +31,6 @@ SPDX-License-Identifier: MIT
 """
 
 import queue
-import random
 import select
 import signal
 import socket
@@ -122,8 +120,6 @@ def serve(lines):
                     sys.exit("EXPECT %s: got %s" % (rest, words))
             elif step == "SEND":
                 peer.sendall(text)
-            elif step == "GARBAGE":
-                peer.sendall(random.Random(1).randbytes(int(rest)))
             elif step == "BULK":
                 peer.sendall(b"$%d\r\n" % int(rest))
             elif step == "STREAM":

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """refusing: a proxy in front of a real server that refuses what rented servers refuse.
 
-usage: refusing.py [-t SECONDS] UPSTREAM_PORT [RULE[=N]...]
+usage: refusing.py UPSTREAM_PORT [RULE[=N]...]
 
 Listens on a free port of 127.0.0.1, prints `READY PORT`, and passes each request on to
 UPSTREAM_PORT, except those that a RULE refuses. The texts of the refusals are those of the services
@@ -21,7 +21,7 @@ that each rule names. docs/servers.md says where each text is documented.
   idle-cut=N      connections on which nothing was sent for N seconds
   reset=N         each N-th reply: half of it is sent, then the connection is reset
 
-Each refusal is printed as a line `REFUSED RULE COMMAND`. Ends by SIGALRM after SECONDS (120).
+Each refusal is printed as a line `REFUSED RULE COMMAND`. Ends by SIGALRM after 120 s.
 """
 
 import asyncio
@@ -220,10 +220,7 @@ class Connection:
 
 
 async def main(args):
-    seconds = 120
-    if args[:1] == ['-t']:
-        seconds, args = int(args[1]), args[2:]
-    signal.alarm(seconds)
+    signal.alarm(120)
     rules = Rules(args[1:])
 
     async def accept(client, to_client):

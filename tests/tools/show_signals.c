@@ -2,19 +2,15 @@
 /*
  * show_signals: a command that prints each signal that it receives.
  *
- * usage: show_signals [-e SIGNAL] [-i] [-s STATUS]
+ * usage: show_signals SIGNAL STATUS
  *
  * Prints `ready PID`, then of each signal that can be caught number, name and the sender's pid (0:
  * the kernel, for the terminal). After TSTP, TTIN or TTOU it stops, as if it didn't catch them.
- *
- *   -e SIGNAL   end after the signal of this number
- *   -i          end at the end of standard input
- *   -s STATUS   end with this status instead of 0
+ * After SIGNAL, a number, it ends with STATUS.
  *
  * After 120 s SIGALRM ends the command. show_signals catches all other signals that can be caught.
  */
 #include <err.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -50,57 +46,22 @@ static void show_one(int signals, int end_signal, int status)
         raise(SIGSTOP);
 }
 
-/* Reads and discards input. At the end of input, stops polling for it. */
-static void read_away(struct pollfd *in)
-{
-    char bytes[4096];
-
-    if (read(in->fd, bytes, sizeof bytes) <= 0)
-        in->fd = -1;
-}
-
 int main(int argc, char **argv)
 {
-    struct pollfd polled[2] = {{.events = POLLIN}, {.fd = -1, .events = POLLIN}};
-    bool ends_with_input = false;
-    int end_signal = 0;
-    int status = 0;
     sigset_t shown;
-    int option;
+    int signals;
 
-    while ((option = getopt(argc, argv, "e:is:")) != -1) {
-        switch (option) {
-        case 'e':
-            end_signal = atoi(optarg);
-            break;
-        case 'i':
-            ends_with_input = true;
-            break;
-        case 's':
-            status = atoi(optarg);
-            break;
-        default:
-            errx(2, "usage: show_signals [-e SIGNAL] [-i] [-s STATUS]");
-        }
-    }
+    if (argc != 3)
+        errx(2, "usage: show_signals SIGNAL STATUS");
     sigfillset(&shown);
     sigdelset(&shown, SIGALRM);
     sigprocmask(SIG_SETMASK, &shown, NULL);
     alarm(LIMIT_SECONDS);
-    polled[0].fd = signalfd(-1, &shown, SFD_CLOEXEC);
-    if (polled[0].fd < 0)
+    signals = signalfd(-1, &shown, SFD_CLOEXEC);
+    if (signals < 0)
         err(2, "signalfd");
-    if (ends_with_input)
-        polled[1].fd = STDIN_FILENO;
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("ready %d\n", (int)getpid());
-    while (!ends_with_input || polled[1].fd >= 0) {
-        if (poll(polled, 2, -1) < 0)
-            err(2, "poll");
-        if (polled[0].revents != 0)
-            show_one(polled[0].fd, end_signal, status);
-        if (polled[1].revents != 0)
-            read_away(&polled[1]);
-    }
-    return status;
+    for (;;)
+        show_one(signals, atoi(argv[1]), atoi(argv[2]));
 }
