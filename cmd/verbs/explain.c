@@ -251,10 +251,12 @@ static void explain_waiting(struct explanation *e)
     static const char *const queues[] = {
         [RLOCK_QUEUE_FIFO] = "Waiters get the lock in the order in which they came.",
         [RLOCK_QUEUE_NONE] =
-            "rlock doesn't join the queue: it retries, and takes the lock when the lock is free.",
+            "rlock doesn't join a queue: it retries, and takes the lock when the lock is free.",
         [RLOCK_QUEUE_NEWEST] =
             "If a newer waiter with --queue newest comes, the wait ends as well."};
     const struct options *options = e->options;
+    bool has_queue =
+        options->scripts != RLOCK_SCRIPTS_NO && options->protocol == RLOCK_PROTOCOL_TOKEN;
     char length[UNITS_TEXT_BYTES];
     char from[ORIGIN_BYTES];
 
@@ -271,8 +273,7 @@ static void explain_waiting(struct explanation *e)
             "If the lock is taken or no server can be reached, rlock waits for at most %s (%s).",
             duration(length, options->wait_ms), origin(e, "wait", from));
     if (options->wait_ms != 0 && (options->queue != RLOCK_QUEUE_FIFO || options->n_urls <= 1))
-        say(e, "waiting", "%s",
-            queues[options->scripts == RLOCK_SCRIPTS_NO ? RLOCK_QUEUE_NONE : options->queue]);
+        say(e, "waiting", "%s", queues[has_queue ? options->queue : RLOCK_QUEUE_NONE]);
     if (environment_has_parent())
         say(e, "waiting",
             "If the lock in RLOCK_TOKEN or RLOCK_PARENT_TOKENS is this one, rlock doesn't wait: "

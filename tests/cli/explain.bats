@@ -98,7 +98,8 @@ tells() { assert_match "$told" "$1"; }
 -t 30 --on-lost pause -- true|0|the command is frozen 27\.4s after .*, or gets KILL after 29\.4s
 -t 30 --on-lost ignore -- true|0|the lease ends 29\.7s after .* The command runs on then
 -- true|0|waits without limit, .* gives up after 5s\. Waiters get the lock in the order
--w 90 --queue none -- true|0|waits for at most 1m30s \(--wait\)\. rlock doesn.t join the queue
+-w 90 --queue none -- true|0|waits for at most 1m30s \(--wait\)\. rlock doesn.t join a queue
+--protocol timestamp -- true|0|rlock doesn.t join a queue: it retries
 |0|command: No command is given
 -c exit|0|command: /bin/sh would run
 -- no-such-program|127|no-such-program is not found

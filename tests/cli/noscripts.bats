@@ -107,7 +107,7 @@ END
     run rlock --explain -k "$KEY" -- true
     assert_match "$output" 'weak scripts: refused, so rlock takes locks with plain commands'
     run rlock --explain --scripts no -k "$KEY" -- true
-    assert_match "$output" "doesn't join the queue"
+    assert_match "$output" "doesn't join a queue"
     run -77 --separate-stderr rlock --scripts yes -k "$KEY" -- true
     gone "$KEY"
 }
