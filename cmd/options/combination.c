@@ -13,7 +13,6 @@
     ROW(ONCE, "--once")                                                            \
     ROW(TIMESTAMP, "--protocol timestamp")                                         \
     ROW(NESTED, "--nested")                                                        \
-    ROW(NEWEST, "--queue newest")                                                  \
     ROW(QUEUE, "--queue") /* a queue that was asked for, not the one by default */ \
     ROW(HISTORY, "--history")                                                      \
     ROW(PAUSE, "--on-lost pause")                                                  \
@@ -43,7 +42,7 @@ static const struct {
 } rows[] = {
     {SLOTS, SEVERAL_KEYS | SEVERAL_SERVERS, "slots are counted for one key, on one server", NULL},
     {ONCE, SEVERAL_KEYS | SHARED | SLOTS, "one exclusive lock is marked as done", NULL},
-    {TIMESTAMP, SEVERAL_KEYS | SEVERAL_SERVERS | SHARED | SLOTS | ONCE | NEWEST,
+    {TIMESTAMP, SEVERAL_KEYS | SEVERAL_SERVERS | SHARED | SLOTS | ONCE | QUEUE,
      "the key's value is only a time", NULL},
     {TIMESTAMP, NESTED | ACQUIRE | HOLD, "such a lock has no token", NULL},
     {BIND_PID, PAUSE, "only a command that rlock starts has a control group to be frozen in", NULL},
@@ -73,9 +72,8 @@ static unsigned features_of_lock(const struct options *options)
     return when(options->mode == RLOCK_SHARED, SHARED) | when(options->mode == RLOCK_SLOTS, SLOTS) |
            when(options->once_ms > 0, ONCE) |
            when(options->protocol != RLOCK_PROTOCOL_TOKEN, TIMESTAMP) |
-           when(options->nested, NESTED) | when(options->queue == RLOCK_QUEUE_NEWEST, NEWEST) |
-           when(options->needs_queue, QUEUE) | when(options->on_lost == ON_LOST_PAUSE, PAUSE) |
-           when(options->bind_pid > 0, BIND_PID);
+           when(options->nested, NESTED) | when(options->needs_queue, QUEUE) |
+           when(options->on_lost == ON_LOST_PAUSE, PAUSE) | when(options->bind_pid > 0, BIND_PID);
 }
 
 static unsigned features_of_hold(const struct options *options)
