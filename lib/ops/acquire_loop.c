@@ -29,6 +29,7 @@
  * sent a byte. */
 #define UNDO_SOON_MS 500
 #define BLOCK_LATE_MS 200       /* Redis ends a BLPOP up to 0.1 s after its timeout */
+#define NEXT_IN_TURN_MS 2       /* pause while the waiter ahead starts its command */
 #define EXPIRY_GRANULARITY_MS 2 /* Redis may remove a key up to 2 ms after its PTTL has ended */
 
 /* The state of one rlock_acquire(). */
@@ -228,6 +229,7 @@ static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block
             break;
         ask_ms = clock_earlier(ask_ms, deadline_in(loop->deadline, block_ms).at_ms);
         if (!loop->obstacle->is_next) {
+            (void)!clock_sleep(deadline_in(loop->deadline, NEXT_IN_TURN_MS));
             loop->obstacle->is_next = true;
             show(loop, loop->obstacle); /* rlock forks its guard before the lock is granted */
         }

@@ -17,6 +17,7 @@ struct seen {
     int n_ends;        /* calls of on_blocked(NULL) */
     int n_after_end;   /* calls of on_blocked() after on_blocked(NULL) */
     int64_t seen_ms;   /* obstacle->seen_ms of the last call */
+    int64_t next_ms;   /* from then until on_blocked() was told of `is_next` */
     int n_sent;        /* calls of on_sent() */
     int n_unreachable; /* calls of on_unreachable() */
     bool in_doubt;     /* obstacle->in_doubt at the end */
@@ -37,6 +38,8 @@ static void see(void *context, const struct rlock_obstacle *obstacle)
     seen->n_troubles += obstacle->trouble.status != RLOCK_OK;
     seen->n_again += obstacle->seen_ms == seen->seen_ms;
     seen->seen_ms = obstacle->seen_ms;
+    if (obstacle->is_next)
+        seen->next_ms = rlock_clock_ms() - obstacle->seen_ms;
 }
 
 static void count_sent(void *context)
@@ -126,6 +129,21 @@ static void test_observed(void)
         is_int(seen.n_shown - seen.n_again, server_count(&server, ASKED_ACQUIRE));
         ok(seen.n_ends == 1 && seen.n_after_end == 0);
     }
+}
+
+/* The third in the queue, told to be next, doesn't fork its guard while the holder ahead starts. */
+static void test_next_in_turn(void)
+{
+    static const char soon[] = "*2\r\n$1\r\nw\r\n$6\r\nsoon 9\r\n";
+    static const char third[] =
+        "*8\r\n" HELD_BY_FOREIGN ":50\r\n$16\r\n1700000000000000\r\n:3\r\n:1\r\n";
+    struct server server = {
+        .answers = {
+            [ASKED_ACQUIRE] = ANSWERS(third, GRANT), [ASKED_WAKE] = ANSWERS(soon, NOT_WOKEN)}};
+    struct seen seen;
+
+    is_int(wait_for(&server, 20000, FAR_MS, &seen), RLOCK_OK);
+    ok(seen.n_shown == 2 && seen.next_ms >= 2);
 }
 
 static void test_nothing_seen(void)
@@ -341,7 +359,8 @@ int main(void)
 {
     RUN(test_waits_for_replicas(RLOCK_QUEUE_FIFO, " 1700000000000000 x "));
     RUN(test_waits_for_replicas(RLOCK_QUEUE_NONE, "  x "));
-    RUN_ALL(test_lacks_replicas, test_changed_password, test_observed, test_nothing_seen,
-            test_trouble, test_warning, test_no_blocking, test_stopped, test_in_doubt);
+    RUN_ALL(test_lacks_replicas, test_changed_password, test_observed, test_next_in_turn,
+            test_nothing_seen, test_trouble, test_warning, test_no_blocking, test_stopped,
+            test_in_doubt);
     return done_testing();
 }
