@@ -93,21 +93,34 @@ static int64_t read_ms(enum asked_for what, int nth)
     return server_read_ms(&several.server[0], what, nth);
 }
 
-/* All kinds of locks: their keys and scripts differ, but their leases must end alike. */
+/*
+ * All kinds of locks: their keys and scripts differ, but their leases must end alike. If a parent
+ * holds the lock, its lease is extended, whose TTL is 6 s.
+ */
 static const struct {
     const char *name;
     size_t n_keys;
     enum rlock_mode mode;
     enum rlock_protocol protocol;
-} kinds[] = {{"an exclusive lock", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TOKEN},
-             {"a shared lock", 1, RLOCK_SHARED, RLOCK_PROTOCOL_TOKEN},
-             {"a lock with slots", 1, RLOCK_SLOTS, RLOCK_PROTOCOL_TOKEN},
-             {"a lock of two keys", 2, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TOKEN},
-             {"a timestamp lock in ms", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TIME_MS},
-             {"a timestamp lock in s", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TIME_S}};
+    const char *grant;
+    int64_t ttl_ms;
+    int stopped_ms; /* for how long the client is stopped right after each send */
+} kinds[] = {
+    {"an exclusive lock", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TOKEN, LATE_BY(GRANT), TTL_MS, 0},
+    {"a shared lock", 1, RLOCK_SHARED, RLOCK_PROTOCOL_TOKEN, LATE_BY(GRANT), TTL_MS, 0},
+    {"a lock with slots", 1, RLOCK_SLOTS, RLOCK_PROTOCOL_TOKEN, LATE_BY(GRANT), TTL_MS, 0},
+    {"a lock of two keys", 2, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TOKEN, LATE_BY(GRANT), TTL_MS, 0},
+    {"a timestamp lock in ms", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TIME_MS, LATE_BY(GRANT), TTL_MS,
+     0},
+    {"a timestamp lock in s", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TIME_S, LATE_BY(GRANT), TTL_MS, 0},
+    {"a parent's lock", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TOKEN, LATE_BY(GRANT_PARENT), 6000, 0},
+    {"a stopped client", 1, RLOCK_EXCLUSIVE, RLOCK_PROTOCOL_TOKEN, GRANT, TTL_MS, LATE_MS},
+};
 
 static void test_kinds(void)
 {
+    static const char *const parent = TOKEN;
+
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         bool is_one = kinds[i].n_keys == 1; /* with more keys all scripts are ASKED_OTHER */
         struct rlock_config config = usual;
@@ -115,45 +128,29 @@ static void test_kinds(void)
         int64_t expires_ms;
 
         quorum_begin();
-        quorum_answers(ASKED_ACQUIRE, LATE_BY(GRANT), NULL, NULL);
+        quorum_answers(ASKED_ACQUIRE, kinds[i].grant, NULL, NULL);
         quorum_answers(ASKED_RENEW, LATE_BY(RENEWED), NULL, NULL);
-        several.server[0].answers[ASKED_OTHER] = ANSWERS(LATE_BY(GRANT), LATE_BY(RENEWED));
+        several.server[0].answers[ASKED_OTHER] = ANSWERS(kinds[i].grant, LATE_BY(RENEWED));
         config.keys = some_keys;
         config.n_keys = kinds[i].n_keys;
         config.mode = kinds[i].mode;
         config.n_slots = 3;
         config.protocol = kinds[i].protocol;
+        config.parent_tokens = &parent;
+        config.n_parents = 1;
         need(quorum_start(config, 1), kinds[i].name);
+        stopped_ms = kinds[i].stopped_ms;
         is_int(acquire(&expires_ms), RLOCK_OK, kinds[i].name);
-        is_end(expires_ms, TTL_MS, before, read_ms(is_one ? ASKED_ACQUIRE : ASKED_OTHER, 0),
-               kinds[i].name);
+        is_end(expires_ms, kinds[i].ttl_ms, before,
+               read_ms(is_one ? ASKED_ACQUIRE : ASKED_OTHER, 0), kinds[i].name);
         before = rlock_clock_ms();
         is_int(quorum_renewal(&expires_ms, NULL), RLOCK_OK, kinds[i].name);
-        is_end(expires_ms, TTL_MS, before,
+        stopped_ms = 0;
+        is_end(expires_ms, kinds[i].ttl_ms, before,
                is_one ? read_ms(ASKED_RENEW, 0) : read_ms(ASKED_OTHER, 1), kinds[i].name);
         quorum_end();
     }
 }
-
-/* The parent holds the lock: the acquire extends the parent's lease, whose TTL is 6 s. */
-static void test_nested(void)
-{
-    static const char *const parent = TOKEN;
-    struct rlock_config config = usual;
-    int64_t before = rlock_clock_ms();
-    int64_t expires_ms;
-
-    config.parent_tokens = &parent;
-    config.n_parents = 1;
-    quorum_begin();
-    quorum_answers(ASKED_ACQUIRE, LATE_BY(GRANT_PARENT), NULL, NULL);
-    need(quorum_start(config, 1), "a quorum of one server is opened");
-    is_int(acquire(&expires_ms), RLOCK_OK);
-    is_end(expires_ms, 6000, before, read_ms(ASKED_ACQUIRE, 0), "a lock that a parent holds");
-    quorum_end();
-}
-
-/* ---- a client that is stopped between request and reply ---- */
 
 /* The hook on_sent: sleeps for *context ms, as if the process was stopped. */
 static void stop(void *context)
@@ -178,21 +175,6 @@ static void test_stopped(void)
     members_set_hooks(&several.quorum.members,
                       (struct wait_hooks){.on_sent = stop, .context = &ms});
     ok(acquire(&expires_ms) != RLOCK_OK);
-    quorum_end();
-}
-
-static void test_stopped_after_send(void)
-{
-    int64_t before = rlock_clock_ms();
-    int64_t expires_ms;
-
-    quorum_begin();
-    quorum_answers(ASKED_ACQUIRE, GRANT, NULL, NULL);
-    need(quorum_start(usual, 1), "a quorum of one server is opened");
-    stopped_ms = LATE_MS;
-    is_int(acquire(&expires_ms), RLOCK_OK);
-    stopped_ms = 0;
-    is_end(expires_ms, TTL_MS, before, read_ms(ASKED_ACQUIRE, 0), "stopped right after a send");
     quorum_end();
 }
 
@@ -232,10 +214,12 @@ static void test_asked_again(void)
     } rows[] = {{"an acquire after a lost reply", {CLOSE, LATE_BY(GRANT)}},
                 {"an acquire after NOSCRIPT", {CLOSE, LATE_BY(NOSCRIPT), LATE_BY(GRANT)}},
                 {"an acquire after LOADING", {LATE_BY(LOADING), LATE_BY(GRANT)}},
-                {"an acquire after REPLY_LATE", {LATE_BY(LATE), LATE_BY(GRANT)}}};
+                {"an acquire after REPLY_LATE", {LATE_BY(LATE), LATE_BY(GRANT)}},
+                {"an acquire of a waiter that was woken", {HELD, LATE_BY(GRANT)}}};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct server server = {.answers = {[ASKED_ACQUIRE] = rows[i].acquire}};
+        struct server server = {
+            .answers = {[ASKED_ACQUIRE] = rows[i].acquire, [ASKED_WAKE] = ANSWERS(LATE_BY(WOKEN))}};
         struct rlock *lock = open_lock(&server, usual);
         int64_t expires_ms;
         int last;
@@ -249,21 +233,6 @@ static void test_asked_again(void)
                server_read_ms(&server, ASKED_ACQUIRE, last), rows[i].name);
         close_lock(&server, lock);
     }
-}
-
-static void test_woken(void)
-{
-    struct server server = {.answers = {[ASKED_ACQUIRE] = ANSWERS(HELD, LATE_BY(GRANT)),
-                                        [ASKED_WAKE] = ANSWERS(LATE_BY(WOKEN))}};
-    struct rlock *lock = open_lock(&server, usual);
-    int64_t expires_ms;
-
-    if (lock == NULL)
-        return;
-    expires_ms = acquire_end(lock, "a waiter that was woken");
-    is_end(expires_ms, TTL_MS, server_read_ms(&server, ASKED_WAKE, 0) + LATE_MS,
-           server_read_ms(&server, ASKED_ACQUIRE, 1), "a waiter that was woken");
-    close_lock(&server, lock);
 }
 
 /* The first server redirects the acquire by MOVED or ASK (`kind`) to the second, which grants. */
@@ -334,65 +303,50 @@ static void test_replicas(void)
     close_lock(&server, lock);
 }
 
-/* rlock_renew() renews by the token alone. If the reply is lost, it sends the renewal once more. */
-static void test_renew_by_token(void)
+/*
+ * rlock_renew() renews by the token alone, or after a grant. If the reply is lost, it sends the
+ * renewal once more. If it asks for another TTL than the grant's, the end counts by the shorter
+ * one, because a lease that is nearly over gets only the TTL that the renewal asks for.
+ */
+static void test_renew(void)
 {
     static const struct {
         const char *name;
         const char *renew[3];
+        bool by_token;
         int64_t asks_ms; /* the TTL that the caller asks for; 0: the TTL of the grant */
         int64_t ttl_ms;  /* the TTL from which the end must be counted */
     } rows[] = {
-        {"a renewal by token with a TTL", {LATE_BY(RENEWED)}, TTL_MS, TTL_MS},
-        {"a renewal by token with the grant's TTL", {LATE_BY(LEFT_60S)}, 0, 60000},
-        {"a renewal by token after a lost reply", {CLOSE, LATE_BY(RENEWED)}, TTL_MS, TTL_MS},
-        {"a renewal by token after LOADING", {LATE_BY(LOADING), LATE_BY(LEFT_60S)}, 0, 60000}};
+        {"a renewal by token with a TTL", {LATE_BY(RENEWED)}, true, TTL_MS, TTL_MS},
+        {"a renewal by token with the grant's TTL", {LATE_BY(LEFT_60S)}, true, 0, 60000},
+        {"a renewal by token after a lost reply", {CLOSE, LATE_BY(RENEWED)}, true, TTL_MS, TTL_MS},
+        {"a renewal by token after LOADING", {LATE_BY(LOADING), LATE_BY(LEFT_60S)}, true, 0, 60000},
+        {"a renewal for less than the grant's TTL", {RENEWED}, false, 1000, 1000},
+        {"a renewal for the grant's TTL", {RENEWED}, false, 0, TTL_MS},
+        {"a renewal for more than the grant's TTL", {RENEWED}, false, 2 * TTL_MS, TTL_MS}};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct server server = {.answers = {[ASKED_RENEW] = rows[i].renew}};
+        struct server server = {
+            .answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT), [ASKED_RENEW] = rows[i].renew}};
         struct rlock_config config = usual;
-        int64_t before = rlock_clock_ms();
         struct rlock *lock;
         int64_t expires_ms = 0;
+        int64_t before;
         int last;
 
-        config.token = TOKEN;
+        config.token = rows[i].by_token ? TOKEN : NULL;
         lock = open_lock(&server, config);
         if (lock == NULL)
             continue;
+        if (!rows[i].by_token)
+            (void)acquire_end(lock, "a grant");
+        before = rlock_clock_ms();
         okf(rlock_renew(lock, rows[i].asks_ms, in(PATIENCE_MS), &expires_ms, NULL) == RLOCK_OK,
             "%s: the lease is renewed", rows[i].name);
         last = server_count(&server, ASKED_RENEW) - 1;
         is_end(expires_ms, rows[i].ttl_ms,
                last > 0 ? server_read_ms(&server, ASKED_RENEW, last - 1) : before,
                server_read_ms(&server, ASKED_RENEW, last), rows[i].name);
-        close_lock(&server, lock);
-    }
-}
-
-/*
- * After a grant, rlock_renew() asks for another TTL than the grant's: the end counts by the shorter
- * one, because a lease that is nearly over gets only the TTL that the renewal asks for.
- */
-static void test_renew_for_less(void)
-{
-    static const int64_t asked_ms[] = {1000, 0, 2 * TTL_MS};
-
-    for (size_t i = 0; i < sizeof asked_ms / sizeof asked_ms[0]; i++) {
-        struct server server = {
-            .answers = {[ASKED_ACQUIRE] = ANSWERS(GRANT), [ASKED_RENEW] = ANSWERS(RENEWED)}};
-        struct rlock *lock = open_lock(&server, usual);
-        int64_t expires_ms = 0;
-        int64_t before;
-
-        if (lock == NULL)
-            continue;
-        (void)acquire_end(lock, "a grant");
-        before = rlock_clock_ms();
-        okf(rlock_renew(lock, asked_ms[i], in(PATIENCE_MS), &expires_ms, NULL) == RLOCK_OK,
-            "a lease is renewed for %lld ms", (long long)asked_ms[i]);
-        is_end(expires_ms, i == 0 ? 1000 : TTL_MS, before, server_read_ms(&server, ASKED_RENEW, 0),
-               "a renewal for another TTL than the grant's");
         close_lock(&server, lock);
     }
 }
@@ -450,63 +404,52 @@ static int64_t first_read_ms(enum asked_for what)
     return one < other ? one : other;
 }
 
+#define ACCEPTED "+OK\r\n"
+
 /*
- * In this test and the next two the third member closes each connection, so that the first two
- * members are the majority. The lease ends first on the member that read its request first.
+ * The third member closes each connection, so that the first two members are the majority. A member
+ * that accepts the password late gets its request late. The lease ends first on the member that
+ * read its request first.
  */
 static void test_majority(void)
 {
-    int64_t before = rlock_clock_ms();
-    int64_t expires_ms;
+    static const struct {
+        const char *name;
+        const char *acquire[2], *confirm[2], *login[2]; /* of the first two members */
+    } rows[] = {
+        {"a majority", {GRANT, LATE_BY(GRANT)}, {CONFIRMED, CONFIRMED}, {ACCEPTED, ACCEPTED}},
+        {"a majority, its first member asked late",
+         {GRANT, GRANT},
+         {CONFIRMED, CONFIRMED},
+         {LATE_BY(ACCEPTED), ACCEPTED}},
+        {"a majority, its second member asked late",
+         {GRANT, GRANT},
+         {CONFIRMED, CONFIRMED},
+         {ACCEPTED, LATE_BY(ACCEPTED)}},
+        {"a majority that confirms the greater fence",
+         {LATE_BY(GRANT), LATE_BY(GRANT_5)},
+         {LATE_BY(CONFIRMED), LATE_BY(CONFIRMED)},
+         {ACCEPTED, ACCEPTED}}};
 
-    quorum_begin();
-    quorum_answers(ASKED_ACQUIRE, GRANT, LATE_BY(GRANT), NULL);
-    quorum_answers(ASKED_CONFIRM, CONFIRMED, CONFIRMED, NULL);
-    quorum_answers(ASKED_RENEW, RENEWED, LATE_BY(RENEWED), NULL);
-    need(quorum_start(usual, MEMBERS), "a quorum of three servers is opened");
-    is_int(acquire(&expires_ms), RLOCK_OK);
-    is_end(expires_ms, TTL_MS, before, first_read_ms(ASKED_ACQUIRE), "a grant by a majority");
-    before = rlock_clock_ms();
-    is_int(quorum_renewal(&expires_ms, NULL), RLOCK_OK);
-    is_end(expires_ms, TTL_MS, before, first_read_ms(ASKED_RENEW), "a renewal by a majority");
-    quorum_end();
-}
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct rlock_config config = usual;
+        int64_t before = rlock_clock_ms();
+        int64_t expires_ms;
 
-/*
- * Member `late` accepts the password late, and so gets its request late. The lease ends first on
- * the other member.
- */
-static void test_asked_in_turn(int late)
-{
-    struct rlock_config config = usual;
-    int64_t before = rlock_clock_ms();
-    int64_t expires_ms;
-
-    config.password = "pw";
-    quorum_begin();
-    quorum_answers(ASKED_ACQUIRE, GRANT, GRANT, NULL);
-    quorum_answers(ASKED_CONFIRM, CONFIRMED, CONFIRMED, NULL);
-    quorum_answers(ASKED_OTHER, late == 0 ? LATE_BY("+OK\r\n") : "+OK\r\n",
-                   late == 1 ? LATE_BY("+OK\r\n") : "+OK\r\n", NULL);
-    need(quorum_start(config, MEMBERS), "a quorum of three servers is opened");
-    is_int(acquire(&expires_ms), RLOCK_OK);
-    is_end(expires_ms, TTL_MS, before, server_read_ms(&several.server[1 - late], ASKED_ACQUIRE, 0),
-           "a grant by a majority, one member of it asked late");
-    quorum_end();
-}
-
-static void test_second_round(void)
-{
-    int64_t before = rlock_clock_ms();
-    int64_t expires_ms;
-
-    quorum_begin();
-    quorum_answers(ASKED_ACQUIRE, LATE_BY(GRANT), LATE_BY(GRANT_5), NULL);
-    quorum_answers(ASKED_CONFIRM, LATE_BY(CONFIRMED), LATE_BY(CONFIRMED), NULL);
-    need(quorum_start(usual, MEMBERS), "a quorum of three servers is opened");
-    is_int(acquire(&expires_ms), RLOCK_OK);
-    is_end(expires_ms, TTL_MS, before, first_read_ms(ASKED_ACQUIRE), "a grant after a confirm");
-    quorum_end();
+        config.password = "pw";
+        quorum_begin();
+        quorum_answers(ASKED_ACQUIRE, rows[i].acquire[0], rows[i].acquire[1], NULL);
+        quorum_answers(ASKED_CONFIRM, rows[i].confirm[0], rows[i].confirm[1], NULL);
+        quorum_answers(ASKED_OTHER, rows[i].login[0], rows[i].login[1], NULL);
+        quorum_answers(ASKED_RENEW, RENEWED, LATE_BY(RENEWED), NULL);
+        need(quorum_start(config, MEMBERS), "a quorum of three servers is opened");
+        is_int(acquire(&expires_ms), RLOCK_OK, rows[i].name);
+        is_end(expires_ms, TTL_MS, before, first_read_ms(ASKED_ACQUIRE), rows[i].name);
+        before = rlock_clock_ms();
+        is_int(quorum_renewal(&expires_ms, NULL), RLOCK_OK, rows[i].name);
+        is_end(expires_ms, TTL_MS, before, first_read_ms(ASKED_RENEW), rows[i].name);
+        quorum_end();
+    }
 }
 
 /*
@@ -568,14 +511,10 @@ static void test_uptime(void)
 
 int main(void)
 {
-    RUN_ALL(test_kinds, test_nested, test_stopped, test_stopped_after_send, test_asked_again,
-            test_woken);
+    RUN_ALL(test_kinds, test_stopped, test_asked_again);
     RUN(test_redirected("MOVED"));
     RUN(test_redirected("ASK"));
-    RUN_ALL(test_replicas, test_renew_by_token, test_renew_for_less, test_renewer,
-            test_first_renewal, test_majority);
-    RUN(test_asked_in_turn(0));
-    RUN(test_asked_in_turn(1));
-    RUN_ALL(test_second_round, test_both_rounds, test_uptime);
+    RUN_ALL(test_replicas, test_renew, test_renewer, test_first_renewal, test_majority,
+            test_both_rounds, test_uptime);
     return done_testing();
 }
