@@ -186,9 +186,14 @@ static void test_texts(void)
 
     (void)error_reply_read("ERR unknown command AUTH, with args: pw1 pw1", "pw1", &kind, &err);
     is_str(err.text, "the server says: ERR unknown command AUTH, with args: *** ***");
-    snprintf(reply, sizeof reply, "%0150d%s", 0, "secretsecret");
-    (void)error_reply_read(reply, "secretsecret", &kind, &err);
-    ok(strstr(err.text, "sec") == NULL, "a password is masked at the end of the shown text");
+    for (int pad = 1; pad < 200; pad++) {
+        snprintf(reply, sizeof reply, "ERR unknown %0*d secretsecret secretsecret", pad, 0);
+        (void)error_reply_read(reply, "secretsecret", &kind, &err);
+        okf(strstr(err.text, "sec") == NULL, "a password is masked wherever the text is cut: %s",
+            err.text);
+    }
+    (void)error_reply_read("ERR geh\xc3\xa4\x01m", "geh\xc3\xa4\x01m", &kind, &err);
+    ok(strstr(err.text, "geh") == NULL, "a password is masked before bytes of it are replaced");
     memset(password, 'z', sizeof password - 1);
     snprintf(reply, sizeof reply, "ERR unknown command 'AUTH', with args: '%s'", password);
     (void)error_reply_read(reply, password, &kind, &err);
