@@ -44,14 +44,32 @@ struct deadlines supervise_state_deadlines(const struct supervision *run)
     return deadlines_of_lease(run->expires_ms, run->timing.kill_margin_ms, grace_ms(run));
 }
 
+/* The command may run on without the lock, so no deadline shows that the guard hangs. */
+static bool is_ignoring(const struct supervision *run)
+{
+    return run->on_lost == ON_LOST_IGNORE && run->kind == SUPERVISE_COMMAND;
+}
+
 /*
- * A frozen command has no deadline by which we could notice that the guard hangs. But the guard has
- * to answer each request: note until when.
+ * Nor has a frozen command such a deadline. But the guard has to answer each EXTEND: note until
+ * when.
  */
 static void expect_answer(struct supervision *run, int64_t from_ms)
 {
-    if (run->frozen_since_ms != 0 && run->answer_by_ms == RLOCK_NEVER)
+    if (run->answer_by_ms != RLOCK_NEVER)
+        return;
+    if (is_ignoring(run))
+        run->answer_by_ms = run->in.now_ms + run->timing.renew_ms;
+    else if (run->frozen_since_ms != 0)
         run->answer_by_ms = from_ms + run->timing.kill_margin_ms;
+}
+
+/* With --on-lost ignore, send the guard something that it has to answer with the request. */
+static void ask_guard(struct supervision *run)
+{
+    if (is_ignoring(run))
+        run->actions |= SUPERVISE_ACTION_EXTEND_GUARD;
+    expect_answer(run, run->in.now_ms);
 }
 
 /*
@@ -70,10 +88,9 @@ static void hear_guard(struct supervision *run, enum supervise_state next)
  */
 static int64_t guard_late_ms(const struct supervision *run)
 {
-    if (run->frozen_since_ms != 0 || run->state == SUPERVISE_STATE_UNKILLABLE)
+    if (run->frozen_since_ms != 0 || run->state == SUPERVISE_STATE_UNKILLABLE ||
+        run->agreed.kill_ms == RLOCK_NEVER)
         return run->answer_by_ms;
-    if (run->agreed.kill_ms == RLOCK_NEVER)
-        return RLOCK_NEVER;
     return run->agreed.kill_ms + run->timing.kill_margin_ms / 2;
 }
 
@@ -172,7 +189,7 @@ static enum supervise_state end_command(struct supervision *run, int64_t kill_at
     run->actions |= SUPERVISE_ACTION_END_COMMAND;
     if (run->kind == SUPERVISE_BOUND)
         run->actions |= SUPERVISE_ACTION_LOOK;
-    expect_answer(run, run->in.now_ms);
+    ask_guard(run);
     return run->state == SUPERVISE_STATE_UNKILLABLE ? SUPERVISE_STATE_UNKILLABLE
                                                     : SUPERVISE_STATE_ENDING;
 }
@@ -321,6 +338,8 @@ static enum supervise_state pass_signal(struct supervision *run)
     if (run->kind == SUPERVISE_HOLD)
         return SUPERVISE_STATE_RELEASING;
     run->actions |= SUPERVISE_ACTION_PASS_SIGNAL;
+    if (is_ignoring(run))
+        ask_guard(run);
     return run->state;
 }
 
@@ -429,11 +448,11 @@ static enum supervise_state replace_dead_guard(struct supervision *run)
 
 /*
  * The guard is silent after a deadline. A command that isn't frozen may have run until now, longer
- * than the lease allows, so the lock counts as lost.
+ * than the lease allows, so the lock counts as lost; with --on-lost ignore LEASE_DUE tells that.
  */
 static enum supervise_state replace_silent_guard(struct supervision *run)
 {
-    if (run->frozen_since_ms == 0)
+    if (run->frozen_since_ms == 0 && !is_ignoring(run))
         note_loss(run, loss_by_time(run));
     return replace_dead_guard(run);
 }

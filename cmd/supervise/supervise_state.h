@@ -187,7 +187,7 @@ struct supervision {
     int64_t look_again_ms;   /* when to look again at the tree of a bound process; 0: not yet */
     int64_t kill_at_ms;      /* when SUPERVISE_ACTION_END_COMMAND asks for KILL */
     int64_t frozen_since_ms; /* when the guard froze the command; 0: it isn't frozen */
-    int64_t answer_by_ms;    /* if the command is frozen or can't be killed: when the guard must
+    int64_t answer_by_ms;    /* if no deadline shows that the guard hangs: when the guard must
                                 have sent its next message, or RLOCK_NEVER */
     int64_t last_pause_ms;   /* how long the last pause was */
     int64_t paused_ms;       /* how long all pauses were together */

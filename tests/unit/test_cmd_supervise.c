@@ -320,7 +320,7 @@ static struct walk {
     int64_t now_ms;
     int64_t frozen_since_ms;   /* 0: the command isn't frozen */
     int64_t paused_ms;         /* the sum of all pauses that have ended */
-    int64_t answer_by_ms;      /* if the command is frozen or can't be killed: when the guard must
+    int64_t answer_by_ms;      /* if no deadline shows that the guard hangs: when the guard must
                                   have sent its next message; or RLOCK_NEVER */
     struct deadlines extended; /* the deadlines that were sent to the guard last */
     bool end_is_asked;         /* the guard was asked to end the command */
@@ -359,12 +359,24 @@ static void end_pause(void)
     w.answer_by_ms = RLOCK_NEVER;
 }
 
+/* A command without deadlines: only a guard that answers can end it. */
+static bool is_ignoring(void)
+{
+    return w.run.on_lost == ON_LOST_IGNORE && w.run.kind == SUPERVISE_COMMAND;
+}
+
 /* Records what the event means by the promises of the manual, not by the table under test. */
 static void note_event(enum supervise_event event, const struct supervise_input *input)
 {
     const struct guard_news *news = input->news;
 
     switch ((int)event) {
+    case E(SIGNAL):
+    case E(RENEWED):
+    case E(MAX_HOLD_DUE):
+        if (is_ignoring() && w.answer_by_ms == RLOCK_NEVER)
+            w.answer_by_ms = w.now_ms + w.run.timing.renew_ms;
+        break;
     case E(LOCK_LOST):
     case E(SERVER_GONE):
     case E(LEASE_DUE):
@@ -395,7 +407,7 @@ static void note_event(enum supervise_event event, const struct supervise_input 
         end_pause();
         break;
     case E(GUARD_LATE):
-        w.is_unproven = w.is_unproven || w.frozen_since_ms == 0;
+        w.is_unproven = w.is_unproven || (w.frozen_since_ms == 0 && !is_ignoring());
         end_pause();
         break;
     case E(GUARD_GONE):
@@ -449,10 +461,9 @@ static int64_t replaced_by_ms(void)
 
     if (!is_live(run->state))
         return RLOCK_NEVER;
-    if (w.frozen_since_ms != 0 || run->state == S(UNKILLABLE))
+    if (w.frozen_since_ms != 0 || run->state == S(UNKILLABLE) || run->on_lost == ON_LOST_IGNORE)
         return w.answer_by_ms;
-    return run->on_lost == ON_LOST_IGNORE ? RLOCK_NEVER
-                                          : run->agreed.kill_ms + run->timing.kill_margin_ms;
+    return run->agreed.kill_ms + run->timing.kill_margin_ms;
 }
 
 static void step(enum supervise_event event, struct supervise_input input)
