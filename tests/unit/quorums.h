@@ -91,11 +91,6 @@ static inline int quorum_count(enum asked_for what)
     return n;
 }
 
-static inline struct rlock_deadline in(int64_t ms)
-{
-    return (struct rlock_deadline){rlock_clock_ms() + ms, -1};
-}
-
 /* Makes one attempt. Returns its status, and fills `grant`. */
 static inline enum rlock_status quorum_attempt(struct rlock_deadline deadline,
                                                struct rlock_grant *grant, struct rlock_error *err)

@@ -69,7 +69,6 @@ static inline enum rlock_status see(enum call what, enum rlock_scripts scripts,
     struct rlock_visitor visitor = {.on_lock = see_lock,
                                     .on_waiter = what == LIST_ENDS ? NULL : see_waiter,
                                     .on_last_end = what == LIST_ENDS ? see_last_end : NULL};
-    struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
     struct rlock_error err = {.text = ""};
     const struct rlock_config config = {.scripts = scripts, .timing = {.reply_ms = 10000}};
     enum rlock_status st = RLOCK_E_SYSTEM;
@@ -78,11 +77,11 @@ static inline enum rlock_status see(enum call what, enum rlock_scripts scripts,
     memset(&seen, 0, sizeof seen);
     if (server_open(&server, config, &lock, &err) == RLOCK_OK) {
         if (what == INSPECT)
-            st = rlock_inspect(lock, "k", deadline, &visitor, &err);
+            st = rlock_inspect(lock, "k", in(20000), &visitor, &err);
         else if (what == BREAK)
-            st = rlock_break(lock, "k", name, deadline, &err);
+            st = rlock_break(lock, "k", name, in(20000), &err);
         else
-            st = rlock_list(lock, name, deadline, &visitor, &err);
+            st = rlock_list(lock, name, in(20000), &visitor, &err);
     }
     okf((st >= RLOCK_E_USAGE) == (err.text[0] != '\0'),
         "a fault has a text, and nothing else has: \"%s\"", err.text);

@@ -42,6 +42,7 @@ enum asked_for {
 #define ASKED_KINDS (ASKED_OTHER + 1)
 #define SERVER_LOG 1024
 #define SERVER_WORDS 40
+#define SERVERS_MAX 3
 
 /* A list of answers ends in NULL. The server repeats the last one for all later requests. */
 #define ANSWERS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -295,22 +296,40 @@ static inline bool server_start(struct server *server)
     return server->listener >= 0 && pthread_create(&server->thread, NULL, server_body, server) == 0;
 }
 
-/*
- * Starts the server, and opens a handle on it with this configuration. The function sets the
- * addresses, and connect_ms if that is 0. The caller closes the handle, and then stops the server.
- */
-static inline enum rlock_status server_open(struct server *server, struct rlock_config config,
-                                            struct rlock **lock, struct rlock_error *err)
+/* Returns the deadline in `ms`. */
+static inline struct rlock_deadline in(int64_t ms)
 {
-    const char *url = server->url;
+    return (struct rlock_deadline){rlock_clock_ms() + ms, -1};
+}
+
+/*
+ * Starts `n` servers, and opens a handle on them with this configuration. The function sets the
+ * addresses, and connect_ms if that is 0. The caller closes the handle, and then stops the servers.
+ */
+static inline enum rlock_status servers_open(struct server *server, size_t n,
+                                             struct rlock_config config, struct rlock **lock,
+                                             struct rlock_error *err)
+{
+    const char *urls[SERVERS_MAX];
 
     *lock = NULL;
     config.size = sizeof config;
-    config.urls = &url;
-    config.n_urls = 1;
+    config.urls = urls;
+    config.n_urls = n;
     if (config.connect_ms == 0)
         config.connect_ms = 5000;
-    return server_start(server) ? rlock_open(lock, &config, err) : RLOCK_E_SYSTEM;
+    for (size_t i = 0; i < n; i++) {
+        if (!server_start(&server[i]))
+            return RLOCK_E_SYSTEM;
+        urls[i] = server[i].url;
+    }
+    return rlock_open(lock, &config, err);
+}
+
+static inline enum rlock_status server_open(struct server *server, struct rlock_config config,
+                                            struct rlock **lock, struct rlock_error *err)
+{
+    return servers_open(server, 1, config, lock, err);
 }
 
 static inline void server_stop(struct server *server)

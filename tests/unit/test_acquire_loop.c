@@ -107,7 +107,7 @@ static enum rlock_status wait_for(struct server *server, int64_t ms, int64_t eve
 
     observer.on_blocked = every_ms >= 0 ? see : NULL;
     observer.every_ms = every_ms >= 0 ? every_ms : 1;
-    return wait_until(server, (struct rlock_deadline){rlock_clock_ms() + ms, -1}, observer, seen);
+    return wait_until(server, in(ms), observer, seen);
 }
 
 /* The holder is shown for each reply, and again after every_ms; without an observer nothing is. */
@@ -318,9 +318,8 @@ static void test_waits_for_replicas(enum rlock_queue queue, const char *ticket)
     config.replicas = 1;
     config.queue = queue;
     need(server_open(&server, config, &lock, NULL) == RLOCK_OK, "a handle is opened");
-    is_int(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &grant, NULL,
-                         NULL),
-           RLOCK_OK, "a waiter is granted the lock once a replica has the grant");
+    is_int(rlock_acquire(lock, in(20000), &grant, NULL, NULL), RLOCK_OK,
+           "a waiter is granted the lock once a replica has the grant");
     rlock_close(lock);
     server_stop(&server);
     is_int(server_count(&server, ASKED_OTHER), queue == RLOCK_QUEUE_NONE ? 2 : 3);
@@ -346,8 +345,8 @@ static void test_lacks_replicas(void)
 
     config.replicas = 1;
     need(server_open(&server, config, &lock, NULL) == RLOCK_OK, "a handle is opened");
-    is_int(rlock_acquire(lock, (struct rlock_deadline){rlock_clock_ms(), -1}, &grant, NULL, &err),
-           RLOCK_E_REPLICAS, "a caller that doesn't wait is told that replicas lack the grant");
+    is_int(rlock_acquire(lock, in(0), &grant, NULL, &err), RLOCK_E_REPLICAS,
+           "a caller that doesn't wait is told that replicas lack the grant");
     okf(strstr(err.text, "the lock was released again") != NULL, "the lock is free: %s", err.text);
     rlock_close(lock);
     server_stop(&server);

@@ -5,6 +5,7 @@
 #include "tap.h"
 
 #include <rlock_admin.h>
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
 static const char *const the_key = "k";
@@ -23,11 +24,6 @@ static struct rlock_config config_for(const char *const *url)
         .holder = {.host = "h"},
         .connect_ms = 300,
     };
-}
-
-static struct rlock_deadline in(int64_t ms)
-{
-    return (struct rlock_deadline){rlock_clock_ms() + ms, -1};
 }
 
 /* Starts the server, and opens a handle on it. Returns NULL if that fails. */
@@ -83,12 +79,17 @@ static void test_arguments(void)
     const struct {
         const char *const *keys, *const *urls;
         size_t n_urls;
+        const char *token;
         enum rlock_status st;
-    } rows[] = {{&empty, good, 1, RLOCK_E_USAGE},
-                {&too_long, good, 1, RLOCK_E_USAGE},
-                {&the_key, good, 0, RLOCK_E_CONFIG},
-                {&the_key, good, 2, RLOCK_E_CONFIG},
-                {&the_key, bad, 1, RLOCK_E_CONFIG}};
+    } rows[] = {{&empty, good, 1, NULL, RLOCK_E_USAGE},
+                {&too_long, good, 1, NULL, RLOCK_E_USAGE},
+                {&the_key, good, 0, NULL, RLOCK_E_CONFIG},
+                {&the_key, good, 2, NULL, RLOCK_E_CONFIG},
+                {&the_key, bad, 1, NULL, RLOCK_E_CONFIG},
+                {&the_key, good, 1, "", RLOCK_E_USAGE},
+                {&the_key, good, 1, "0123456789abcdef0123456789abcdeg", RLOCK_E_USAGE},
+                {&the_key, good, 1, "0123456789abcdef0123456789abcdef0", RLOCK_E_USAGE},
+                {&the_key, good, 1, "0123456789ABCDEF0123456789ABCDEF", RLOCK_E_USAGE}};
     struct rlock_config config = config_for(good);
     struct rlock_error err = {.text = ""};
     struct rlock *lock = NULL;
@@ -100,10 +101,12 @@ static void test_arguments(void)
         config.keys = rows[i].keys;
         config.urls = rows[i].urls;
         config.n_urls = rows[i].n_urls;
+        config.token = rows[i].token;
         okf(rlock_open(&lock, &config, &err) == rows[i].st && lock == NULL &&
                 err.status == rows[i].st && err.text[0] != '\0' &&
                 strstr(err.text, "s3cret") == NULL,
             "rows[%zu] is refused: %s", i, err.text);
+        is_int(err.reason == RLOCK_REASON_TOKEN, rows[i].token != NULL);
         is_int(rlock_open(&lock, &config, NULL), rows[i].st);
     }
     config = config_for(good);
@@ -162,7 +165,7 @@ static void test_not_had(void)
     struct rlock_grant grant = {.fence = 77};
     struct rlock *lock = open_at(&server);
     int64_t before = rlock_clock_ms();
-    int stop[2];
+    int stop_fd = eventfd(1, EFD_CLOEXEC);
 
     need(lock != NULL);
     is_int(rlock_acquire(lock, once, &grant, &obstacle, NULL), RLOCK_BUSY);
@@ -175,13 +178,9 @@ static void test_not_had(void)
     ok(server_count(&server, ASKED_ACQUIRE) > 2);
     is_int(server_count(&server, ASKED_RELEASE), 0);
     is_int(server_count(&server, ASKED_LEAVE), 1, "a waiter that gives up leaves the queue");
-    if (pipe(stop) == 0) {
-        ok(write(stop[1], "", 1) == 1 &&
-           rlock_acquire(lock, (struct rlock_deadline){RLOCK_NEVER, stop[0]}, &grant, NULL, NULL) ==
-               RLOCK_STOPPED);
-        close(stop[0]);
-        close(stop[1]);
-    }
+    is_int(rlock_acquire(lock, (struct rlock_deadline){RLOCK_NEVER, stop_fd}, &grant, NULL, NULL),
+           RLOCK_STOPPED);
+    close(stop_fd);
     is_int((int64_t)grant.fence, 77, "`grant` stays unchanged without a grant");
     close_at(&server, lock);
 }
@@ -249,11 +248,7 @@ static void test_renew(void)
     static const struct {
         const char *answer;
         enum rlock_status st;
-        int64_t left_ms; /* the most that may be left of the lease; 0: there is no lease */
-    } rows[] = {{RENEWED, RLOCK_OK, 988},
-                {"*3\r\n:1\r\n:1700000000000\r\n:60000\r\n", RLOCK_OK, 59398},
-                {FREED, RLOCK_RELEASED, 0},
-                {SILENT, RLOCK_E_UNREACHABLE, 0}};
+    } rows[] = {{RENEWED, RLOCK_OK}, {FREED, RLOCK_RELEASED}, {SILENT, RLOCK_E_UNREACHABLE}};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct server server = {.answers = {[ASKED_RENEW] = ANSWERS(rows[i].answer)}};
@@ -265,31 +260,10 @@ static void test_renew(void)
         lock = open_with(&server, config);
         need(lock != NULL);
         is_int(rlock_renew(lock, 500, in(300), &expires_ms, NULL), RLOCK_E_USAGE);
-        okf(rlock_renew(lock, 0, in(300), &expires_ms, NULL) == rows[i].st,
+        okf(rlock_renew(lock, 0, in(300), &expires_ms, NULL) == rows[i].st &&
+                (expires_ms != 0) == (rows[i].st == RLOCK_OK),
             "rlock_renew() returns the right status for reply %zu", i);
-        okf(expires_ms == 0 ? rows[i].left_ms == 0
-                            : expires_ms - rlock_clock_ms() <= rows[i].left_ms &&
-                                  expires_ms - rlock_clock_ms() > rows[i].left_ms - 5000,
-            "expires_ms is what the server says, less the drift");
         close_at(&server, lock);
-    }
-}
-
-static void test_tokens(void)
-{
-    static const char *const bad[] = {"", "0", "0123456789abcdef0123456789abcdeg",
-                                      "0123456789abcdef0123456789abcdef0",
-                                      "0123456789ABCDEF0123456789ABCDEF"};
-    const char *url = "redis://127.0.0.1:1";
-    struct rlock_config config = config_for(&url);
-    struct rlock_error err = {.text = ""};
-    struct rlock *lock = NULL;
-
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        config.token = bad[i];
-        okf(rlock_open(&lock, &config, &err) == RLOCK_E_USAGE && lock == NULL &&
-                err.reason == RLOCK_REASON_TOKEN,
-            "a malformed token is refused: \"%s\"", bad[i]);
     }
 }
 
@@ -309,7 +283,6 @@ static void test_status_texts(void)
 
 /* ---- forgetting passwords ---- */
 
-#define MEMBERS 3
 #define SECRET "5ec3e7"
 
 /* The program is linked with --wrap=send, so each send() of the library calls __wrap_send(). */
@@ -362,31 +335,27 @@ static void test_forget_passwords(void)
     static const char *const granted[] = {GRANT, NULL};
     static const char *const released[] = {RELEASED, NULL};
     static const char *const accepted[] = {"+OK\r\n", NULL};
-    static struct server server[MEMBERS];
-    const char *const urls[] = {server[0].url, server[1].url, server[2].url};
+    static struct server server[SERVERS_MAX];
     int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
     const struct rlock_password_source source = {
         .ask = ask_password, .take = take_password, .context = &timer};
-    struct rlock_config config = config_for(urls);
-    struct rlock *lock = NULL;
+    struct rlock_config config = config_for(NULL);
+    struct rlock *lock;
     struct rlock_grant grant;
     int n_heard = 0;
 
-    config.n_urls = MEMBERS;
     config.connect_ms = 5000;
     config.password_source = &source;
-    for (int i = 0; i < MEMBERS; i++) {
+    for (int i = 0; i < SERVERS_MAX; i++)
         server[i] = (struct server){
             .answers = {
                 [ASKED_ACQUIRE] = granted, [ASKED_LEAVE] = released, [ASKED_OTHER] = accepted}};
-        need(server_start(&server[i]), "a member of a quorum is started");
-    }
-    need(rlock_open(&lock, &config, NULL) == RLOCK_OK, "a handle on a quorum is opened");
+    need(servers_open(server, SERVERS_MAX, config, &lock, NULL) == RLOCK_OK, "a handle is opened");
     forgetful = lock;
     (void)!rlock_acquire(lock, once, &grant, NULL, NULL);
     ok(forgetful == NULL, "a member gets AUTH, and the passwords are forgotten");
     rlock_close(lock);
-    for (int i = 0; i < MEMBERS; i++) {
+    for (int i = 0; i < SERVERS_MAX; i++) {
         server_stop(&server[i]);
         n_heard += strcmp(server[i].log[0].text, "AUTH " SECRET " ") == 0;
     }
@@ -449,5 +418,4 @@ static void test_refused_scripts(void)
 }
 
 TESTS(test_config_size, test_arguments, test_whole, test_not_had, test_lost_reply, test_doubt,
-      test_release, test_renew, test_tokens, test_status_texts, test_forget_passwords,
-      test_refused_scripts)
+      test_release, test_renew, test_status_texts, test_forget_passwords, test_refused_scripts)

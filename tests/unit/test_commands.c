@@ -324,14 +324,13 @@ static void test_abandoned(void)
 {
     struct server server = {.answers = {[ASKED_OTHER] = ANSWERS(":-2\r\n", OK, EMPTY, OK,
                                                                 "$0\r\n\r\n", TIME, NIL, SILENT)}};
-    struct rlock_deadline deadline = {rlock_clock_ms() + 500, -1};
     struct rlock_grant grant;
     struct rlock *lock = NULL;
     int n;
 
     if (!is_int(server_open(&server, by_commands, &lock, NULL), RLOCK_OK, "a handle is opened"))
         return;
-    ok(rlock_acquire(lock, deadline, &grant, NULL, &fault) >= RLOCK_E_USAGE, "the acquire fails");
+    ok(rlock_acquire(lock, in(500), &grant, NULL, &fault) >= RLOCK_E_USAGE, "the acquire fails");
     rlock_close(lock);
     server_stop(&server);
     for (n = 0; n < atomic_load(&server.n_log) && strncmp(server.log[n].text, "DEL", 3) != 0; n++)
@@ -384,7 +383,7 @@ static void test_stopped_beside_reply(bool behind_set)
                                                        AFTER(400, OK TIME), SILENT)}},
         .stop_fd = epoll_create1(0)};
     need(server_open(&stopped.server, by_commands, &lock, NULL) == RLOCK_OK, "a handle is opened");
-    is_int(rlock_acquire(lock, (struct rlock_deadline){0, -1}, &grant, NULL, &fault), RLOCK_BUSY);
+    is_int(rlock_acquire(lock, in(0), &grant, NULL, &fault), RLOCK_BUSY);
     stopped.client = dup(server_client(&stopped.server));
     ok(setsockopt(stopped.client, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0);
     if (behind_set)

@@ -177,11 +177,12 @@ static const struct {
 
 #define FOUND_BYTES 4000
 
-struct findings {
+/* What the last call of examine() has told. */
+static struct {
     char seen[1000];         /* CHECK GRADE CHECK GRADE ... */
     char found[FOUND_BYTES]; /* the texts and the advice, with a newline after each */
     double middle_ms;        /* the median of the round trips */
-};
+} told;
 
 static void add_line(char found[FOUND_BYTES], const char *line)
 {
@@ -191,11 +192,11 @@ static void add_line(char found[FOUND_BYTES], const char *line)
 
 static void add_finding(void *context, const struct rlock_finding *finding)
 {
-    struct findings *findings = context;
-    char *seen = findings->seen;
-    char *found = findings->found;
+    char *seen = told.seen;
+    char *found = told.found;
     double worst_ms;
 
+    (void)context;
     sprintf(seen + strlen(seen), "%.20s %d ", finding->check, (int)finding->grade);
     if (!is_printable(finding->found))
         strcat(seen, "unprintable ");
@@ -203,9 +204,8 @@ static void add_finding(void *context, const struct rlock_finding *finding)
     if (finding->change != NULL)
         add_line(found, finding->change);
     if (strcmp(finding->check, "round trip") == 0)
-        okf(sscanf(finding->found, "%lf ms, at worst %lf ms", &findings->middle_ms, &worst_ms) ==
-                    2 &&
-                findings->middle_ms <= worst_ms && worst_ms < 20000,
+        okf(sscanf(finding->found, "%lf ms, at worst %lf ms", &told.middle_ms, &worst_ms) == 2 &&
+                told.middle_ms <= worst_ms && worst_ms < 20000,
             "the times of the round trips are plausible: %s", finding->found);
 }
 
@@ -220,27 +220,34 @@ static bool has_read(struct server *server, const char *words)
     return false;
 }
 
+static const struct rlock_config usual = {.timing = {.ttl_ms = 30000, .reply_ms = 2000}};
+
+/* Lets the doctor examine the servers of an open handle; NULL: opening has failed. */
+static enum rlock_status examine(struct rlock *lock, const char *key, struct rlock_error *err)
+{
+    struct rlock_examiner examiner = {.on_finding = add_finding};
+
+    memset(&told, 0, sizeof told);
+    return lock == NULL ? RLOCK_E_SYSTEM : rlock_examine(lock, key, in(20000), &examiner, err);
+}
+
 /* `sent`: how a request begins that the doctor must send; NULL: any may be missing. */
-static void examine(const struct row *row, const char *key, bool without_scripts, const char *sent)
+static void test_row(const struct row *row, const char *key, bool without_scripts, const char *sent)
 {
     struct server server = {
         .answers = {[ASKED_OTHER] = row->answers, [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
-    struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
+    struct rlock_config config = usual;
     struct rlock_error err = {.text = ""};
-    const struct rlock_config config = {.timing = {.ttl_ms = 30000, .reply_ms = 2000},
-                                        .scripts =
-                                            without_scripts ? RLOCK_SCRIPTS_NO : RLOCK_SCRIPTS_YES};
-    enum rlock_status st = RLOCK_E_SYSTEM;
-    struct rlock *lock = NULL;
-    struct findings findings = {.seen = ""};
-    struct rlock_examiner examiner = {add_finding, &findings};
+    enum rlock_status st;
+    struct rlock *lock;
 
-    if (server_open(&server, config, &lock, &err) == RLOCK_OK)
-        st = rlock_examine(lock, key, deadline, &examiner, &err);
-    okf(st == row->st && strstr(findings.seen, row->seen) != NULL,
+    config.scripts = without_scripts ? RLOCK_SCRIPTS_NO : RLOCK_SCRIPTS_YES;
+    (void)!server_open(&server, config, &lock, &err);
+    st = examine(lock, key, &err);
+    okf(st == row->st && strstr(told.seen, row->seen) != NULL,
         "a server that %s: status %d, text \"%s\", findings %s", row->what, (int)st, err.text,
-        findings.seen);
-    okf(strstr(findings.found, row->text) != NULL, "a finding says: %s", row->text);
+        told.seen);
+    okf(strstr(told.found, row->text) != NULL, "a finding says: %s", row->text);
     okf((st >= RLOCK_E_USAGE) == (err.text[0] != '\0'), "only a fault has a text: %s", err.text);
     if (sent != NULL)
         okf(has_read(&server, sent), "the doctor sends: %s", sent);
@@ -248,29 +255,10 @@ static void examine(const struct row *row, const char *key, bool without_scripts
     server_stop(&server);
 }
 
-/* Examines the servers, or the Sentinels' server, at these URLs. */
-static enum rlock_status examine_urls(const char *const *urls, size_t n, struct findings *findings)
-{
-    const struct rlock_config config = {.size = sizeof config,
-                                        .urls = urls,
-                                        .n_urls = n,
-                                        .connect_ms = 5000,
-                                        .timing = {.ttl_ms = 30000, .reply_ms = 2000}};
-    struct rlock_deadline deadline = {rlock_clock_ms() + 20000, -1};
-    struct rlock_examiner examiner = {add_finding, findings};
-    struct rlock *lock = NULL;
-    enum rlock_status st = rlock_open(&lock, &config, NULL);
-
-    if (st == RLOCK_OK)
-        st = rlock_examine(lock, NULL, deadline, &examiner, NULL);
-    rlock_close(lock);
-    return st;
-}
-
 /* Returns the finding that begins with these words, or "". */
-static const char *finding_of(const struct findings *findings, const char *words)
+static const char *finding_of(const char *words)
 {
-    const char *at = strstr(findings->found, words);
+    const char *at = strstr(told.found, words);
 
     return at != NULL ? at : "";
 }
@@ -292,8 +280,7 @@ static void test_clocks(void)
                                             SLOW, SLOW, NOW, NOW, NOW, NOW, NOW, NOW, NOW, NOW, NOW,
                                             NOW, SLOW, SLOW, SLOW, SLOW, SLOW, NO_LOCKS),
                     [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
-    const char *const urls[] = {server.url};
-    struct findings findings = {.seen = ""};
+    struct rlock *lock;
     int64_t read_ms[LAST + 2]; /* of the samples, and of the request that follows them */
     int64_t least_ms;
     int64_t most_ms;
@@ -301,12 +288,14 @@ static void test_clocks(void)
     int behind_s = 0;
     int ours_ms = 0;
 
-    need(server_start(&server) && examine_urls(urls, 1, &findings) == RLOCK_OK);
+    need(server_open(&server, usual, &lock, NULL) == RLOCK_OK &&
+         examine(lock, NULL, NULL) == RLOCK_OK);
+    rlock_close(lock);
     for (int i = 0; i < LAST + 2; i++)
         read_ms[i] = server_read_ms(&server, ASKED_OTHER, N_BEFORE + i);
-    okf(findings.middle_ms >= SLOW_MS, "half of the round trips take 100 ms or more: %.1f ms",
-        findings.middle_ms);
-    sscanf(finding_of(&findings, "the server's clock is "), "the server's clock is %d.", &behind_s);
+    okf(told.middle_ms >= SLOW_MS, "half of the round trips take 100 ms or more: %.1f ms",
+        told.middle_ms);
+    sscanf(finding_of("the server's clock is "), "the server's clock is %d.", &behind_s);
     okf(behind_s >= before_s && behind_s <= time(NULL) - 1700000000,
         "the server's clock is behind by as much as it is: %d s", behind_s);
     /* the doctor compares the middles of the two samples: half way from request to reply */
@@ -314,7 +303,7 @@ static void test_clocks(void)
         (read_ms[LAST - 1] + SLOW_MS + read_ms[LAST] + SLOW_MS) / 2 - (read_ms[0] + read_ms[1]) / 2;
     most_ms = (read_ms[LAST] + read_ms[LAST + 1]) / 2 -
               (server_read_ms(&server, ASKED_WAKE, 0) + read_ms[0] + SLOW_MS) / 2;
-    sscanf(finding_of(&findings, "the server's clock advanced "),
+    sscanf(finding_of("the server's clock advanced "),
            "the server's clock advanced 0 ms while this machine's advanced %d ms", &ours_ms);
     okf(ours_ms >= least_ms - 2 && ours_ms <= most_ms + 2,
         "this machine's clock advanced from the middle of the first sample to that of the last: %d",
@@ -324,29 +313,26 @@ static void test_clocks(void)
 
 /* ---- servers that several programs watch, or that decide together ---- */
 
-#define MEMBERS 3
-
 static void test_quorum(void)
 {
     static const char *const answers[] = {NOW,        GOOD_INFO, SETTINGS, ALL_RIGHTS,
                                           TIMES(NOW), NO_LOCKS,  NULL};
     static const char *const silent[] = {CLOSE, NULL};
     static const char *const not_woken[] = {NOT_WOKEN, NULL};
-    static struct server server[MEMBERS];
-    const char *const urls[] = {server[0].url, server[1].url, server[2].url};
-    struct findings findings = {.seen = ""};
+    static struct server server[SERVERS_MAX];
+    struct rlock *lock;
 
-    for (int i = 0; i < MEMBERS; i++) {
+    for (int i = 0; i < SERVERS_MAX; i++)
         server[i] = (struct server){
             .answers = {[ASKED_OTHER] = i == 1 ? silent : answers, [ASKED_WAKE] = not_woken}};
-        need(server_start(&server[i]), "a member of a quorum is started");
-    }
-    is_int(examine_urls(urls, MEMBERS, &findings), RLOCK_OK);
-    ok(strstr(findings.seen, "quorum 2 ") != NULL &&
-       strncmp(finding_of(&findings, "2 of 3"),
+    (void)!servers_open(server, SERVERS_MAX, usual, &lock, NULL);
+    is_int(examine(lock, NULL, NULL), RLOCK_OK);
+    rlock_close(lock);
+    ok(strstr(told.seen, "quorum 2 ") != NULL &&
+       strncmp(finding_of("2 of 3"),
                "2 of 3 members answer, 2 are needed; 0 were restarted too recently to count; ",
                77) == 0);
-    for (int i = 0; i < MEMBERS; i++)
+    for (int i = 0; i < SERVERS_MAX; i++)
         server_stop(&server[i]);
 }
 
@@ -371,7 +357,8 @@ static void test_sentinel(int other_port)
     struct server sentinel = {.answers = {[ASKED_OTHER] = ANSWERS(address, watched)}};
     char url[100];
     const char *const urls[] = {url};
-    struct findings findings = {.seen = ""};
+    struct rlock_config config = usual;
+    struct rlock *lock = NULL;
     int port;
 
     need(server_start(&primary) && server_start(&sentinel), "a server and a Sentinel start");
@@ -379,13 +366,19 @@ static void test_sentinel(int other_port)
     snprintf(address, sizeof address, ADDRESS, port);
     snprintf(watched, sizeof watched, WATCHED, other_port != 0 ? other_port : port);
     snprintf(url, sizeof url, "redis+sentinel://%.40s/main", sentinel.url + strlen("redis://"));
-    is_int(examine_urls(urls, 1, &findings), RLOCK_OK);
+    config.size = sizeof config;
+    config.urls = urls;
+    config.n_urls = 1;
+    config.connect_ms = 5000;
+    is_int(rlock_open(&lock, &config, NULL), RLOCK_OK);
+    is_int(examine(lock, NULL, NULL), RLOCK_OK);
+    rlock_close(lock);
     if (other_port == 0)
-        ok(strstr(findings.found,
-                  "\n3 Sentinels agree, and replace a primary that is down for 0 ms") != NULL);
+        ok(strstr(told.found, "\n3 Sentinels agree, and replace a primary that is down for 0 ms") !=
+           NULL);
     else
-        ok(strstr(findings.found, "\nthe Sentinels disagree: one says that the primary is "
-                                  "127.0.0.1:1\n") != NULL);
+        ok(strstr(told.found, "\nthe Sentinels disagree: one says that the primary is "
+                              "127.0.0.1:1\n") != NULL);
     server_stop(&primary);
     server_stop(&sentinel);
 }
@@ -393,10 +386,10 @@ static void test_sentinel(int other_port)
 int main(void)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        RUN_AS(rows[i].what, examine(&rows[i], NULL, false, NULL));
+        RUN_AS(rows[i].what, test_row(&rows[i], NULL, false, NULL));
     for (size_t i = 0; i < sizeof users / sizeof users[0]; i++)
         RUN_AS(users[i].row.what,
-               examine(&users[i].row, users[i].key, users[i].without_scripts, users[i].sent));
+               test_row(&users[i].row, users[i].key, users[i].without_scripts, users[i].sent));
     RUN_ALL(test_clocks, test_quorum);
     RUN(test_sentinel(0));
     RUN(test_sentinel(1));

@@ -65,33 +65,24 @@ static void see_hold(void *context, const struct rlock_hold *hold)
     strcat(strcat(seen.hosts, hold->holder.host), " ");
 }
 
+static const struct rlock_config usual = {.timing = {.reply_ms = 10000}};
+
 /* Reads the history of a lock from servers that give these answers, one list for each server. */
 static enum rlock_status read_history(const char *const *const answers[], size_t n_servers,
                                       int64_t since_ms)
 {
-    struct server server[3];
-    const char *urls[3];
+    struct server server[SERVERS_MAX];
     struct rlock_history_visitor visitor = {.on_hold = see_hold};
-    struct rlock_config config = {.size = sizeof config,
-                                  .urls = urls,
-                                  .n_urls = n_servers,
-                                  .timing = {.reply_ms = 10000},
-                                  .connect_ms = 5000};
+    struct rlock *lock;
     enum rlock_status st;
-    struct rlock *lock = NULL;
 
     memset(&seen, 0, sizeof seen);
     err = (struct rlock_error){.status = RLOCK_OK};
-    for (size_t i = 0; i < n_servers; i++) {
+    for (size_t i = 0; i < n_servers; i++)
         server[i] = (struct server){.answers = {[ASKED_OTHER] = answers[i]}};
-        if (!ok(server_start(&server[i]), "a server is started"))
-            return RLOCK_E_SYSTEM;
-        urls[i] = server[i].url;
-    }
-    st = rlock_open(&lock, &config, &err);
+    st = servers_open(server, n_servers, usual, &lock, &err);
     if (st == RLOCK_OK)
-        st = rlock_history(lock, "k", since_ms,
-                           (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &visitor, &err);
+        st = rlock_history(lock, "k", since_ms, in(20000), &visitor, &err);
     rlock_close(lock);
     for (size_t i = 0; i < n_servers; i++)
         server_stop(&server[i]);
@@ -295,15 +286,13 @@ static enum rlock_status list_keys(const char *const *answers, const char *patte
 {
     struct server server = {.answers = {[ASKED_OTHER] = answers}};
     struct rlock_history_visitor visitor = {.on_key = see_key};
-    const struct rlock_config config = {.timing = {.reply_ms = 10000}};
     enum rlock_status st = RLOCK_E_SYSTEM;
     struct rlock *lock = NULL;
 
     memset(&seen, 0, sizeof seen);
     list_asked[0] = '\0';
-    if (server_open(&server, config, &lock, NULL) == RLOCK_OK)
-        st = rlock_history_keys(
-            lock, pattern, (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &visitor, NULL);
+    if (server_open(&server, usual, &lock, NULL) == RLOCK_OK)
+        st = rlock_history_keys(lock, pattern, in(20000), &visitor, NULL);
     rlock_close(lock);
     server_stop(&server);
     if (atomic_load(&server.n_log) > 0)

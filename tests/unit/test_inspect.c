@@ -55,37 +55,25 @@ static void test_several_holders(void)
     is_int(seen.holder.left_ms, 8000, "a holder has the time left of its own lease");
 }
 
-#define MEMBERS 3
+static const struct rlock_config usual = {.timing = {.reply_ms = 10000}};
 
 /* The member whose lock is held answers last, so that both others are sure to be counted. */
 static void test_majority(void)
 {
     static const char held[] = AFTER(30, "*4\r\n" NOW VIEW NAME LAST);
     static const char free[] = "*4\r\n" NOW VIEW_FREE LAST LAST;
-    struct server server[MEMBERS] = {{.answers = {[ASKED_OTHER] = ANSWERS(held)}},
-                                     {.answers = {[ASKED_OTHER] = ANSWERS(free)}},
-                                     {.answers = {[ASKED_OTHER] = ANSWERS(free)}}};
-    const char *urls[MEMBERS];
-    struct rlock_config config = {.size = sizeof(struct rlock_config),
-                                  .urls = urls,
-                                  .n_urls = MEMBERS,
-                                  .timing = {.reply_ms = 10000},
-                                  .connect_ms = 5000};
+    struct server server[SERVERS_MAX] = {{.answers = {[ASKED_OTHER] = ANSWERS(held)}},
+                                         {.answers = {[ASKED_OTHER] = ANSWERS(free)}},
+                                         {.answers = {[ASKED_OTHER] = ANSWERS(free)}}};
     struct rlock_visitor visitor = {.on_lock = see_lock, .on_waiter = see_waiter};
-    struct rlock *lock = NULL;
-    bool good = true;
+    struct rlock *lock;
 
     memset(&seen, 0, sizeof seen);
-    for (size_t i = 0; i < MEMBERS; i++) {
-        good = good && server_start(&server[i]);
-        urls[i] = server[i].url;
-    }
-    ok(good && rlock_open(&lock, &config, NULL) == RLOCK_OK &&
-       rlock_inspect(lock, "k", (struct rlock_deadline){rlock_clock_ms() + 20000, -1}, &visitor,
-                     NULL) == RLOCK_OK);
+    ok(servers_open(server, SERVERS_MAX, usual, &lock, NULL) == RLOCK_OK &&
+       rlock_inspect(lock, "k", in(20000), &visitor, NULL) == RLOCK_OK);
     ok(seen.n_locks == 1 && seen.view.seen == RLOCK_SEEN_FREE && seen.view.n_alike == 2);
     rlock_close(lock);
-    for (size_t i = 0; i < MEMBERS; i++)
+    for (size_t i = 0; i < SERVERS_MAX; i++)
         server_stop(&server[i]);
 }
 
@@ -118,8 +106,6 @@ static const struct {
 
 static void test_list_cluster(void)
 {
-    const struct rlock_config config = {.timing = {.reply_ms = 10000}};
-
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         struct server other = {.answers = {[ASKED_OTHER] = LOCK("b")}};
         struct server server = {.answers = {[ASKED_OTHER] = LOCK("a")},
@@ -133,15 +119,14 @@ static void test_list_cluster(void)
         char nodes[512];
         char text[600];
 
-        if (server_start(&other) && server_open(&server, config, &lock, &err) == RLOCK_OK) {
+        if (server_start(&other) && server_open(&server, usual, &lock, &err) == RLOCK_OK) {
             snprintf(nodes, sizeof nodes,
                      NODE_A " %.40s@1 myself,master - 0 0 1 connected 0-8191\n" NODE_B
                             " %.40s@1 master - 0 0 2 connected 8192-16383\n",
                      server.url + strlen("redis://"), other.url + strlen("redis://"));
             snprintf(text, sizeof text, "$%zu\r\n%s\r\n", strlen(nodes), nodes);
             server.nodes = modes[i].is_cluster ? text : NULL;
-            st = rlock_list(lock, NULL, (struct rlock_deadline){rlock_clock_ms() + 20000, -1},
-                            &visitor, &err);
+            st = rlock_list(lock, NULL, in(20000), &visitor, &err);
         }
         okf(st == RLOCK_OK, "modes[%zu]: the locks are listed: %s", i, err.text);
         is_str(seen.text, modes[i].wanted, "the locks of all primaries of a Cluster are listed");

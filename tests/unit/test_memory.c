@@ -83,11 +83,6 @@ void __wrap_free(void *old)
     __real_free(old);
 }
 
-static struct rlock_deadline in(int64_t ms)
-{
-    return (struct rlock_deadline){rlock_clock_ms() + ms, -1};
-}
-
 static bool is_fault(enum rlock_status st)
 {
     /* hiredis reports a failed allocation like a malformed reply. */
