@@ -135,7 +135,7 @@ $(STATIC_RLOCK): | build/gen/scripts_embedded.h build/gen/reply_codes.h
 endif
 
 tested := RLOCK=$(abspath $(B))/rlock RLOCK_TEST_TOOLS=$(abspath $(B))/tools \
-          RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=900
+          RLOCK_TEST_FLAVOUR=$(FLAVOUR) BATS_TEST_TIMEOUT=300
 # A bats file without sanitizers waits most of the time.
 bats    = $(Q)JOBS=$${JOBS:-$$(($(if $(SANITIZE),1,2) * $$(nproc)))} $(tested) \
           BATSFLAGS="$(BATSFLAGS) $(2)" tests/tools/run_tests.sh $(1)

@@ -25,7 +25,8 @@ load ../helpers/common
 # bats test_tags=long
 %test "isn't chosen" { false; }
 END
-    printf '%%test "hangs" { sleep 100; }\n' | tr % @ >hanging.bats
+    printf 'load "%s"\n%%test "hangs" { run sh -c "echo last words; sleep 100; :"; }\n' \
+        "$ROOT/tests/helpers/common" | tr % @ >hanging.bats
     printf '# bats file_tags=long\n%%test "none chosen" { false; }\n' | tr % @ >long.bats
     printf '#!/bin/sh\n%s\n' "echo '# begins: b'; kill -SEGV \$\$" >unit/crashing
     printf '#!/bin/sh\necho ok 1 - a\n' >unit/silent
@@ -34,6 +35,7 @@ END
     JOBS=2 BATS_TEST_TIMEOUT=1 BATSFLAGS='--filter-tags !long' \
         run -1 "$ROOT/tests/tools/run_tests.sh" unit/* *.bats
     assert_match "$output" '# why'
+    assert_match "$output" $'# timeout after 1s.* sleep 100\n.*# last words\n'
     assert_eq "$(sed -nE '/^1\.\./p; s/^((not )?ok) -/\1/p' <<<"$output" | LC_ALL=C sort)" "\
 1..7
 not ok crashing: ended too early: status 139; began: b

@@ -72,6 +72,23 @@ source "$ROOT/tests/helpers/redis.bash"
 # shellcheck source=tests/helpers/hold.bash
 source "$ROOT/tests/helpers/hold.bash"
 
+# ---- a test that hangs ----
+
+# After BATS_TEST_TIMEOUT seconds bats ends a test: it sends a signal to the test's shell, and calls
+# this function to end its children. bats' own function would leave the children of `run`, and the
+# shell would wait for their output. After a test that hung, each further one has 60 s only: most
+# probably the program is broken.
+bats_kill_childprocesses_of() { # PID of the test's shell
+    local its_pid pids RLOCK_TEST_MARK="test:${BATS_TEST_FILENAME##*/}:$BATS_TEST_NUMBER:$1"
+    pids=$(descendants "$1" && marked)
+    ps -o pid,stat,args -p "$(xargs <<<"$pids")" >"$HUNG"
+    for its_pid in $pids; do
+        [[ $its_pid == "$BASHPID" ]] || kill -KILL "$its_pid" || :
+    done
+}
+HUNG=${RUN_TESTS:-$BATS_RUN_TMPDIR}/hung
+[[ ! -e $HUNG ]] || ((${BATS_TEST_TIMEOUT:-0} < 60)) || BATS_TEST_TIMEOUT=60
+
 # ---- assertions ----
 
 # fail MESSAGE: print the message, and fail the test.
@@ -137,11 +154,8 @@ assert_valid() {
 # assert_between NUMBER LOW HIGH [WHAT]
 assert_between() { (($2 <= $1 && $1 <= $3)) || fail "${4:-number} is $1, not $2 to $3"; }
 
-# assert_status WANTED: check the status of the last `run` or `finish`; if it differs, show output.
-assert_status() {
-    [[ $status == "$1" ]] ||
-        fail "status is $status, wanted $1" "output: ${output:-}" "stderr: ${stderr:-}"
-}
+# assert_status WANTED: check the status of the last `run` or `finish`.
+assert_status() { [[ $status == "$1" ]] || fail "status is $status, wanted $1"; }
 
 # AS_PROCESS_1: run as root, "${AS_PROCESS_1[@]}" COMMAND... runs the command as process 1 of a new
 # PID namespace with its own /proc. The option is for a chroot: there unshare can't change the
@@ -368,13 +382,15 @@ end_all() {
 }
 
 # show_why_it_failed: if the test failed, prints the load of the machine, the number of its
-# processes, what the last `run` wrote to standard error, and the last 20 lines that each `start`
-# wrote there.
+# processes, what the last `run` wrote, and the last 20 lines that each `start` wrote to standard
+# error.
 show_why_it_failed() {
     local file
     [[ -z ${BATS_TEST_COMPLETED:-} && -z ${BATS_TEST_SKIPPED:-} ]] || return 0
     echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg) on $PROCESSORS processors"
     echo "processes: $(ps -e --no-headers | wc -l), of these $(ps -eo stat= | grep -c '^Z') zombies"
+    [[ -z ${BATS_TIMED_OUT:-} ]] || grep -v bats-exec "$HUNG" || :
+    [[ -z ${output:-} ]] || printf '%s\n' '--- output of the last run' "$output"
     [[ -z ${stderr:-} ]] || printf '%s\n' '--- stderr of the last run' "$stderr"
     for file in "$DIR"/*.err; do
         [[ ! -s $file ]] || { echo "--- ${file##*/}" && tail -n 20 "$file"; }

@@ -48,7 +48,7 @@ run_one() {
             n++
             failed += /^not/
             began = ""
-            sub(/ok [0-9]+( -)?/, "ok - " name ":")
+            sub(/ok [0-9]+( -)? /, "ok - " name ": ")
             n_said = 0
         }
         { print line = (/^(#|(not )?ok )/ ? "" : "# ") $0; if (line ~ /^#/) said[n_said++] = line }
