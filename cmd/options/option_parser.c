@@ -827,6 +827,7 @@ enum rlock_status option_parser_read(struct options *options, char **argv, struc
                            options_origin(options, "queue")->from != FROM_DEFAULT;
     options->mode = mode_of(options);
     options->protocol = protocol_of(options);
+    options->needs_cgroup = options->cgroup || options->on_lost == ON_LOST_PAUSE;
     if (st == RLOCK_OK &&
         !(check_hold(&parser) && combination_check(options, parser.why, sizeof parser.why)))
         st = RLOCK_E_USAGE;

@@ -73,8 +73,9 @@ struct options {
     int64_t max_hold_ms;   /* 0: no limit */
     int64_t wait_all;
     int64_t cgroup;
-    int64_t replicas; /* how many replicas must confirm a grant; 0: none */
-    int64_t history;  /* how many entries of the lock's history the server keeps; 0: none */
+    bool needs_cgroup; /* the parser derives it: --cgroup or --on-lost pause is given */
+    int64_t replicas;  /* how many replicas must confirm a grant; 0: none */
+    int64_t history;   /* how many entries of the lock's history the server keeps; 0: none */
     const char *label;
     const char **urls; /* heap array of the URLs, which all come from one source: url_from */
     size_t n_urls;

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CLOCK_SOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #define DESCRIPTORS 48           /* what rlock and its guard open at most, without servers */
@@ -33,7 +34,7 @@ static FILE *open_below(const char *root, const char *path)
     return fopen(whole, "re");
 }
 
-/* Writes how /proc hides processes, as "hidepid=2" (proc(5)); "": it hides none. */
+/* Writes how the last mount on /proc hides processes: "hidepid=2", proc(5); "": it hides none. */
 static void find_hidepid(char *hidepid, size_t room, FILE *mounts)
 {
     char *line = NULL;
@@ -41,11 +42,11 @@ static void find_hidepid(char *hidepid, size_t room, FILE *mounts)
     const char *at;
 
     while (getline(&line, &size, mounts) > 0) {
-        at = strstr(line, " /proc ") != NULL && strstr(line, " - proc ") != NULL
-                 ? strstr(line, "hidepid=")
-                 : NULL;
-        if (at != NULL)
-            snprintf(hidepid, room, "%.*s", (int)strcspn(at, ", \n"), at);
+        if (strstr(line, " /proc ") == NULL || strstr(line, " - proc ") == NULL)
+            continue;
+        at = strstr(line, "hidepid=");
+        snprintf(hidepid, room, "%s", at != NULL ? at : "");
+        hidepid[strcspn(hidepid, ", \n")] = '\0';
     }
     free(line);
     if (strcmp(hidepid, "hidepid=0") == 0 || strcmp(hidepid, "hidepid=off") == 0)
@@ -85,7 +86,7 @@ void host_look(struct host *host, const char *root)
     struct cgroup cgroup = CGROUP_NONE;
     char path[PATH_MAX];
 
-    *host = (struct host){.has_proc = stat != NULL && mounts != NULL};
+    *host = (struct host){.is_root = geteuid() == 0, .has_proc = stat != NULL && mounts != NULL};
     if (mounts != NULL)
         find_hidepid(host->hidepid, sizeof host->hidepid, mounts);
     host->cgroup_error = cgroup_make(&cgroup, path, sizeof path);
@@ -121,11 +122,11 @@ static void tell(const struct rlock_examiner *examiner, enum rlock_grade grade, 
 }
 
 /* Tells what is wrong with /proc and control groups. Returns how many findings that makes. */
-static int tell_of_processes(const struct host *host, const struct host_use *use,
+static int tell_of_processes(const struct host *host, const struct options *options,
                              const struct rlock_examiner *examiner)
 {
-    bool is_hidden = host->has_proc && host->hidepid[0] != '\0' && !use->is_root;
-    bool lacks_cgroup = use->uses_cgroup && host->cgroup_error != 0;
+    bool is_hidden = host->has_proc && host->hidepid[0] != '\0' && !host->is_root;
+    bool lacks_cgroup = options->needs_cgroup && host->cgroup_error != 0;
 
     if (!host->has_proc)
         tell(examiner, RLOCK_GRADE_UNSAFE, "mount it: mount -t proc proc /proc",
@@ -164,12 +165,14 @@ static int tell_of_clock(const struct host *host, const struct rlock_examiner *e
     return !has_clock || is_coarse;
 }
 
-void host_report(const struct host *host, const struct host_use *use,
+void host_report(const struct host *host, const struct options *options,
                  const struct rlock_examiner *examiner)
 {
-    size_t needed = DESCRIPTORS + DESCRIPTORS_PER_SERVER * use->n_servers;
+    /* VALKEY_URL, REDIS_URL and the default name one server */
+    size_t n_servers = options->n_urls > 0 ? options->n_urls : 1;
+    size_t needed = DESCRIPTORS + DESCRIPTORS_PER_SERVER * n_servers;
     bool has_few = host->n_descriptors < needed;
-    int n = tell_of_processes(host, use, examiner) + tell_of_clock(host, examiner);
+    int n = tell_of_processes(host, options, examiner) + tell_of_clock(host, examiner);
 
     if (has_few)
         tell(examiner, RLOCK_GRADE_WEAK, "raise the limit: ulimit -n 1024",

@@ -3,13 +3,12 @@
 #ifndef HOST_H
 #define HOST_H
 
+#include "options/options.h"
 #include "rlock_admin.h"
-
-#include <stdbool.h>
-#include <stddef.h>
 
 /* What host_look() has found. */
 struct host {
+    bool is_root;          /* the user is root, from whom no process is hidden */
     bool has_proc;         /* /proc is mounted and can be read */
     char hidepid[24];      /* the option of /proc that hides the processes of others; "": none */
     int cgroup_error;      /* why no control group can be made, as by cgroup_make(); 0: one can */
@@ -19,21 +18,17 @@ struct host {
     char tls_error[200];   /* why rediss:// can't be used; "": it can */
 };
 
-/* What the caller would use of the machine. */
-struct host_use {
-    bool is_root;     /* the user is root, from whom no process is hidden */
-    bool uses_cgroup; /* --cgroup or --on-lost pause is given */
-    size_t n_servers;
-};
-
 /*
  * host_look: look at the machine. `root` is put before the paths of /proc and /sys; "": none. Makes
  * a control group, and removes it again.
  */
 void host_look(struct host *host, const char *root);
 
-/* host_report: pass what is to be changed to the examiner, or one finding that all is good. */
-void host_report(const struct host *host, const struct host_use *use,
+/*
+ * host_report: pass to the examiner what a run with these options needs changed, or one finding
+ * that all is good.
+ */
+void host_report(const struct host *host, const struct options *options,
                  const struct rlock_examiner *examiner);
 
 #endif

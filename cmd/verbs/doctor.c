@@ -16,7 +16,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define FINDING_JSON (2000 * JSON_BYTES_EACH)
 
@@ -120,11 +119,10 @@ static void check_secret(struct checkup *checkup)
 
 static void check_host(const struct rlock_examiner *examiner, const struct options *options)
 {
-    const struct host_use use = {.is_root = geteuid() == 0, .n_servers = options->n_urls};
     struct host host;
 
     host_look(&host, "");
-    host_report(&host, &use, examiner);
+    host_report(&host, options, examiner);
 }
 
 static enum exit_reason examine(struct checkup *checkup)

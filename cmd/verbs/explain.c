@@ -27,7 +27,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define TEXT_BYTES 2000
 #define ORIGIN_BYTES 300
@@ -299,10 +298,6 @@ static void show_finding(void *context, const struct rlock_finding *finding)
 static enum exit_reason examine(struct explanation *e, const struct credentials *credentials)
 {
     const struct options *options = e->options;
-    const struct host_use use = {.is_root = geteuid() == 0,
-                                 .uses_cgroup =
-                                     options->cgroup || options->on_lost == ON_LOST_PAUSE,
-                                 .n_servers = options->n_urls};
     struct rlock_examiner examiner = {.on_finding = show_finding, .context = e};
     struct rlock_error err = {.status = RLOCK_OK};
     enum exit_reason reason = session_open_with(&e->session, "rlock", credentials);
@@ -316,7 +311,7 @@ static enum exit_reason examine(struct explanation *e, const struct credentials 
         return exit_reason_of(err.status);
     }
     host_look(&host, "");
-    host_report(&host, &use, &examiner);
+    host_report(&host, options, &examiner);
     if (e->n_warnings == 0)
         say(e, "doctor", "Nothing to warn of.");
     return e->is_unsafe ? REASON_MISCONFIGURED : REASON_GRANTED;

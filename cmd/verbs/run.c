@@ -28,7 +28,7 @@ struct run {
     struct guard_plan guard_plan;
     struct guard_client guard;
     struct environment environment; /* of the command; `all` NULL: not made yet */
-    struct cgroup cgroup;           /* control group of the command; see needs_cgroup() */
+    struct cgroup cgroup;           /* control group of the command, if it needs one */
     bool has_prepared;              /* prepare() has tried to fork the guard */
     bool has_warned_of_parent;      /* rlock has warned that the lock of RLOCK_TOKEN is gone */
 };
@@ -253,11 +253,6 @@ static void end_by_same_signal(const struct run *run, enum exit_reason reason)
         signals_yield(run->result.from_terminal);
 }
 
-static bool needs_cgroup(const struct options *options)
-{
-    return options->cgroup || options->on_lost == ON_LOST_PAUSE;
-}
-
 /* What to do if a control group can't be made below the one that rlock was started in. */
 static const char *cgroup_hint(int failed)
 {
@@ -305,7 +300,7 @@ static enum exit_reason run_all(struct run *run)
     reason = session_open(session, run->program);
     if (reason != REASON_GRANTED)
         return reason;
-    if (needs_cgroup(run->options)) {
+    if (run->options->needs_cgroup) {
         reason = make_cgroup(run);
         if (reason != REASON_GRANTED)
             return reason;

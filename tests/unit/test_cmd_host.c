@@ -23,12 +23,12 @@ static void hear(void *context, const struct rlock_finding *finding)
              finding->change != NULL ? finding->change : "");
 }
 
-static const char *report(const struct host *host, const struct host_use *use)
+static const char *report(const struct host *host, const struct options *options)
 {
     static const struct rlock_examiner examiner = {.on_finding = hear};
 
     said[0] = '\0';
-    host_report(host, use, &examiner);
+    host_report(host, options, &examiner);
     return said;
 }
 
@@ -71,6 +71,10 @@ static void test_look(void)
                 "23 28 0:21 / /proc rw,nosuid - proc proc rw,gid=9,hidepid=invisible\n");
     host_look(&host, root);
     is_str(host.hidepid, "hidepid=invisible", "the option that hides processes is found");
+    write_below("/proc/self/mountinfo", "22 28 0:21 / /proc rw - proc proc rw,hidepid=2\n"
+                                        "23 22 0:21 / /proc rw - proc proc rw\n");
+    host_look(&host, root);
+    is_str(host.hidepid, "", "only the last of several mounts counts");
     write_below("/proc/self/mountinfo", "23 28 0:21 / /proc rw - proc proc rw,hidepid=off\n");
     host_look(&host, root);
     is_str(host.hidepid, "", "hidepid=off hides nothing");
@@ -80,9 +84,8 @@ static void test_report(void)
 {
     static const struct host good = {
         .has_proc = true, .n_descriptors = 1024, .clock_source = "tsc", .clock_step_us = 1};
-    const struct host_use use = {.n_servers = 1};
-    const struct host_use frozen = {.uses_cgroup = true, .n_servers = 1};
-    const struct host_use as_root = {.is_root = true, .n_servers = 1};
+    const struct options use = {.n_urls = 0}; /* the URL is the default, or VALKEY_URL's */
+    const struct options frozen = {.needs_cgroup = true};
     struct host host = good;
 
     ok(report(&good, &frozen)[0] == '0' + RLOCK_GRADE_GOOD && strchr(said, '\n')[1] == '\0');
@@ -97,9 +100,10 @@ static void test_report(void)
     host = good;
     snprintf(host.hidepid, sizeof host.hidepid, "hidepid=2");
     ok(report(&host, &use)[0] == '0' + RLOCK_GRADE_WEAK && strstr(said, "hidepid=2") != NULL);
-    ok(report(&host, &as_root)[0] == '0' + RLOCK_GRADE_GOOD, "from root none is hidden");
+    host.is_root = true;
+    ok(report(&host, &use)[0] == '0' + RLOCK_GRADE_GOOD, "from root none is hidden");
     host = good;
-    host.n_descriptors = 20;
+    host.n_descriptors = 50; /* enough for 48 without the 4 of one server */
     ok(report(&host, &use)[0] == '0' + RLOCK_GRADE_WEAK && strstr(said, "ulimit -n") != NULL);
     host = good;
     snprintf(host.clock_source, sizeof host.clock_source, "refined-jiffies");
