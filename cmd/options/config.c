@@ -2,6 +2,7 @@
 /* config: read the configuration file, and other small files such as a password file. */
 #include "options/config.h"
 
+#include "base/clock.h"
 #include "options/options.h"
 
 #include <errno.h>
@@ -101,23 +102,31 @@ bool config_is_exposed(const char *path)
     return (is.st_mode & (is.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IROTH)) != 0;
 }
 
+static const char stopped[] = "the deadline's stop descriptor is readable";
+
 /*
  * Read the file to its end, but at most `room` bytes, into `text`. `*used` becomes the number of
  * bytes that were read. Returns NULL, or the reason why the file can't be used.
  */
-static const char *read_all(int fd, char *text, size_t room, size_t *used)
+static const char *read_all(int fd, struct rlock_deadline deadline, char *text, size_t room,
+                            size_t *used)
 {
-    struct pollfd more = {.fd = fd, .events = POLLIN};
+    struct pollfd more[] = {{.fd = fd, .events = POLLIN},
+                            {.fd = deadline.stop_fd, .events = POLLIN}};
     ssize_t n = 1;
 
     for (*used = 0; n != 0 && *used < room;) {
         n = read(fd, text + *used, room - *used);
         if (n > 0)
             *used += (size_t)n;
-        else if (n < 0 && errno == EAGAIN)
-            poll(&more, 1, -1);
-        else if (n < 0 && errno != EINTR)
+        else if (n < 0 && errno != EAGAIN && errno != EINTR)
             return strerror(errno);
+        else if (n < 0 && more[1].revents != 0)
+            return stopped;
+        else if (n < 0 && deadline_has_passed(deadline))
+            return "its writer has not closed the pipe within --connect-timeout";
+        else if (n < 0)
+            poll(more, 2, deadline_poll_ms(deadline));
     }
     if (*used > CONFIG_BYTES_MAX)
         return "larger than 64 KiB";
@@ -129,7 +138,8 @@ static const char *read_all(int fd, char *text, size_t room, size_t *used)
  * `*why` is the reason, or NULL: errno is the reason. With `is_trusted`, refuse a file that other
  * users may write: rlock obeys what the file says, so such a user could change the server.
  */
-static char *load(const char *path, bool is_trusted, size_t *used, const char **why)
+static char *load(const char *path, bool is_trusted, struct rlock_deadline deadline, size_t *used,
+                  const char **why)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     size_t room = CONFIG_BYTES_MAX + 1; /* one byte more than is allowed, to notice a larger file */
@@ -148,7 +158,7 @@ static char *load(const char *path, bool is_trusted, size_t *used, const char **
     if (*why == NULL && (text = malloc(room + 1)) == NULL)
         *why = strerror(ENOMEM);
     if (*why == NULL)
-        *why = read_all(fd, text, room, used);
+        *why = read_all(fd, deadline, text, room, used);
     if (*why == NULL && *used == room && room <= CONFIG_BYTES_MAX)
         *why = "the file grew while rlock read it";
     if (text != NULL)
@@ -173,7 +183,7 @@ enum config_result config_read(const char *path, config_taker *take, void *conte
     char *rest;
 
     errno = 0;
-    rest = text = load(path, true, &n, &failed);
+    rest = text = load(path, true, deadline_never, &n, &failed);
     if (text == NULL && (errno == ENOENT || errno == ENOTDIR))
         return CONFIG_ABSENT;
     if (text == NULL) {
@@ -191,15 +201,17 @@ enum config_result config_read(const char *path, config_taker *take, void *conte
     return good ? CONFIG_READ : CONFIG_BAD;
 }
 
-char *config_first_line(const char *path, const char **why)
+char *config_first_line(const char *path, struct rlock_deadline deadline, const char **why)
 {
     size_t n;
-    char *text = load(path, false, &n, why);
+    char *text = load(path, false, deadline, &n, why);
     size_t line = text == NULL ? 0 : strcspn(text, "\r\n");
 
     if (text != NULL)
         explicit_bzero(text + line, n - line);
     else if (*why == NULL)
         *why = strerror(errno);
+    else if (*why == stopped)
+        *why = NULL;
     return text;
 }

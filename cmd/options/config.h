@@ -3,6 +3,7 @@
 #ifndef CONFIG_H
 #define CONFIG_H
 
+#include <rlock.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -41,8 +42,9 @@ bool config_is_exposed(const char *path);
 /*
  * config_first_line: read the first line of a file, without its newline, onto the heap. The caller
  * frees the line by secret_free(), as it may be a password. NULL: `*why` is the reason, which the
- * caller doesn't free. The file may belong to any user. Blocks as config_read() does.
+ * caller doesn't free, or NULL: the stop descriptor is readable. The file may belong to any user.
+ * Blocks until a pipe's writer has closed it, or until `deadline`.
  */
-char *config_first_line(const char *path, const char **why);
+char *config_first_line(const char *path, struct rlock_deadline deadline, const char **why);
 
 #endif

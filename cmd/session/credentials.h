@@ -29,12 +29,13 @@ struct credentials {
  *
  *   credentials  out; on RLOCK_OK the caller frees it by credentials_fini()
  *
- * Returns  RLOCK_OK, RLOCK_E_CONFIG (a file can't be read, VALKEY_URL or REDIS_URL is no URL, or a
- *          parent rlock has removed the URL from the environment) or RLOCK_E_MEMORY.
- * Blocks   while it reads a password file that is a pipe.
+ * Returns  RLOCK_OK, RLOCK_STOPPED, RLOCK_E_CONFIG (a file can't be read, VALKEY_URL or REDIS_URL
+ *          is no URL, or a parent rlock has removed the URL from the environment) or
+ *          RLOCK_E_MEMORY.
+ * Blocks   while it reads a password file that is a pipe, until `deadline`.
  */
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
-                                   struct rlock_error *err);
+                                   struct rlock_deadline deadline, struct rlock_error *err);
 
 /* credentials_in_urls: how many of the URLs have a password. */
 size_t credentials_in_urls(const struct credentials *credentials);

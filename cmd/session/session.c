@@ -417,14 +417,29 @@ enum exit_reason session_open_with(struct session *session, const char *program,
     return session_fault(session, &err);
 }
 
-enum exit_reason session_open(struct session *session, const char *program)
+enum exit_reason session_read_credentials(struct session *session, struct credentials *credentials)
 {
     struct rlock_error err = {.status = RLOCK_OK};
-    struct credentials credentials;
-    enum exit_reason reason;
+    struct rlock_deadline deadline;
+    enum rlock_status st;
 
-    if (credentials_read(&credentials, session->options, &err) != RLOCK_OK)
-        return session_fault(session, &err);
+    do {
+        deadline = session_deadline(session);
+        deadline.stop_fd = session->signals.stop_fd;
+        st = credentials_read(credentials, session->options, deadline, &err);
+    } while (st == RLOCK_STOPPED && !session_is_interrupted(session));
+    if (st == RLOCK_STOPPED)
+        return REASON_INTERRUPTED;
+    return st == RLOCK_OK ? REASON_GRANTED : session_fault(session, &err);
+}
+
+enum exit_reason session_open(struct session *session, const char *program)
+{
+    struct credentials credentials;
+    enum exit_reason reason = session_read_credentials(session, &credentials);
+
+    if (reason != REASON_GRANTED)
+        return reason;
     reason = session_open_with(session, program, &credentials);
     credentials_fini(&credentials);
     return reason;
@@ -488,7 +503,7 @@ static enum exit_reason read_token_file(struct session *session, const char *pat
     const char *failed = NULL;
     char why[256];
 
-    session->token_from_file = config_first_line(path, &failed);
+    session->token_from_file = config_first_line(path, session_deadline(session), &failed);
     session->token = session->token_from_file;
     if (session->token == NULL) {
         snprintf(why, sizeof why, "token file %.150s: %s", path, failed);
@@ -555,14 +570,13 @@ static enum exit_reason read_token(struct session *session)
 /* Open the session for the token that the user gives, or else for the user's hold of the keys. */
 static enum exit_reason open_by_token(struct session *session)
 {
-    struct rlock_error err = {.status = RLOCK_OK};
     struct credentials credentials;
     enum exit_reason reason = read_token(session);
 
+    if (reason == REASON_GRANTED)
+        reason = session_read_credentials(session, &credentials);
     if (reason != REASON_GRANTED)
         return reason;
-    if (credentials_read(&credentials, session->options, &err) != RLOCK_OK)
-        return session_fault(session, &err);
     if (session->token == NULL) {
         reason = session_read_holds(session, &credentials, false);
         if (reason == REASON_GRANTED)

@@ -105,6 +105,12 @@ enum exit_reason session_read_holds(struct session *session, const struct creden
                                     bool creates);
 
 /*
+ * session_read_credentials: credentials_read(), within --connect-timeout. Returns REASON_GRANTED
+ * (the caller calls credentials_fini()), REASON_INTERRUPTED, or the reason that was reported.
+ */
+enum exit_reason session_read_credentials(struct session *session, struct credentials *credentials);
+
+/*
  * session_open: find the password or start the process that looks it up, start the private server
  * of -u local: if it doesn't run, and open the library's handle. Sends no request to the server
  * yet. `program` is the name of the command, which other rlocks show beside the holder.
@@ -112,7 +118,8 @@ enum exit_reason session_read_holds(struct session *session, const struct creden
  * Returns  REASON_GRANTED, REASON_INTERRUPTED (`interrupted_by` is the signal), or the reason that
  * was reported.
  *
- * Blocks   only for the private server, at most as long as rlock may wait for the lock.
+ * Blocks   only for a password file that is a pipe, at most --connect-timeout, and for the private
+ *          server, at most as long as rlock may wait for the lock.
  */
 enum exit_reason session_open(struct session *session, const char *program);
 

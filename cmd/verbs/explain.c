@@ -343,14 +343,13 @@ static enum exit_reason explain_server(struct explanation *e, const struct crede
 
 static enum exit_reason explain(struct explanation *e)
 {
-    struct rlock_error err = {.status = RLOCK_OK};
     struct credentials credentials;
-    enum exit_reason command;
+    enum exit_reason command = session_read_credentials(&e->session, &credentials);
     enum exit_reason server;
     enum exit_reason printed;
 
-    if (credentials_read(&credentials, e->options, &err) != RLOCK_OK)
-        return session_fault(&e->session, &err);
+    if (command != REASON_GRANTED)
+        return command;
     say(e, "lock", "%s", e->session.report.key);
     command = explain_command(e);
     server = explain_server(e, &credentials);

@@ -269,15 +269,13 @@ static enum exit_reason take(struct hold_verb *h)
 static enum exit_reason open_session(struct hold_verb *h)
 {
     struct session *session = &h->session;
-    struct rlock_error err = {.status = RLOCK_OK};
     enum exit_reason reason = session_open_signals(session);
 
     session_set_holder(session, 0, session->options->hold_ms, session->options->renews != 0);
     if (reason == REASON_GRANTED)
         reason = renew_daemon_open_log(&h->log, session);
-    if (reason == REASON_GRANTED &&
-        credentials_read(&h->credentials, session->options, &err) != RLOCK_OK)
-        reason = session_fault(session, &err);
+    if (reason == REASON_GRANTED)
+        reason = session_read_credentials(session, &h->credentials);
     if (reason == REASON_GRANTED)
         reason = session_read_holds(session, &h->credentials, true);
     return reason == REASON_GRANTED ? session_open_with(session, NULL, &h->credentials) : reason;

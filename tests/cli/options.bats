@@ -292,15 +292,18 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
 }
 
 @test "the configuration may come by a pipe on a descriptor; a signal ends rlock while it reads" {
+    local variable
     RLOCK_CONFIG=/dev/stdin run -0 rlock -k "$KEY" -c 'echo "$RLOCK_TTL_MS"' < <(echo 'ttl = 7')
     assert_eq "$output" 7000
     mkfifo "$DIR/open"
-    # shellcheck disable=SC2016 # the inner shell expands $0 and $@
-    start waiting env RLOCK_CONFIG=/dev/fd/8 bash -c 'exec 8<>"$0"; exec "$@"' "$DIR/open" \
-        "$RLOCK" -k "$KEY" -- true
-    eventually 5 file_has "/proc/$pid/comm" '^rlock$'
-    kill "$pid"
-    ended 143 waiting 5
+    for variable in RLOCK_CONFIG RLOCK_PASSWORD_FILE; do
+        # shellcheck disable=SC2016 # the inner shell expands $0 and $@
+        start waiting env "$variable=/dev/fd/8" RLOCK_CONNECT_TIMEOUT=100s \
+            bash -c 'exec 8<>"$0"; exec "$@"' "$DIR/open" "$RLOCK" -k "$KEY" -- true
+        eventually 5 file_has "/proc/$pid/comm" '^rlock$'
+        kill "$pid"
+        ended 143 waiting 5
+    done
 }
 
 @test "a configuration file is refused if another user owns it or may write it" {

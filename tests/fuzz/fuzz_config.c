@@ -3,6 +3,7 @@
  * fuzz_config: reads a configuration file of any bytes into the options, and reads a password file
  * of the same bytes. The first byte of the input is an enum file_case.
  */
+#include "base/clock.h"
 #include "base/secret.h"
 #include "file.h"
 #include "fuzz.h"
@@ -12,7 +13,7 @@
 static void read_password(const char *path)
 {
     const char *why = NULL;
-    char *line = config_first_line(path, &why);
+    char *line = config_first_line(path, deadline_never, &why);
 
     must((line == NULL) == (why != NULL));
     must(line == NULL || strpbrk(line, "\r\n") == NULL);

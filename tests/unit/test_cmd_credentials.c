@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_credentials: of several passwords the right one is used, and none stays readable. */
+#include "base/clock.h"
 #include "files.h"
 #include "session/credentials.h"
 #include "tap.h"
 #include "wire/url.h"
+
+#include <unistd.h>
 
 static const struct {
     const char *url, *password; /* password NULL: the URL has none */
@@ -97,7 +100,7 @@ static struct rlock_error err;
 static enum rlock_status read_credentials(const struct options *options)
 {
     err = (struct rlock_error){.text = ""};
-    return credentials_read(&found, options, &err);
+    return credentials_read(&found, options, deadline_never, &err);
 }
 
 /* Returns the password that rlock has found; "in-file": it will read the password file later. */
@@ -196,9 +199,32 @@ static void test_several(void)
     credentials_fini(&found);
 }
 
+/* The writer of a pipe may hang: a time, or a signal, ends the wait for it. */
+static void test_pipe(void)
+{
+    char path[32];
+    int pipes[2];
+    int stop[2];
+    struct options options = {.password_file = path, .password_from = FROM_COMMAND_LINE};
+    struct rlock_deadline deadline = {rlock_clock_ms() + 20, -1};
+
+    set_variable("RLOCK_PASSWORD", NULL);
+    ok(pipe(pipes) == 0 && pipe(stop) == 0);
+    snprintf(path, sizeof path, "/dev/fd/%d", pipes[0]);
+    ok(credentials_read(&found, &options, deadline, &err) == RLOCK_E_CONFIG);
+    ok(strstr(err.text, "has not closed the pipe within --connect-timeout") != NULL, err.text);
+    deadline = (struct rlock_deadline){RLOCK_NEVER, stop[0]};
+    is_int(write(stop[1], "", 1), 1);
+    is_int(credentials_read(&found, &options, deadline, &err), RLOCK_STOPPED);
+    is_int(write(pipes[1], "pw\n", 3), 3);
+    close(pipes[1]);
+    ok(read_credentials(&options) == RLOCK_OK && same(found.password, "pw"));
+    credentials_fini(&found);
+}
+
 int main(void)
 {
     clearenv();
-    RUN_ALL(test_in_url, test_nearest, test_others, test_several);
+    RUN_ALL(test_in_url, test_nearest, test_others, test_several, test_pipe);
     return done_testing();
 }
