@@ -55,7 +55,7 @@
 
 #define START_US INT64_C(1700000000000000)
 #define DAY_MS INT64_C(86400000)
-#define WORDS_MAX 40
+#define WORDS_MAX 60
 #define WORD_BYTES 1024
 #define SHOWN_BYTES 16384 /* a reply and all keys, as text */
 #define LINE_BYTES 4096   /* room for a line of the list */
@@ -777,8 +777,11 @@ static void run_cases(FILE *list, bool writes)
 
 /* ---- the list of commands in shared/commands.lua ---- */
 
-/* A row of the list is {USE, COMMAND, "1" if it makes a key else "0", KEY, ARGUMENT...}. */
-enum { ROW_USE, ROW_COMMAND, ROW_MAKES_KEY, ROW_KEY };
+/*
+ * A row of the list is {USE, COMMAND, "1" if it makes a key else "0", "1" if the server can be
+ * asked for the command with as many words and this key else "0", KEY, ARGUMENT...}.
+ */
+enum { ROW_USE, ROW_COMMAND, ROW_MAKES_KEY, ROW_MAY_BE_ASKED, ROW_KEY };
 
 /* Follows the text of the list in a script that returns its rows; ARGV 1 is that text. */
 static const char rows_of_list[] =
@@ -790,7 +793,13 @@ static const char rows_of_list[] =
     "lock.key = 'j'\n"
     "for use in string.gmatch(ARGV[1], \"use == '([%a ]+)'\") do\n"
     "  may_all(use ~= 'all' and use, lock, function(command, key, ...)\n"
-    "    local row = {use, command, makes_key(command) and '1' or '0', key or ''}\n"
+    "    local words = key and {command, key, ...} or {command, ...}\n"
+    "    local info = redis.call('COMMAND', 'INFO', command)[1]\n"
+    "    local may = (#words == info[2] or info[2] < 0 and #words >= -info[2]) and\n"
+    "      info[4] == (key and 1 or 0) and\n"
+    "      (not redis.acl_check_cmd or redis.acl_check_cmd(unpack(words)))\n"
+    "    local row = {use, command, makes_key(command) and '1' or '0', may and '1' or '0', key or "
+    "''}\n"
     "    for _, argument in ipairs({...}) do row[#row + 1] = tostring(argument) end\n"
     "    rows[#rows + 1] = row\n"
     "    return true\n"
@@ -828,22 +837,21 @@ static const char *in_row(const redisReply *row, size_t i)
     return row->element[i]->str;
 }
 
-/* Runs the command of the row, behind `prefix` if it isn't NULL. The caller frees the reply. */
-static redisReply *call_row(const redisReply *row, const char *prefix)
+static bool is_set(const redisReply *row, size_t i)
 {
-    const char *word[WORDS_MAX];
-    int n = 0;
+    return *in_row(row, i) == '1';
+}
 
-    if (prefix != NULL) {
-        word[n++] = "EVAL";
-        word[n++] = prefix;
-        word[n++] = "0";
-    }
-    word[n++] = in_row(row, ROW_COMMAND);
+/* Runs the command of the row. Returns whether the reply is no error. */
+static bool call_row(const redisReply *row)
+{
+    const char *word[WORDS_MAX] = {in_row(row, ROW_COMMAND)};
+    int n = 1;
+
     for (size_t i = ROW_KEY; i < row->elements; i++)
         if (i != ROW_KEY || *in_row(row, i) != '\0')
             word[n++] = in_row(row, i);
-    return redisCommandArgv(admin, n, word, NULL);
+    return is_well(redisCommandArgv(admin, n, word, NULL));
 }
 
 static long long keys_on_server(void)
@@ -851,33 +859,10 @@ static long long keys_on_server(void)
     return number_in(redisCommand(admin, "DBSIZE"));
 }
 
-/* Returns whether COMMAND INFO says that the command may have as many words, and has this key. */
-static bool has_shape(const redisReply *row)
-{
-    long long key = *in_row(row, ROW_KEY) != '\0';
-    long long words = (long long)row->elements - (key ? 2 : 3);
-    redisReply *info = redisCommand(admin, "COMMAND INFO %s", in_row(row, ROW_COMMAND));
-    const redisReply *about = info != NULL && info->elements == 1 ? info->element[0] : NULL;
-    bool has = false;
-
-    if (about != NULL && about->elements >= 6) {
-        long long arity = about->element[1]->integer;
-
-        has = (arity < 0 ? words >= -arity : words == arity) && about->element[3]->integer == key;
-    }
-    freeReplyObject(info);
-    return has;
-}
-
-static bool may_be_asked(const redisReply *row)
-{
-    return number_in(call_row(row, "return redis.acl_check_cmd(unpack(ARGV)) and 1 or 0")) == 1;
-}
-
 static bool does_what_list_says(const redisReply *row)
 {
     begin_case();
-    return is_well(call_row(row, NULL)) && keys_on_server() == (*in_row(row, ROW_MAKES_KEY) == '1');
+    return call_row(row) && keys_on_server() == is_set(row, ROW_MAKES_KEY);
 }
 
 static void deny(const redisReply *row, const char *more)
@@ -915,7 +900,7 @@ static bool is_needed(const redisReply *row, bool has_acl_check)
     };
     const char *use = in_row(row, ROW_USE);
 
-    if (!has_acl_check && *in_row(row, ROW_MAKES_KEY) == '1')
+    if (!has_acl_check && is_set(row, ROW_MAKES_KEY))
         return true; /* Redis 6 can't be asked */
     for (size_t i = 0; i < sizeof attempts / sizeof attempts[0]; i++)
         if (strstr(attempts[i].uses, use) != NULL &&
@@ -966,13 +951,12 @@ static bool is_found(const redisReply *row)
     return is && keys_on_server() == 0;
 }
 
-/* Returns how many commands that the scripts call are not in the list, and prints them. */
-static int count_unlisted(const redisReply *rows)
+/* Each command that a script calls must be in the list. */
+static void check_calls(const redisReply *rows)
 {
     static struct request request;
     const char *at;
     char name[32];
-    int n = 0;
     size_t j;
 
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
@@ -983,47 +967,29 @@ static int count_unlisted(const redisReply *rows)
             for (j = 0; j < rows->elements; j++)
                 if (strcmp(in_row(rows->element[j], ROW_COMMAND), name) == 0)
                     break;
-            if (j == rows->elements && strcmp(name, "TIME") != 0 && ++n > 0)
-                printf("# %s calls %s\n", scripts[i].name, name);
+            okf(j < rows->elements || strcmp(name, "TIME") == 0, "%s calls %s, which isn't listed",
+                scripts[i].name, name);
         }
     }
-    return n;
-}
-
-static int wrong(bool is_right, const redisReply *row, const char *what)
-{
-    if (!is_right)
-        printf("# %s for %s: %s\n", in_row(row, ROW_COMMAND), in_row(row, ROW_USE), what);
-    return !is_right;
 }
 
 static void check_rights(void)
 {
     redisReply *rows = read_list();
     bool has_acl_check = is_redis_7();
-    int wrong_shape = 0;
-    int wrong_call = 0;
-    int not_needed = 0;
-    int not_found = 0;
 
-    if (!ok(rows != NULL && rows->type == REDIS_REPLY_ARRAY && rows->elements > 30)) {
-        freeReplyObject(rows);
-        return;
-    }
-    for (size_t i = 0; i < rows->elements; i++) {
+    if (okf(rows != NULL && rows->type == REDIS_REPLY_ARRAY && rows->elements > 30,
+            "the list of commands is read: %s", rows != NULL && rows->str != NULL ? rows->str : ""))
+        check_calls(rows);
+    for (size_t i = 0; rows != NULL && i < rows->elements; i++) {
         const redisReply *row = rows->element[i];
 
-        wrong_shape += wrong(has_shape(row), row, "not as COMMAND INFO says");
-        wrong_shape += wrong(!has_acl_check || may_be_asked(row), row, "acl_check_cmd() fails");
-        wrong_call += wrong(does_what_list_says(row), row, "the call fails, or its key is wrong");
-        not_needed += wrong(is_needed(row, has_acl_check), row, "a lock is granted without it");
-        not_found += wrong(is_found(row), row, "rights.lua doesn't name it");
+        if (!okf(is_set(row, ROW_MAY_BE_ASKED), "the server can be asked for the command") ||
+            !okf(does_what_list_says(row), "a call makes a key if the list says so") ||
+            !okf(is_needed(row, has_acl_check), "no lock is granted without the command") ||
+            !okf(is_found(row), "rights.lua names the command if it is denied"))
+            printf("# the command is %s for %s\n", in_row(row, ROW_COMMAND), in_row(row, ROW_USE));
     }
-    ok(wrong_shape == 0, "rights: the server can be asked for each command as the list has it");
-    ok(wrong_call == 0, "rights: a call on a new key makes the key if the list says so");
-    ok(not_needed == 0, "rights: without a command that the lock will need, no lock is granted");
-    ok(not_found == 0, "rights: the script for doctor names each command that is denied");
-    ok(count_unlisted(rows) == 0, "rights: each command that a script calls is in the list");
     freeReplyObject(rows);
 }
 
@@ -1041,7 +1007,7 @@ int main(int argc, char **argv)
         load_scripts();
         run_cases(list, writes);
         if (!writes)
-            check_rights();
+            RUN(check_rights());
     }
     if (list != NULL)
         fclose(list);
