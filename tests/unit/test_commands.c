@@ -407,34 +407,6 @@ static void test_stopped_beside_reply(bool behind_set)
     ok(!has_set || has_undo, "a claimed lock is given back");
 }
 
-/* What a lock without scripts can't do, and what no lock can do: the whole text of the error. */
-static void test_refused(void)
-{
-    const char *const two[] = {"k", "l"};
-    const char *const empty[] = {""};
-    const struct {
-        struct rlock_config config;
-        const char *text;
-    } rows[] = {
-        {{.keys = two, .n_keys = 1, .scripts = RLOCK_SCRIPTS_NO, .history = 1},
-         "a history needs scripts on the server"},
-        {{.keys = two, .n_keys = 2, .scripts = RLOCK_SCRIPTS_NO},
-         "a lock of several keys needs scripts on the server"},
-        {{.keys = two, .n_keys = 1, .mode = RLOCK_SLOTS, .n_slots = 0},
-         "slots: 1 to 1000 are possible"},
-        {{.keys = two, .n_keys = 1, .mode = RLOCK_SLOTS, .n_slots = 1001},
-         "slots: 1 to 1000 are possible"},
-        {{.keys = empty, .n_keys = 1}, "a key has 1 to 65536 bytes"},
-    };
-    struct owner other;
-
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        is_int(owner_open(&other, &rows[i].config, &fault), RLOCK_E_USAGE);
-        is_str(fault.text, rows[i].text, "the error says what is wrong, and has no errno");
-        owner_close(&other);
-    }
-}
-
 int main(void)
 {
     reader = resp_reader_new();
@@ -442,7 +414,7 @@ int main(void)
         !is_int(keys_init(&keys, key, NULL, NULL), RLOCK_OK, "the lock has keys"))
         return done_testing();
     RUN_ALL(test_acquire, test_fences, test_parent, test_renew, test_release, test_break,
-            test_abandoned, test_refused);
+            test_abandoned);
     RUN(test_stopped_beside_reply(false));
     RUN(test_stopped_beside_reply(true));
     commands_end(&commands);

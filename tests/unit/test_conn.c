@@ -129,52 +129,55 @@ static void test_no_password(void)
     close_conn(fd);
 }
 
-static void test_bad_setup(void)
+/*
+ * Each new connection sends AUTH first, and with must_be_primary ROLE. The request follows only to
+ * a server that accepts the password and is a primary.
+ */
+static void test_setup_replies(void)
 {
     static const struct {
+        bool must_be_primary; /* the connection sends ROLE, and else AUTH */
         const char *says;
-        enum rlock_status st;
+        enum rlock_status st; /* RLOCK_PENDING: the request is sent; RLOCK_OK: an error reply */
     } rows[] = {
-        {"-WRONGPASS no\r\n", RLOCK_OK}, /* an error reply */
-        {"-NOPERM no\r\n", RLOCK_OK},
-        {":1\r\n", RLOCK_E_PROTOCOL},
-        {"$2\r\nOK\r\n", RLOCK_E_PROTOCOL},
-        {"+QUEUED\r\n", RLOCK_E_PROTOCOL},
-        {"HTTP/1.1 400 Bad Request\r\n\r\n", RLOCK_E_PROTOCOL},
-        {"+OK\r\n:1\r\n", RLOCK_E_PROTOCOL}, /* two replies to one request */
+        {false, "-WRONGPASS no\r\n", RLOCK_OK},
+        {false, "-NOPERM no\r\n", RLOCK_OK},
+        {false, ":1\r\n", RLOCK_E_PROTOCOL},
+        {false, "$2\r\nOK\r\n", RLOCK_E_PROTOCOL},
+        {false, "+QUEUED\r\n", RLOCK_E_PROTOCOL},
+        {false, "HTTP/1.1 400 Bad Request\r\n\r\n", RLOCK_E_PROTOCOL},
+        {false, "+OK\r\n:1\r\n", RLOCK_E_PROTOCOL}, /* two replies to one request */
+        {true, "*3\r\n$6\r\nmaster\r\n:9\r\n*0\r\n", RLOCK_PENDING},
+        {true, "-NOPERM no\r\n", RLOCK_PENDING},
+        {true, "*2\r\n$5\r\nslave\r\n$1\r\nh\r\n", RLOCK_E_SERVER},
+        {true, "*2\r\n$8\r\nsentinel\r\n*0\r\n", RLOCK_E_SERVER},
+        {true, "+OK\r\n", RLOCK_E_PROTOCOL},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int fd = open_and_ask(peer_address, "pw");
+        bool is_role = rows[i].must_be_primary;
+        int fd;
 
-        ok(peer_hears(fd, "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"), "AUTH has the password alone");
+        open_conn(peer_address, NULL);
+        conn_configure(&conn, &(struct conn_settings){.password = is_role ? NULL : "pw",
+                                                      .must_be_primary = is_role});
+        is_int(ask("PING"), RLOCK_PENDING);
+        step(A_WHILE_MS);
+        fd = peer_accept();
+        ok(peer_hears(fd, is_role ? "*1\r\n$4\r\nROLE\r\n" : "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n") &&
+               peer_hears_nothing(fd),
+           "AUTH, with the password alone, or ROLE is sent alone");
         peer_say(fd, rows[i].says);
-        okf(step(A_WHILE_MS) == rows[i].st, "the status after the reply to AUTH is right: %s",
+        okf(step(A_WHILE_MS) == rows[i].st, "the status after the reply is right: %s",
             rows[i].says);
         if (rows[i].st == RLOCK_OK)
             ok(resp_error(reply) != NULL, "conn_step() returns the error reply");
+        if (rows[i].st == RLOCK_PENDING)
+            ok(peer_hears(fd, PING));
         conn_abandon(&conn, NULL);
-        ok(peer_hears_the_end(fd), "the request is never sent");
+        ok(peer_hears_the_end(fd), "nothing else is sent");
         close_conn(fd);
     }
-}
-
-static void test_pieces(void)
-{
-    static const char grant[] = GRANT;
-    int fd = open_and_ping();
-    bool is_pending = true;
-    char piece[2] = "";
-
-    for (size_t i = 0; i < sizeof grant - 2; i++) {
-        piece[0] = grant[i];
-        peer_say(fd, piece);
-        is_pending = is_pending && step(1) == RLOCK_PENDING;
-    }
-    ok(is_pending, "a part of a reply is not a reply");
-    peer_say(fd, "\n");
-    ok(step(PATIENCE_MS) == RLOCK_OK && resp_array_count(reply) == 3);
-    close_conn(fd);
 }
 
 /*
@@ -224,34 +227,6 @@ static void test_endings(void)
     }
 }
 
-/* With must_be_primary each new connection sends ROLE first, and the request only to a primary. */
-static void test_role(void)
-{
-    static const struct {
-        const char *says;
-        enum rlock_status st;
-    } roles[] = {{"*3\r\n$6\r\nmaster\r\n:9\r\n*0\r\n", RLOCK_PENDING},
-                 {"-NOPERM no\r\n", RLOCK_PENDING},
-                 {"*2\r\n$5\r\nslave\r\n$1\r\nh\r\n", RLOCK_E_SERVER},
-                 {"*2\r\n$8\r\nsentinel\r\n*0\r\n", RLOCK_E_SERVER},
-                 {"+OK\r\n", RLOCK_E_PROTOCOL}};
-    int fd;
-
-    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-        open_conn(peer_address, NULL);
-        conn_configure(&conn, &(struct conn_settings){.must_be_primary = true});
-        is_int(ask("PING"), RLOCK_PENDING);
-        step(A_WHILE_MS);
-        fd = peer_accept();
-        ok(peer_hears(fd, "*1\r\n$4\r\nROLE\r\n") && peer_hears_nothing(fd), "ROLE is sent alone");
-        peer_say(fd, roles[i].says);
-        okf(step(A_WHILE_MS) == roles[i].st, "the status after the reply to ROLE is right: %s",
-            roles[i].says);
-        ok(roles[i].st == RLOCK_PENDING ? peer_hears(fd, PING) : peer_hears_the_end(fd));
-        close_conn(fd);
-    }
-}
-
 /*
  * If bytes came, or the connection ended, between two requests, the second request must be sent by
  * a new connection.
@@ -284,25 +259,6 @@ static void test_early_bytes(void)
     }
 }
 
-static void test_endless(void)
-{
-    int fd = open_and_ping();
-    enum rlock_status st = RLOCK_PENDING;
-    char noise[4097];
-    int fed = 0;
-
-    memset(noise, 'x', sizeof noise - 1);
-    noise[sizeof noise - 1] = '\0';
-    peer_say(fd, "+");
-    while (st == RLOCK_PENDING && fed++ < 100) {
-        peer_say(fd, noise);
-        st = step(A_WHILE_MS);
-    }
-    is_int(st, RLOCK_E_PROTOCOL, "a reply without an end is refused");
-    ok(fed <= 17, "a reply without an end is refused after 64 KiB");
-    close_conn(fd);
-}
-
 /* ---- tests of conn_abandon() ---- */
 
 static void test_abandon(void)
@@ -319,18 +275,6 @@ static void test_abandon(void)
     fd = open_and_ping();
     ok(conn_abandon(&conn, &undo), "conn_abandon() tells that it has sent the undo");
     ok(peer_hears(fd, "*1\r\n$4\r\nUNDO\r\n") && peer_hears_the_end(fd));
-    close_conn(fd);
-
-    request_begin(&script, "EVALSHA");
-    request_add(&script, "5d41402abc4b2a76b9719d911017c592c5d41402");
-    request_add(&script, "0");
-    script.script = "return 1";
-    fd = open_and_ping();
-    ok(conn_abandon(&conn, &script), "conn_abandon() tells that it has sent the undo's EVALSHA");
-    ok(peer_hears(fd, "*3\r\n$7\r\nEVALSHA\r\n$40\r\n"
-                      "5d41402abc4b2a76b9719d911017c592c5d41402\r\n$1\r\n0\r\n"
-                      "*3\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n$1\r\n0\r\n") &&
-       peer_hears_the_end(fd));
     close_conn(fd);
 
     request_begin(&script, "EVALSHA");
@@ -450,9 +394,8 @@ int main(void)
 {
     if (!ok(peer_open(), "the test listens"))
         return done_testing();
-    RUN_ALL(test_setup, test_no_password, test_bad_setup, test_pieces, test_endings,
-            test_early_bytes, test_role, test_endless, test_abandon, test_early,
-            test_secrets_are_cleared);
+    RUN_ALL(test_setup, test_no_password, test_setup_replies, test_endings, test_early_bytes,
+            test_abandon, test_early, test_secrets_are_cleared);
     peer_close();
     return done_testing();
 }

@@ -39,31 +39,46 @@ static void test_keys(void)
         is_str(owner.lock[0].keys.name[KEY_LOCK], key, "a key of 64 KiB isn't changed");
     key[RLOCK_KEY_MAX] = 'k';
     is_int(open_for(key), RLOCK_E_USAGE, "a longer key is refused");
-    is_int(open_for(""), RLOCK_E_USAGE, "an empty key is refused");
     if (is_int(open_for("\xff\n{a}\x01"), RLOCK_OK))
         is_str(owner.lock[0].keys.name[KEY_LOCK], "\xff\n{a}\x01");
     owner_close(&owner);
     ok(owner.token[0] == '\0' && owner.lock == NULL && owner.parent == NULL);
 }
 
+static const char *const empty_key = "";
+
+/* What no lock can do, or none without scripts; and the whole text of the error. */
 static const struct {
     struct rlock_config config;
-    const char *what;
+    const char *text;
 } refused[] = {
-    {{.keys = two_keys, .n_keys = 3}, "one key given twice"},
-    {{.keys = two_keys, .n_keys = 0}, "an empty list of keys"},
-    {{.keys = two_keys, .n_keys = 2, .mode = RLOCK_SLOTS, .n_slots = 3}, "slots with two keys"},
+    {{.keys = two_keys, .n_keys = 3}, "one key is given twice"},
+    {{.keys = two_keys, .n_keys = 0}, "1 to 32 keys are needed"},
+    {{.keys = &empty_key, .n_keys = 1}, "a key has 1 to 65536 bytes"},
+    {{.keys = two_keys, .n_keys = 2, .mode = RLOCK_SLOTS, .n_slots = 3},
+     "slots: only a single key can have slots"},
+    {{.keys = two_keys, .n_keys = 1, .mode = RLOCK_SLOTS}, "slots: 1 to 1000 are possible"},
     {{.keys = two_keys, .n_keys = 1, .mode = RLOCK_SLOTS, .n_slots = RLOCK_SLOTS_MAX + 1},
-     "too many slots"},
+     "slots: 1 to 1000 are possible"},
     {{.keys = two_keys, .n_keys = 2, .protocol = RLOCK_PROTOCOL_TIME_MS},
-     "a timestamp lock of two keys"},
-    {{.keys = two_keys, .n_keys = 1, .history = RLOCK_HISTORY_MAX + 1}, "a longer history"},
+     "a timestamp lock has one key and one holder, and can't be marked as done"},
+    {{.keys = two_keys, .n_keys = 1, .history = RLOCK_HISTORY_MAX + 1},
+     "history: 0 to 1000 entries are possible"},
+    {{.keys = two_keys, .n_keys = 1, .scripts = RLOCK_SCRIPTS_NO, .history = 1},
+     "a history needs scripts on the server"},
+    {{.keys = two_keys, .n_keys = 2, .scripts = RLOCK_SCRIPTS_NO},
+     "a lock of several keys needs scripts on the server"},
 };
 
 static void test_refused(void)
 {
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
-        is_int(reopen(refused[i].config), RLOCK_E_USAGE, refused[i].what);
+    struct rlock_error err;
+
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        owner_close(&owner);
+        is_int(owner_open(&owner, &refused[i].config, &err), RLOCK_E_USAGE, refused[i].text);
+        is_str(err.text, refused[i].text, "the error says what is wrong, and has no errno");
+    }
 }
 
 /* Lets the owner build a request, and compares its words behind the script with `wanted`. */
