@@ -15,7 +15,6 @@
 #include "lock/scripts.h"
 #include "server/error_reply.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,11 +117,10 @@ static void leave_replica(struct member *member)
 
 /* ---- opening and closing a member ---- */
 
-enum rlock_status member_open(struct member *member, const char *url, const char *password,
-                              struct password_source *password_source, struct rlock_error *err)
+static void init(struct member *member, const char *password,
+                 struct password_source *password_source)
 {
     struct member_route *route = &member->route;
-    enum rlock_status st;
 
     *member = (struct member){
         .state = RLOCK_OK, .password = password, .password_source = password_source};
@@ -131,6 +129,15 @@ enum rlock_status member_open(struct member *member, const char *url, const char
     conn_init(&route->primary->conn, &route->primary->url);
     conn_init(&route->redirect->conn, &route->redirect->url);
     cluster_init(&route->cluster, &member->url);
+}
+
+enum rlock_status member_open(struct member *member, const char *url, const char *password,
+                              struct password_source *password_source, struct rlock_error *err)
+{
+    struct member_route *route = &member->route;
+    enum rlock_status st;
+
+    init(member, password, password_source);
     st = url_parse(&member->url, url, err);
     if (st == RLOCK_OK && has_sentinels(member))
         st = sentinel_init(&route->sentinel, &member->url, err);
@@ -164,18 +171,11 @@ enum rlock_status member_open_sentinels(struct member *member, const char *user,
 enum rlock_status member_open_one_sentinel(struct member *member, const struct member *of,
                                            size_t nth)
 {
-    const struct sentinel *sentinel = &of->route.sentinel;
-    const struct url *url = &of->url.sentinel[nth];
-    char text[sizeof url->shown + 16];
-    enum rlock_status st;
+    const struct conn_settings *settings = &of->route.sentinel.settings;
 
-    snprintf(text, sizeof text, "%s%s", url->is_tls ? "rediss://" : "redis://", url->shown);
-    st = member_open(member, text, sentinel->settings.password, sentinel->settings.password_source,
-                     NULL);
-    if (st == RLOCK_OK && url->user != NULL)
-        st = url_set_user(&member->route.primary->url, url->user, NULL);
+    init(member, settings->password, settings->password_source);
     member->tls = of->tls;
-    return st;
+    return url_copy(&member->route.primary->url, &of->url.sentinel[nth], NULL);
 }
 
 void member_set_tls(struct member *member, struct tls_context *tls)

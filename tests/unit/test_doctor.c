@@ -355,7 +355,7 @@ static void test_sentinel(int other_port)
     char address[100];
     char watched[300];
     struct server sentinel = {.answers = {[ASKED_OTHER] = ANSWERS(address, watched)}};
-    char url[100];
+    char url[200];
     const char *const urls[] = {url};
     struct rlock_config config = usual;
     struct rlock *lock = NULL;
@@ -365,7 +365,9 @@ static void test_sentinel(int other_port)
     port = atoi(strrchr(primary.url, ':') + 1);
     snprintf(address, sizeof address, ADDRESS, port);
     snprintf(watched, sizeof watched, WATCHED, other_port != 0 ? other_port : port);
-    snprintf(url, sizeof url, "redis+sentinel://%.40s/main", sentinel.url + strlen("redis://"));
+    /* a name of the Sentinel that is too long for messages to show it whole */
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.%0120d%.6s/main", 1,
+             strrchr(sentinel.url, ':'));
     config.size = sizeof config;
     config.urls = urls;
     config.n_urls = 1;
