@@ -73,7 +73,7 @@ static unsigned features_of_lock(const struct options *options)
            when(options->once_ms > 0, ONCE) |
            when(options->protocol != RLOCK_PROTOCOL_TOKEN, TIMESTAMP) |
            when(options->nested, NESTED) | when(options->needs_queue, QUEUE) |
-           when(options->on_lost == ON_LOST_PAUSE, PAUSE) | when(options->bind_pid > 0, BIND_PID);
+           when(options->on_lost == ON_LOST_PAUSE, PAUSE) | when(options->history > 0, HISTORY);
 }
 
 static unsigned features_of_hold(const struct options *options)
@@ -96,12 +96,14 @@ static unsigned features_of(const struct options *options)
     enum verb verb = options->verb;
     unsigned features =
         when(options->n_keys > 1, SEVERAL_KEYS) | when(options->n_urls > 1, SEVERAL_SERVERS) |
-        when(options->history > 0 && verb != VERB_DOCTOR, HISTORY) |
+        when(options->history > 0 && verb == VERB_BREAK, HISTORY) |
         when(verb == VERB_HISTORY, VERB_OF_HISTORY) |
         when(options->scripts == RLOCK_SCRIPTS_NO, NO_SCRIPTS) | when(is_local(options), LOCAL);
 
     if (verb == VERB_RUN || verb == VERB_ACQUIRE || verb == VERB_HOLD)
-        features |= features_of_lock(options) | when(verb == VERB_ACQUIRE, ACQUIRE);
+        features |= features_of_lock(options);
+    if (verb == VERB_ACQUIRE)
+        features |= ACQUIRE | when(options->bind_pid > 0, BIND_PID);
     return verb == VERB_HOLD ? features | features_of_hold(options) : features;
 }
 

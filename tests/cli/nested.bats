@@ -134,7 +134,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
     run -76 --separate-stderr rlock --nested -k "$KEY" -- touch "$DIR/ran"
     assert_line "^rlock: $KEY: lost: --nested: RLOCK_TOKEN is not"
     assert_eq "$(redis_cli dbsize)" 0
-    token=$(rlock acquire -k "$KEY")
+    token=$(RLOCK_NESTED=yes rlock acquire -k "$KEY") # for commands alone
     export RLOCK_TOKEN=$token
     run -0 --separate-stderr rlock --nested -k "$KEY" -- true
     assert_eq "$stderr" ''

@@ -69,6 +69,7 @@ with_scripts() { RLOCK_SCRIPTS=yes RLOCK_URL=redis://127.0.0.1:$REDIS_PORT "$@";
     run -75 --separate-stderr env -u RLOCK_TOKEN "$RLOCK" -n -k "$KEY" -- true
     refute_match "$stderr" warning
     with_scripts run -75 --separate-stderr env -u RLOCK_TOKEN "$RLOCK" -n -k "$KEY" -- true
+    export RLOCK_HISTORY=9 # which these verbs don't need
     run -0 --separate-stderr rlock renew -k "$KEY"
     assert_eq "$stderr" ''
     run -75 --separate-stderr rlock status -k "$KEY"
@@ -76,7 +77,7 @@ with_scripts() { RLOCK_SCRIPTS=yes RLOCK_URL=redis://127.0.0.1:$REDIS_PORT "$@";
     run -0 --separate-stderr rlock release -k "$KEY"
     assert_eq "$stderr" ''
     gone "$KEY"
-    unset RLOCK_TOKEN
+    unset RLOCK_TOKEN RLOCK_HISTORY
     hold one -k "$KEY" -t 10
     run -0 --separate-stderr rlock break -k "$KEY" --yes
     ended 76 one 20

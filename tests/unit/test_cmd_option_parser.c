@@ -466,6 +466,21 @@ static void test_environment(void)
     unsetenv("RLOCK_WAIT_ALL");
 }
 
+/* What is set for another verb excludes nothing. */
+static void test_verbs_of_settings(void)
+{
+    static const char *const lines[] = {"status -k K --scripts no", "list --scripts no",
+                                        "renew -k K --scripts no", "release -k K --scripts no",
+                                        "-k K --on-lost pause x"};
+
+    setenv("RLOCK_HISTORY", "9", 1);
+    setenv("RLOCK_BIND_PID", "7", 1);
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        okf(parse(lines[i]) == RLOCK_OK, "%s: %s", lines[i], err.text);
+    unsetenv("RLOCK_HISTORY");
+    unsetenv("RLOCK_BIND_PID");
+}
+
 static const struct {
     const char *text;
     const char *why; /* the line number and part of the message; NULL: the file is accepted */
@@ -579,7 +594,7 @@ int main(void)
     write_file(file, "");
     setenv("RLOCK_CONFIG", file, 1);
     RUN_ALL(test_precedence, test_lines, test_command, test_verbs, test_urls, test_hiding,
-            test_environment, test_files, test_places);
+            test_environment, test_verbs_of_settings, test_files, test_places);
     unlink(file);
     rmdir(folder);
     RUN(test_keys());
