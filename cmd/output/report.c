@@ -259,9 +259,9 @@ bool report_keeps_stderr(void)
 enum exit_reason report_fault(const struct report *report, enum exit_reason reason, const char *why,
                               int sys)
 {
-    char text[400];
+    char text[512];
 
-    snprintf(text, sizeof text, "%.200s%s%s", why, sys ? ": " : "", sys ? strerror(sys) : "");
+    snprintf(text, sizeof text, "%s%s%s", why, sys ? ": " : "", sys ? strerror(sys) : "");
     report_event(report, REPORT_FAILURE, event_of_reason(reason), text, NULL);
     return reason;
 }

@@ -161,6 +161,13 @@ manual_variables() {
     section rlock.conf.5 KEYS | sed -nE 's/^\.It Cm ([a-z-]+) No = .* Pq Ev ([A-Z_]+)$/\2 \1/p'
 }
 
+# program_unset and manual_unset print the options that only the command line takes.
+program_unset() { dump options | awk -F '\t' '$4 == "-" { print $2 }'; }
+manual_unset() {
+    sed -n '/^The options$/,/can be given only on/p' "$ROOT/man/rlock.conf.5" |
+        grep '^\.Fl ' | grep -oE '[a-z]{2,}'
+}
+
 # program_keys and manual_keys print a line for each key of a configuration file: its name, its
 # argument and its default.
 program_keys() {
@@ -452,6 +459,7 @@ asking_verbs         readme_verbs         README.md, the row of rlock-verbs(1)
 program_usages       manual_usages        man/rlock.1, SYNOPSIS
 program_variables    manual_variables     man/rlock.conf.5, KEYS
 program_keys         manual_keys          man/rlock.conf.5, KEYS
+program_unset        manual_unset         man/rlock.conf.5, "can be given only on the command line"
 known_keys           known_and_example_keys man/rlock.conf.5, DESCRIPTION
 read_variables       named_variables      man/rlock.conf.5, ENVIRONMENT
 given_variables      promised_variables   man/rlock.conf.5, THE COMMAND'S ENVIRONMENT
