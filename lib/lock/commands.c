@@ -360,7 +360,6 @@ static enum rlock_status decide_acquire(struct commands *commands, const struct 
         return keys_foreign_fence(commands->keys, err);
     make_value(commands);
     commands->ttl_ms = owner->ttl_ms;
-    commands->number = commands->now_us;
     return commands->exists ? commit(commands, WRITES) : go_on(commands, STEP_CLAIM);
 }
 
@@ -420,7 +419,7 @@ static enum rlock_status decide_release(struct commands *commands, const struct 
     if (!is_ours)
         return end_held(commands, answer, err);
     if (commands->left_ms > 0 && owner->is_adopted && holder_info_has(commands->seen, "kept", "1"))
-        commands->parts |= LEAVES_NOTE;
+        commands->parts |= commands->fence > 0 ? RAISES_FENCE | LEAVES_NOTE : LEAVES_NOTE;
     snprintf(commands->note, sizeof commands->note, "released");
     if (commands->task == COMMANDS_UNDO || owner->ending == RLOCK_ENDS_FREE)
         return commit(commands, DELETES);
@@ -444,9 +443,6 @@ static enum rlock_status decide_break(struct commands *commands, const struct re
                        "the lock is shared or has slots: without scripts it can't be broken");
     if (commands->has_bad_fence)
         return keys_foreign_fence(commands->keys, err);
-    commands->number = commands->now_us;
-    if (commands->number <= (int64_t)commands->fence)
-        commands->number = (int64_t)commands->fence + 1;
     if (holder_info_seen(commands->seen) != RLOCK_SEEN_EXCLUSIVE)
         return commit(commands, RAISES_FENCE | DELETES);
     snprintf(token, sizeof token, "%.*s", RLOCK_TOKEN_BYTES, commands->seen);
@@ -476,6 +472,9 @@ static enum rlock_status read_look(struct commands *commands, const struct resp_
     commands->left_ms = resp_int(left);
     commands->exists = commands->left_ms != -2 || *commands->seen != '\0';
     read_last_fence(commands, resp_array_at(replies, at + 2));
+    commands->number = commands->now_us;
+    if (commands->number <= (int64_t)commands->fence)
+        commands->number = (int64_t)commands->fence + 1;
     /* each grant writes another token or another time, so two grants have different names */
     snprintf(commands->name, sizeof commands->name, "%016" PRIx64,
              hash_add(HASH_START, commands->seen));

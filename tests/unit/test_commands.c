@@ -239,9 +239,12 @@ static void test_release(void)
     ends(COMMANDS_RELEASE, ANSWERS(LOOK, FOUND_FOR(":-1\r\n", "", NIL)), RLOCK_OK, REPLY_HELD,
          "an empty value is another program's");
     ends(COMMANDS_RELEASE,
-         ANSWERS(LOOK, FOUND(KEPT), "MULTI; SET " WAKE " released PX 20000; DEL k; EXEC",
-                 OK QUEUED QUEUED "*2\r\n" OK ":1\r\n"),
-         RLOCK_OK, REPLY_OK, "a process that renews the lease is told of the release");
+         ANSWERS(LOOK, FOUND_FOR(":20000\r\n", KEPT, server_bulk("42")),
+                 "MULTI; SET " FENCE " 1700000000000007 PX 604800000; SET " WAKE
+                 " released PX 20000; DEL k; EXEC",
+                 OK QUEUED QUEUED QUEUED "*3\r\n" OK OK ":1\r\n"),
+         RLOCK_OK, REPLY_OK,
+         "a process that renews the lease is told of the release, and can't put the lock back");
     ends(COMMANDS_RELEASE, ANSWERS(LOOK, FOUND_FOR(":-1\r\n", KEPT, NIL), "MULTI; DEL k; EXEC"),
          RLOCK_PENDING, 0, "a note about a lock without a TTL would never end");
     ends(COMMANDS_RELEASE, ANSWERS(LOOK, FOUND(SHARED)), RLOCK_E_USAGE, 0,
