@@ -786,9 +786,9 @@ static bool check_hold(struct parser *parser)
     if (options->verb != VERB_HOLD)
         return true;
     if (options->hold_ms == 0)
-        return refuse(parser, "for: say for how long to hold the lock, as with --for 2h", "");
+        return refuse(parser, "--for: say for how long to hold the lock, as with --for 2h", "");
     return (options->hold_ms >= RLOCK_TTL_MIN_MS && options->hold_ms <= RLOCK_TTL_MAX_MS) ||
-           refuse(parser, "for: must be from 1s to 30d", "");
+           refuse(parser, "--for: must be from 1s to 30d", "");
 }
 
 /*

@@ -670,7 +670,8 @@ static void start(struct supervisor *s)
     progress_say_granted(&s->session->progress, plan->granted_ms, plan->grant->fence);
     if (failed == 0)
         return;
-    report_fault(&s->session->report, REASON_SYSTEM, s->timer < 0 ? "timer" : "fork", failed);
+    report_fault(&s->session->report, REASON_SYSTEM,
+                 s->timer < 0 ? "can't make a timer" : "can't start the guard", failed);
     guard_client_reap(s->guard);
     handle(s, SUPERVISE_EVENT_NOT_STARTED, (struct supervise_input){.reason = REASON_SYSTEM});
 }

@@ -101,8 +101,8 @@ static const char *refusal_of(pid_t pid)
         return "all processes of this machine or container would end with process 1; start the "
                "work in a shell of its own";
     if (pid == getpid())
-        return "it is this rlock, which exits soon; $$ in a shell is the pid of rlock if the shell "
-               "runs rlock by exec";
+        return "it is this rlock, which exits soon; start rlock without exec, and not as the last "
+               "command of a shell, so that $$ is the shell";
     if ((proctree_flags(pid) & PROCTREE_KERNEL_THREAD) != 0)
         return "it is a thread of the kernel, which nobody can end";
     return NULL;

@@ -136,7 +136,6 @@ enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
                                 const struct owner *owner, int64_t sent_ms, int *events,
                                 struct rlock_error *err)
 {
-    const char *what = "pipe";
     int failed = 0;
 
     *renewer = (struct renewer){.quorum = quorum,
@@ -146,10 +145,8 @@ enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
                                 .stop = {-1, -1}};
     if (pipe2(renewer->events, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(renewer->stop, O_CLOEXEC) != 0)
         failed = errno;
-    if (failed == 0) {
-        what = "thread";
+    if (failed == 0)
         failed = thread_start(&renewer->thread, run, renewer);
-    }
     renewer->is_running = failed == 0;
     if (failed == 0) {
         *events = renewer->events[0];
@@ -157,7 +154,7 @@ enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
     }
     close_pipe(renewer->events);
     close_pipe(renewer->stop);
-    return err_set(err, RLOCK_E_SYSTEM, failed, "%s", what);
+    return err_set(err, RLOCK_E_SYSTEM, failed, "can't start the renewer");
 }
 
 void renewer_stop(struct renewer *renewer)

@@ -167,7 +167,8 @@ static enum rlock_status read_answer(const struct sentinel *sentinel, const stru
     if (resp_is_nil(reply))
         return err_set(err, RLOCK_E_UNSUPPORTED, 0, "the Sentinel doesn't know this service");
     if (host == NULL || port == NULL)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not the answer of a Sentinel");
+        return err_set(err, RLOCK_E_PROTOCOL, 0,
+                       "reply: not the answer of a Sentinel; name Sentinels in the URL");
     return url_at(to, sentinel->url, host, NULL, port, err);
 }
 

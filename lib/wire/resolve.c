@@ -125,14 +125,14 @@ enum rlock_status resolve_start(struct lookup **lookup, const char *host, const 
     atomic_init(&l->users, 2);
     if (pipe2(l->ready, O_CLOEXEC) != 0) {
         free(l);
-        return err_set(err, RLOCK_E_SYSTEM, errno, "pipe");
+        return err_set(err, RLOCK_E_SYSTEM, errno, "can't make a pipe");
     }
     failed = thread_start(&thread, look_up, l);
     if (failed) {
         close(l->ready[0]);
         close(l->ready[1]);
         free(l);
-        return err_set(err, RLOCK_E_SYSTEM, failed, "thread");
+        return err_set(err, RLOCK_E_SYSTEM, failed, "can't start a thread");
     }
     thread_detach(thread);
     *lookup = l;

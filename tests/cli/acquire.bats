@@ -188,7 +188,7 @@ was ended by signal 9 \(Killed\); the command "
     RLOCK_BIND_PID=1 refuses 'process 1: all processes of this machine or container'
     # shellcheck disable=SC2016
     run -64 --separate-stderr bash -c 'exec "$RLOCK" acquire -k "$KEY" --bind-pid $$'
-    assert_line 'usage: bind-pid: process [0-9]+: it is this rlock'
+    assert_line 'usage: bind-pid: process [0-9]+: it is this rlock.*; start rlock without exec'
     if ((EUID == 0)); then
         ! is_kernels 2 || refuses 'process 2: it is a thread of the kernel' --bind-pid 2
         local as_other=(env HOME=/ setpriv --reuid 65534 --clear-groups)

@@ -65,7 +65,7 @@ injected() {
         [[ $call != '?vfork' || ${RLOCK_TEST_FLAVOUR:-} != tsan ]] || continue
         injected "$call" when=1+ -k "$KEY" -- touch "$DIR/ran"
         assert_status 71
-        assert_line "^rlock: $KEY: system: .*: Resource temporarily unavailable"
+        assert_line "^rlock: $KEY: system: .*can.t (start the guard|be started): Resource "
         gone "$KEY"
     done
     [[ ! -e $DIR/ran ]]
@@ -75,7 +75,7 @@ injected() {
     need strace
     injected clone3 when=1+ -t 1 -k "$KEY" -- sh -c 'sleep 0.3; exit 6'
     assert_status 6
-    assert_match "$stderr" "^rlock: $KEY: renewal-failed: thread: Resource temporarily unavailable"
+    assert_match "$stderr" "^rlock: $KEY: renewal-failed: can.t start the renewer: Resource "
     gone "$KEY"
     injected clone3 when=1+ -t 1 -k "$KEY" -- sleep 20
     assert_status 76

@@ -42,7 +42,7 @@ static const struct {
     {"all Sentinels answer with errors", EACH(LOADING, LOADING, LOADING), RLOCK_E_UNREACHABLE,
      "Sentinel: ", false, DEFAULT, false},
     {"all Sentinels answer with nonsense", EACH("+OK\r\n", "+OK\r\n", "+OK\r\n"),
-     RLOCK_E_UNREACHABLE, "not the answer of a Sentinel", false, DEFAULT, false},
+     RLOCK_E_UNREACHABLE, "not the answer of a Sentinel; name", false, DEFAULT, false},
     {"all Sentinels want a password", EACH(NOAUTH, NOAUTH, NOAUTH), RLOCK_E_REFUSED, "NOAUTH",
      false, DEFAULT, false},
     {"one Sentinel names another server than the one to avoid", EACH(OLD, OLD, NEW), RLOCK_OK,
