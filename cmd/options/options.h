@@ -104,7 +104,7 @@ struct options {
     int64_t watch;
     int64_t format;     /* list: enum list_format */
     const char *output; /* list: the file to write to; NULL: stdout */
-    int64_t since_ms;   /* history: show only holds that ended within this time; 0: all */
+    int64_t since_ms;   /* history: leave out holds that ended longer ago; 0: none */
     int64_t yes;
     int64_t nested;
     int64_t explain;

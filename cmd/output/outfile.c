@@ -53,10 +53,9 @@ static bool write_all(int fd, const char *bytes, size_t n)
 
 /*
  * Write once, and don't block. poll(2) has reported room, but another process, such as the command,
- * may have filled the pipe since. RWF_NOWAIT does for one write what O_NONBLOCK, a flag of the open
- * file, does for the writes of all processes that share it. Where the flag is refused (terminals,
- * FIFOs, pipes that were opened by /proc, pipes of older kernels, a filter of system calls), only
- * poll(2) keeps the write from blocking.
+ * may have filled the pipe since. With RWF_NOWAIT this write doesn't block; O_NONBLOCK would change
+ * the writes of all processes that share the open file. Where RWF_NOWAIT is refused (terminals,
+ * FIFOs, pipes that were opened by /proc, pipes of older kernels, seccomp), a full pipe blocks.
  */
 static ssize_t write_at_once(int fd, const char *bytes, size_t n)
 {

@@ -705,9 +705,9 @@ static void reap(struct proctree *tree, struct killing *killing)
 }
 
 /*
- * KILL to the process group of a child reaches only processes of the tree, if the child is not in
- * the session that rlock was started in: its session was then begun inside the tree, and nobody
- * from outside can join a group of it.
+ * Kills a child, and its process group with it, unless the child is in the session that rlock was
+ * started in, where a group may have processes from outside the tree. Every other session was begun
+ * inside the tree, and so were all of its groups.
  */
 static void end_child(struct proctree *tree, pid_t pid, void *context)
 {

@@ -298,7 +298,7 @@ static enum rlock_status end(struct reply *answer, enum reply_code code)
     return RLOCK_OK;
 }
 
-/* Ends the operation: another owner holds the lock. */
+/* Another owner holds the lock; or, if several may, the owner may be one of them: a usage error. */
 static enum rlock_status end_held(struct commands *commands, struct reply *answer,
                                   struct rlock_error *err)
 {

@@ -159,10 +159,7 @@ static bool is_transient(const struct quorum *quorum, enum rlock_status st)
             quorum_has_heard(quorum, ~0U));
 }
 
-/*
- * Does a waiter try again after `st`? Also after RLOCK_E_REPLICAS, as replicas may come back. (For
- * renew_loop_run() that status is final: the primary has extended the lease already.)
- */
+/* Does a waiter try again after `st`? Also after RLOCK_E_REPLICAS, as replicas may come back. */
 static bool is_worth_waiting(const struct quorum *quorum, enum rlock_status st)
 {
     return is_transient(quorum, st) || st == RLOCK_E_REPLICAS;

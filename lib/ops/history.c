@@ -241,9 +241,9 @@ static int64_t last_renewal_ms(const struct lock_state *state, const struct rloc
 }
 
 /*
- * For each hold without an end, finds out whether the hold lasts, or between which two times it
- * ended: after its last known renewal, and before the next grant of an exclusive lock, or before
- * the end of the lease that was granted or renewed last.
+ * For each hold without an end, finds out whether it lasts. If it doesn't, it ended between
+ * alive_ms, its last known renewal, and ended_ms: now, or the next grant if the lock is exclusive,
+ * or the end of the last lease if that was sooner, and the server still tells it.
  */
 static void close_open(struct noted_list *list, const struct lock_state *state)
 {

@@ -84,7 +84,7 @@ struct member_route {
                            `primary` was connected */
     int n_failures;      /* how many servers in a row have failed, at most FAILURES_MAX */
     bool knows_topology; /* CLUSTER NODES was sent to this primary */
-    bool has_heard;      /* a server that no endpoint stands for any more has sent a byte */
+    bool has_heard;      /* a server whose place set_endpoint() gave to another had sent a byte */
 };
 
 /* What the server has told of itself. */
