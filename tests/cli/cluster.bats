@@ -14,13 +14,6 @@ setup_file() {
         redis_allow_inspection rlock
     done
 }
-teardown_file() {
-    local each
-    for each in 1 2 3; do
-        node "$each"
-        redis_stop
-    done
-}
 
 setup() {
     common_setup

@@ -2,15 +2,14 @@
 # explain: --explain says what a run would do with these options and this server, and runs nothing.
 
 load ../helpers/common
-load ../helpers/kinds
 load ../helpers/quorum
 
 setup_file() { redis_start safe --appendonly yes; }
-teardown_file() { redis_stop; }
 setup() {
+    common_setup
     redis_use safe
-    kinds_setup
-    URL=$RLOCK_URL
+    redis_cli flushall >/dev/null
+    URL=redis://127.0.0.1:$REDIS_PORT
     # doctor takes 0.6 s to examine a server; it leaves the private server alone.
     export RLOCK_URL=local:
 }

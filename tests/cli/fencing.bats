@@ -4,10 +4,9 @@
 
 load ../helpers/common
 load ../helpers/server
-load ../helpers/kinds
 
 setup() {
-    kinds_setup
+    server_setup
     need sqlite3 mandoc
     cd "$DIR" || return
     example 1 | sqlite3 report.db

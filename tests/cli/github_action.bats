@@ -5,10 +5,9 @@
 
 load ../helpers/common
 load ../helpers/server
-load ../helpers/kinds
 
 setup() {
-    kinds_setup
+    server_setup
     need node
     ACTION=$ROOT/packaging/github-action
     mkdir "$DIR/bin" "$DIR/temp"

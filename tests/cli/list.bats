@@ -66,7 +66,7 @@ has() { grep -qE "$1" <<<"$output" || fail "no line matches $1" "$output"; }
     "$RLOCK" -k finished --once 1h -- true
     hold first -k "$KEY"
     start second "$RLOCK" -k "$KEY" -- true
-    eventually 5 eval '[[ $(redis_cli zcard "{$KEY}:rlock:queue") == 1 ]]'
+    eventually 5 in_line 1
     prometheus
     has "^rlock_lock_held\{key=\"$KEY\"\} 1$"
     has "^rlock_lock_held_seconds\{key=\"$KEY\"\} [0-9]+\.[0-9]{3}$"

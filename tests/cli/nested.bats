@@ -3,7 +3,6 @@
 
 load ../helpers/common
 load ../helpers/server
-load ../helpers/kinds
 
 # shellcheck disable=SC2016
 seen='echo "$RLOCK_TOKEN $RLOCK_FENCE $RLOCK_TTL_MS"'

@@ -9,7 +9,6 @@ setup_file() {
     redis_start
     redis_rule 'noscripts on .*' noscripts
 }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup

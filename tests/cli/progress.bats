@@ -16,7 +16,6 @@ setup() {
 taken() { redis_cli set "$KEY" other PX 600000 >/dev/null; }
 
 free() { redis_cli del "$KEY" >/dev/null; }
-waits() { redis_cli client list | grep -Eq 'cmd=blpop '; }
 # drawn: prints each state of the line. The last one may be incomplete.
 drawn() { pty_states | grep -a '^rlock: .*: waiting ' || :; }
 last_drawn() { drawn | tail -n 2 | head -n 1; }

@@ -10,10 +10,6 @@ setup_file() {
     echo "$RLOCK_URL" >"$BATS_FILE_TMPDIR/urls"
     quorum_is_old 7
 }
-teardown_file() {
-    QUORUM=5
-    each_of '1 2 3 4 5' redis_stop
-}
 setup() {
     common_setup
     export RLOCK_URL QUORUM=5 RLOCK_TTL=5s KEY RLOCK TOOLS DIR

@@ -3,7 +3,6 @@
 
 load ../helpers/common
 load ../helpers/server
-load ../helpers/kinds
 load ../helpers/blocks
 load ../helpers/systems
 

@@ -4,7 +4,6 @@
 
 load ../helpers/common
 load ../helpers/server
-load ../helpers/kinds
 load ../helpers/blocks
 load ../helpers/systems
 

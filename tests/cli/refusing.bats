@@ -44,7 +44,6 @@ good +clock: .*rights$'
 )
 
 setup_file() { redis_start redis --appendonly yes; }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup

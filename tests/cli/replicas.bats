@@ -13,13 +13,6 @@ setup_file() {
     redis_cli config set repl-diskless-sync-delay 0
     eventually 20 have_joined 2
 }
-teardown_file() {
-    local name
-    for name in one two primary; do
-        redis_use "$name"
-        redis_stop
-    done
-}
 
 setup() {
     common_setup

@@ -27,7 +27,6 @@ as() { redis_cli --no-auth-warning --user "$1" --pass SECRET "${@:2}"; }
 FORMS=('a' '{t}a' 'a{b' 'a{b}:job:b')
 
 renewed() { [[ $(redis_cli info commandstats) =~ cmdstat_pexpire:calls=[0-9]+ ]]; }
-waits_for() { [[ $(redis_cli zcard "{$1}:rlock:queue") == "$2" ]]; }
 
 # use_all PREFIX: uses a lock in every way, each time with a name of another form.
 use_all() {
@@ -48,7 +47,7 @@ use_all() {
     hold "${1%:}-held" -t 3 -k "$1held" # so short that it is renewed during this function
     start "${1%:}-waits" "$RLOCK" -s -k "$1held" -- true
     start "${1%:}-newest" "$RLOCK" --queue newest -k "$1held" -- true
-    eventually 10 waits_for "$1held" 2
+    eventually 10 in_line 2 "$1held"
     run -75 rlock status -k "$1held"
     assert_match "$output" 'waiting +2'
     run -0 rlock list "$1*"

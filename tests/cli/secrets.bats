@@ -13,7 +13,6 @@ setup_file() {
     redis_cli acl setuser job on ">job-$(<"$BATS_FILE_TMPDIR/password")" '~*' +@all
     redis_cli config set requirepass "$(<"$BATS_FILE_TMPDIR/password")"
 }
-teardown_file() { redis_stop; }
 setup() {
     common_setup
     mkdir "$DIR/in" # input of rlock; the rest of $DIR is its output

@@ -18,13 +18,6 @@ setup_file() {
         redis_allow_inspection rlock
     done
 }
-teardown_file() {
-    local each
-    for each in s1 s2 s3 r1 r2 r3; do
-        redis_use "$each"
-        dead "$REDIS_PID" || redis_stop
-    done
-}
 
 setup() {
     common_setup

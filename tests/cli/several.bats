@@ -3,7 +3,6 @@
 
 load ../helpers/common
 load ../helpers/server
-load ../helpers/kinds
 
 @test "one script acquires all keys, and one releases them" {
     redis_load_scripts

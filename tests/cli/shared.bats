@@ -3,7 +3,6 @@
 
 load ../helpers/common
 load ../helpers/server
-load ../helpers/kinds
 
 holders() { redis_cli zcard "{$KEY}:rlock:holders"; }
 holds() { [[ $(holders) == "$1" ]]; }

@@ -53,8 +53,6 @@ ends_by() {
     eventually 5 no_client
 }
 
-waits() { redis_cli client list | grep -Eq 'cmd=(eval|evalsha|blpop) '; }
-
 # ---- while the command runs ----
 
 # start_shown COMMAND...: starts rlock with a command that writes its signals to shown.out.

@@ -5,7 +5,6 @@
 # test puts there: no /proc, no library. Only root may call chroot(2), so the tests need root.
 
 load ../helpers/common
-load ../helpers/redis
 load ../helpers/tls
 
 setup_file() {

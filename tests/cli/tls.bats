@@ -37,13 +37,6 @@ setup_file() {
     redis_cli acl setuser job on ">$SECRET" '~*' '&*' +@all
     tls_redis mutual right --tls-auth-clients yes
 }
-teardown_file() {
-    local name
-    for name in tls mutual; do
-        redis_use "$name"
-        redis_stop
-    done
-}
 setup() {
     common_setup
     need openssl

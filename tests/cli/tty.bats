@@ -14,8 +14,6 @@ shown() { eventually 5 file_has "$DIR/shown" "$1"; }
 times() { grep -Ec "$1" "$DIR/shown"; }
 nothing_left() { [[ -z $(named rlock rlock-guard hold_clock show_signals sleep cat) ]]; }
 is_stopped() { stopped "$(named rlock)"; }
-waits() { redis_cli client list | grep -Eq 'cmd=(eval|evalsha|blpop) '; }
-
 press_stop() {
     pty_key C-z
     pty_expect 5 'Stopped'

@@ -12,7 +12,6 @@ setup_file() {
     redis_start
     redis_load_scripts # so that the first request is executed, and not answered by NOSCRIPT
 }
-teardown_file() { redis_stop; }
 
 setup() {
     common_setup

@@ -11,12 +11,6 @@
 
 load ../helpers/common
 load ../helpers/fake
-load ../helpers/span
-
-setup_file() { :; }
-teardown_file() { :; }
-setup() { common_setup; }
-teardown() { common_teardown; }
 
 LATE=1000 # half of what rlock waits for a reply
 NOW=1700000000000
@@ -80,7 +74,7 @@ childless() { [[ -z $(children "$1") ]]; }
         token=$("$RLOCK" acquire -k "$KEY" -t 9 --bind-pid $$) || exit
         exec "$TOOLS/hold_clock" "$DIR/clock" 10'
     eventually 20 test -s "$DIR/clock"
-    kill -STOP "$(renewd)" # only the guard can end the process
+    kill -STOP "$(named rlock-renewd)" # only the guard can end the process
     ended 137 job 30
     assert_killed_in_time 9000
 }

@@ -67,7 +67,6 @@ end_command() {
 }
 
 nothing_left() { [[ -z $(marked) ]]; }
-key_is_free() { [[ $(redis_cli exists "$KEY") == 0 ]]; }
 # has_message WHAT [N]: rlock has written N messages "rlock: KEY: WHAT: ...".
 has_message() { (($(grep -c "^rlock: $KEY: $1: " "$DIR/tree.err") >= ${2:-1})); }
 
@@ -184,7 +183,7 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     refute_match "$stderr" ': lost: '
     assert_eq "$(member verdict)" '"granted"'
     assert_between "$(member paused_ms)" 1000 "$(member held_ms)" 'paused_ms'
-    key_is_free
+    gone "$KEY"
 }
 
 # rlock is stopped while the other program takes the lock, as it would renew first otherwise.
@@ -194,7 +193,7 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     pause
     stop "$pid"
     redis_continue
-    eventually 20 key_is_free
+    eventually 20 gone "$KEY"
     rlock -k "$KEY" -n -t 5 -- true
     assert_frozen
     kill -CONT "$pid"
@@ -274,7 +273,7 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     kill -TERM "$pid"
     assert_ends_without_running 3 137
     assert_eq "$(member verdict)" '"granted"'
-    eventually 20 key_is_free
+    eventually 20 gone "$KEY"
 }
 
 @test "pause: a process has left the control group: the command is killed in time, status 76" {
@@ -315,7 +314,7 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     pty_key C-z
     pty_expect 20 'Stopped'
     pty_prompt
-    eventually 20 key_is_free
+    eventually 20 gone "$KEY"
     continued_ms=$(now_ms)
     pty_type 'fg'
     pty_expect 20 'resumed: after'

@@ -2,8 +2,9 @@
 # common: what every bats file needs: assertions, waiting, and processes that end with the test.
 # This file also loads redis.bash and hold.bash, which nearly all files need.
 #
-# This file defines setup() and teardown(). A bats file whose setup or teardown does more defines
-# these functions again, and calls common_setup and common_teardown in them.
+# This file defines setup(), teardown() and teardown_file(), which ends the servers that setup_file()
+# started. A bats file whose setup or teardown does more defines it again, and calls common_setup or
+# common_teardown in it.
 #
 # common_setup sets these variables for each test:
 #   KEY     a key that no other test uses; for more keys append to it, as "$KEY:2"
@@ -66,6 +67,7 @@ rlock() { "$RLOCK" "$@" 3>&-; }
 
 setup() { common_setup; }
 teardown() { common_teardown; }
+teardown_file() { redis_stop_all; }
 
 # shellcheck source=tests/helpers/redis.bash
 source "$ROOT/tests/helpers/redis.bash"
@@ -163,6 +165,8 @@ assert_status() { [[ $status == "$1" ]] || fail "status is $status, wanted $1"; 
 AS_PROCESS_1=(unshare --propagation unchanged --pid --fork --kill-child --mount-proc)
 
 # ---- time ----
+
+SLACK=10000 # ms by which a busy machine may exceed a time that rlock promises
 
 # now_ms: print the time on CLOCK_BOOTTIME, the clock that rlock uses.
 now_ms() { "$TOOLS/hold_clock"; }

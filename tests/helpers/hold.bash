@@ -10,6 +10,8 @@
 #     env_of NAME VARIABLE       print a variable that the command of `hold NAME` received
 #     exists KEY / gone KEY      true if the server has the key / doesn't have it
 #     in_line N [KEY]            true if N waiters are in the queue of KEY
+#     waits                      true if a client of the server waits, or a script runs
+#     assert_only_fences         check that no key is left but the fences, and that these expire
 #     value KEY / ttl_ms KEY     print the key's value / its time to live in ms
 #     asking                     print `redis-cli -s SOCKET` for the server in use, for a script
 #     assert_line REGEX          check that $stderr is exactly one line, and matches REGEX
@@ -63,6 +65,14 @@ exists() { [[ $(redis_cli exists "$1") == 1 ]]; }
 gone() { [[ $(redis_cli exists "$1") == 0 ]]; }
 asking() { echo "$(type -p redis-cli || type -p valkey-cli) -s '$REDIS_SOCKET'"; }
 in_line() { [[ $(redis_cli zcard "{${2:-$KEY}}:rlock:queue") == "$1" ]]; }
+waits() { redis_cli client list | grep -Eq 'cmd=(eval|evalsha|blpop) '; }
+assert_only_fences() {
+    local key
+    for key in $(redis_cli --scan); do
+        assert_match "$key" ':rlock:fence$' 'a key that is left'
+        assert_between "$(ttl_ms "$key")" 1 604800000 'its PTTL'
+    done
+}
 value() { redis_cli get "$1"; }
 ttl_ms() { redis_cli pttl "$1"; }
 

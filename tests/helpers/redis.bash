@@ -18,7 +18,7 @@
 #                                              rlock has used it before
 #
 # A server that setup() starts ends with the test. A server that setup_file() starts serves all
-# tests of the file, and teardown_file() has to call redis_stop. NAME is `redis` by default.
+# tests of the file. NAME is `redis` by default.
 # RLOCK_TEST_SERVER may name the program of the server.
 
 redis_program() {
@@ -166,6 +166,15 @@ redis_restart() { redis_launch; }
 # TERM a running server may end before CONT is sent, and kill would fail.
 redis_stop() {
     kill -CONT "$REDIS_PID" && kill -TERM "$REDIS_PID" && eventually 10 dead "$REDIS_PID"
+}
+
+redis_stop_all() { # the servers of setup_file()
+    local dir
+    for dir in "$BATS_FILE_TMPDIR"/server-*; do
+        [[ -e $dir ]] || continue
+        redis_use "${dir##*/server-}"
+        dead "$REDIS_PID" || redis_stop
+    done
 }
 
 redis_crash() {

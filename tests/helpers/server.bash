@@ -4,7 +4,6 @@
 # the line that loads this file.
 
 setup_file() { redis_start; }
-teardown_file() { redis_stop; }
 server_setup() {
     common_setup
     export RLOCK_URL=unix://$REDIS_SOCKET

@@ -21,12 +21,13 @@
 #     rlock_among PID            print the pid of the rlock that PID is or has started
 
 systems_setup() {
-    kinds_setup
+    server_setup
     mkdir "$DIR/bin" "$DIR/here"
     ln -s "$RLOCK" "$DIR/bin/rlock"
     BASE=/usr/local/bin:/usr/bin:/bin
     export PATH=$DIR/bin:$PATH
     cd "$DIR/here" || return
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
     SERVER="s,redis://locks.example.com,$RLOCK_URL,"
     COMMANDS="s,/usr/local/sbin/,$DIR/here/,"
 }

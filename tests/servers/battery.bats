@@ -7,10 +7,6 @@ load ../helpers/cluster
 load ../helpers/sentinel
 
 setup_file() { redis_start redis --appendonly yes; }
-teardown_file() {
-    redis_use redis
-    redis_stop
-}
 setup() {
     common_setup
     redis_use redis
@@ -18,12 +14,11 @@ setup() {
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
 }
 
-waiting() { [[ $(redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
 wait_in_line() { # NAME OPTION...: starts a waiter; returns when it is one more in the queue
     local before
     before=$(redis_cli zcard "{$KEY}:rlock:queue")
     start "$1" "$RLOCK" -k "$KEY" "${@:2}" -- sh -c 'echo "$0" >>"$1"' "$1" "$DIR/served"
-    eventually 10 waiting $((before + 1))
+    eventually 10 in_line $((before + 1))
 }
 ends() { # STATUS NAME...
     local name
