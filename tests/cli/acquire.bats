@@ -107,16 +107,6 @@ full_or_closed() {
     assert_eq "$(renewd | wc -w) $(renewd_guard | wc -w)" '1 1'
 }
 
-@test "neither password nor token is in the arguments of the processes that stay behind" {
-    redis_start own --requirepass s3cr3t
-    RLOCK_URL='' start sh bash -c 'token=$("$RLOCK" acquire -k "$KEY" --bind-pid $$ \
-        -u "redis://:s3cr3t@127.0.0.1:$REDIS_PORT"); echo "$token" >"$DIR/got"; exec sleep 30'
-    eventually 10 test -s "$DIR/got"
-    refute_match "$(tr '\0' ' ' <"/proc/$(renewd)/cmdline")" "s3cr3t|$(<"$DIR/got")"
-    refute_match "$(tr '\0' ' ' <"/proc/$(renewd_guard)/cmdline")" "s3cr3t|$(<"$DIR/got")"
-    redis_use redis
-}
-
 @test "if the lock is lost, the bound process and its children get TERM, then KILL; others don't" {
     local its_pid child
     start bystander sleep 30

@@ -43,11 +43,3 @@ process_1() {
         while grep -l "^State:.Z" /proc/[0-9]*/status 2>/dev/null ||
             pgrep -x sleep; do [ "$(date +%s)" -lt "$end" ] || exit 9; done >/dev/null'
 }
-
-@test "process 1: when the lock is lost, rlock ends the command, and the status is 76" {
-    start rlock as_process_1 -t 3 -- sleep 60
-    eventually 10 exists "$KEY"
-    redis_cli set "$KEY" another >/dev/null
-    finish rlock
-    assert_eq "$status" 76
-}

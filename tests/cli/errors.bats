@@ -22,7 +22,7 @@ fake() {
 
 # try OPTION...: runs rlock with the server that was started last.
 try() {
-    run --separate-stderr rlock -u "redis://${LOGIN:-}127.0.0.1:$FAKE_PORT" -k "$KEY" "$@" -- true
+    run --separate-stderr rlock -u "redis://127.0.0.1:$FAKE_PORT" -k "$KEY" "$@" -- true
 }
 
 # ---- error replies ----
@@ -51,30 +51,6 @@ CROSSSLOT Keys in request don't hash to the same slot|78
 these keys are in different hash slots of the Cluster
 give all keys the same text between braces, as in {job}:a and {job}:b
 END
-}
-
-@test "a server in protected mode: the reason comes first, then whole sentences of the server" {
-    local rest='In this mode connections are only accepted from the loopback interface. If you want'
-    fake "SEND -DENIED Redis is running in protected mode because protected mode is enabled and no \
-password is set for the default user. $rest\\r\\n" STALL
-    try -n
-    assert_status 77
-    assert_match "$stderr" ': the server is in protected mode: it accepts connections from its own '
-    assert_match "$stderr" '; set a password on the server \(requirepass\), or run rlock on that'
-    assert_match "$stderr" 'says: DENIED [^.]* is set for the default user\.$'
-}
-
-@test "a refused password: rlock says that it is wrong, missing or needless, and never shows it" {
-    fake 'EXPECT AUTH' 'SEND -WRONGPASS invalid password sesame\r\n' STALL
-    LOGIN=:sesame@ try -n
-    assert_status 77
-    assert_match "$stderr" "the server refuses the user or the password; check the password "
-    assert_match "$stderr" 'says: WRONGPASS invalid password \*+$'
-    refute_match "$stderr" sesame
-    fake 'EXPECT AUTH' 'SEND -ERR AUTH <password> called without any password configured\r\n' STALL
-    LOGIN=:sesame@ try -n
-    assert_match "$stderr" 'a password was given, but the server has none; leave the password out'
-    refute_match "$stderr" sesame
 }
 
 @test "an error reply in JSON: the server's own words have a member of their own" {

@@ -15,18 +15,6 @@ setup() {
 entries() { redis_cli lrange "{${1:-$KEY}}:rlock:history" 0 -1 | grep .; }
 entry() { entries | sed -n "$1p"; }
 
-@test "history: without --history the server keeps no history, and gets no command for it" {
-    redis_monitor "$DIR/monitor"
-    run -0 rlock -k "$KEY" -- true
-    run -0 rlock -s -k "$KEY" -- true
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY") run -0 rlock release -k "$KEY"
-    redis_cli echo "end of $KEY" >/dev/null
-    eventually 5 file_has "$DIR/monitor" '"echo" "end of'
-    grep -F '[0 lua]' "$DIR/monitor" >"$DIR/commands"
-    refute_match "$(<"$DIR/commands")" '"(RPUSH|LTRIM|LRANGE)"|:rlock:history"|history='
-    assert_eq "$(redis_cli --scan)" "{$KEY}:rlock:fence" 'keys left'
-}
-
 @test "history: a run notes its grant and its end, in a list that expires after 30 days" {
     local id
     run -3 rlock -k "$KEY" --history 10 --label 'x y' -- sh -c 'exit 3'

@@ -31,27 +31,6 @@ end_hanging() {
     assert_eq "$(cut -d' ' -f2 "$DIR/events" | xargs)" 'fence fence'
 }
 
-@test "a run that doesn't get the lock: the hook runs at busy, and gets the holder's name" {
-    hold holder -k "$KEY" --label nightly
-    run -75 --separate-stderr rlock -n -k "$KEY" --on-event "$NOTE" -- true
-    eventually 5 events_are busy
-    assert_match "$(<"$DIR/events")" "^busy  sh of .* \(nightly\)$"
-    run -9 --separate-stderr rlock -w 0.5 -E 9 -q -k "$KEY" --on-event "$NOTE" -- true
-    eventually 5 events_are 'busy busy'
-    let_go holder
-}
-
-@test "a long wait: the hook runs once at waiting-long, then at granted" {
-    hold holder -k "$KEY" -t 60
-    start waiter "$RLOCK" -q -k "$KEY" --warn-wait 0.001 --on-event "$NOTE" -- true
-    eventually 10 events_are waiting-long
-    assert_match "$(<"$DIR/events")" '^waiting-long  sh of '
-    let_go holder
-    finish waiter
-    assert_eq "$status$stderr" 0
-    eventually 5 events_are 'waiting-long granted released'
-}
-
 @test "a lock that another owner takes: the hook runs at lost, and gets the new holder's name" {
     run -76 rlock -q -k "$KEY" -t 4 --on-event "$NOTE" \
         -c "$(asking) set '$KEY' other >/dev/null; sleep 20"

@@ -14,8 +14,6 @@ refused() {
     assert_eq "$output" ""
 }
 
-show_ttl=(-- printenv RLOCK_TTL_MS)
-
 # ---- the command line ----
 
 @test "--help and --version print to stdout with status 0, whatever else is wrong" {
@@ -38,32 +36,37 @@ with() {
     run --separate-stderr env "RLOCK_${variable//-/_}=$2" "$RLOCK" "${@:3}"
 }
 
-# probe_NAME: sets the option NAME, and checks that it has an effect. $TAKEN is a key that is held.
-probe_ttl() {
-    with ttl 2 -k "$KEY" "${show_ttl[@]}"
-    assert_eq "$output" 2000
+# probe_rows: prints a row for each option whose effect one run shows: its name and value, the
+# status, what output and stderr match, and the arguments. $TAKEN is a key that is held.
+probe_rows() {
+    cat <<END
+ttl;2;0;^2000$;-k $KEY -- printenv RLOCK_TTL_MS
+nonblock;yes;75;: busy: ;-k $TAKEN -- true
+wait;0.1;75;: timeout: ;-k $TAKEN -- true
+warn-wait;0.001;75;: waiting-long: ;-w 3 -k $TAKEN -- true
+conflict-exit-code;9;9;: busy: ;-n -k $TAKEN -- true
+slots;2;0;^0$;-k $KEY -- printenv RLOCK_SLOT
+nested;yes;76;: lost: --nested: ;-k $KEY -- true
+replicas;1;69;only 0 of 1 replicas confirmed the lock;-n -k $KEY -- true
+kill-after;99;64;kill-after of 99000 ms;-k $KEY -- true
+max-hold;0.1;124;: max-hold: ;-k $KEY -- sleep 20
+tls-ca;$DIR/none;78;(CA file $DIR/none: |built without TLS);-u rediss://127.0.0.1:1 -k $KEY -- true
+tls-cert;$DIR/none;78;(certificate file $DIR/none: |without);-u rediss://127.0.0.1:1 -k $KEY -- true
+tls-key;$DIR/none;78;(key file $DIR/none: |without TLS);-u rediss://127.0.0.1:1 -k $KEY -- true
+tls-name;%;78;(can name this host|without TLS);-u rediss://127.0.0.1:$REDIS_PORT -k $KEY -- true
+password-command;echo hunter2;77;: refused: .*has none;-k $KEY -- true
+sentinel-user;nobody;78;but no password;-u redis+sentinel://127.0.0.1:1/main -k $KEY -- true
+quiet;yes;75;^$;-n -k $TAKEN -- true
+verbose;yes;0;granted \([0-9.]+ s\);-k $KEY -- true
+json;yes;75;^\{"event":"busy",;-n -k $TAKEN -- true
+END
 }
-probe_nonblock() {
-    with nonblock yes -k "$TAKEN" -- true
-    assert_line ': busy: '
-}
-probe_wait() {
-    with wait 0.1 -k "$TAKEN" -- true
-    assert_line ': timeout: '
-}
-probe_warn_wait() {
-    with warn-wait 0.001 -w 3 -k "$TAKEN" -- true
-    assert_match "$stderr" ': waiting-long: '
-}
+# probe_NAME: sets the option NAME, and checks that it has an effect.
 probe_on_event() {
     with on-event 'echo "$RLOCK_EVENT" >"$HOME/event"' -n -k "$TAKEN" -- true
     assert_status 75
     eventually 5 file_has "$DIR/event" busy
     rm "$DIR/event"
-}
-probe_conflict_exit_code() {
-    with conflict-exit-code 9 -n -k "$TAKEN" -- true
-    assert_status 9
 }
 probe_queue() {
     redis_cli config resetstat
@@ -80,19 +83,6 @@ probe_shared() {
 probe_exclusive() {
     RLOCK_SHARED=yes with exclusive yes -k "$KEY" -c "$(asking) get \"\$RLOCK_KEY\""
     refute_match "$output" 'mode=shared'
-}
-probe_slots() {
-    with slots 2 -k "$KEY" -- printenv RLOCK_SLOT
-    assert_eq "$output" 0
-}
-probe_nested() {
-    with nested yes -k "$KEY" -- true
-    assert_status 76
-}
-probe_replicas() {
-    with replicas 1 -n -k "$KEY" -- true
-    assert_status 69
-    assert_match "$stderr" 'only 0 of 1 replicas confirmed the lock'
 }
 probe_history() {
     with history 2 -k "$KEY" -- true
@@ -126,14 +116,6 @@ probe_on_lost() {
     assert_eq "$output" $'OK\nwent on'
     redis_cli del "$KEY"
 }
-probe_kill_after() {
-    with kill-after 99 -k "$KEY" -- true
-    assert_line 'kill-after of 99000 ms'
-}
-probe_max_hold() {
-    with max-hold 0.1 -k "$KEY" -- sleep 20
-    assert_status 124
-}
 probe_wait_all() {
     with wait-all yes -k "$KEY" -c "(sleep 0.3; $(asking) exists \"\$RLOCK_KEY\") &"
     assert_eq "$output" 1
@@ -147,34 +129,10 @@ probe_url() {
         "$(asking) -n 2 exists \"\$RLOCK_KEY\""
     assert_eq "$output" 1
 }
-# rlock reads the CA, certificate and key files before it connects, so no server is needed.
-probe_tls() {
-    with "$1" "$DIR/none" -u rediss://127.0.0.1:1 -k "$KEY" -- true
-    assert_status 78
-    assert_line "($2 file $DIR/none: |built without TLS)"
-}
-probe_tls_ca() { probe_tls tls-ca CA; }
-probe_tls_cert() { probe_tls tls-cert certificate; }
-probe_tls_key() { probe_tls tls-key key; }
-probe_tls_name() {
-    with tls-name '%' -u "rediss://127.0.0.1:$REDIS_PORT" -k "$KEY" -- true
-    assert_status 78
-    assert_line '(no certificate can name this host|built without TLS)'
-}
 probe_password_file() {
     echo hunter2 >"$DIR/password"
     with password-file "$DIR/password" -k "$KEY" -- true
     assert_status 77 # the server refuses the password, as it wants none
-}
-probe_password_command() {
-    with password-command 'echo hunter2' -k "$KEY" -- true
-    assert_status 77 # the server refuses the password, as it wants none
-}
-# rlock refuses a user for the Sentinels without a password.
-probe_sentinel_user() {
-    with sentinel-user nobody -u redis+sentinel://127.0.0.1:1/main -k "$KEY" -- true
-    assert_status 78
-    assert_line 'a user for the Sentinels is set, but no password \(--sentinel-password-file\)'
 }
 probe_sentinel_password_file() {
     redis_user sentinel resetpass '>hunter2'
@@ -194,18 +152,6 @@ probe_connect_timeout() {
     with connect-timeout 0.1 -u "unix://$DIR/none" -k "$KEY" -- true
     assert_status 69
     (($(now_ms) - before < 4500)) || fail 'rlock waited for the default of 5 s'
-}
-probe_quiet() {
-    with quiet yes -n -k "$TAKEN" -- true
-    assert_eq "$status|$stderr" '75|'
-}
-probe_verbose() {
-    with verbose yes -k "$KEY" -- true
-    assert_match "$stderr" 'granted \([0-9.]+ s\)'
-}
-probe_json() {
-    with json yes -n -k "$TAKEN" -- true
-    assert_line '^\{"event":"busy",'
 }
 
 probe_report_append() {
@@ -238,14 +184,20 @@ probe_quiet_if_gone() {
     assert_status 0
 }
 
-probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx tls; }
+probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx rows; }
 
 @test "each option of the table has its effect" {
-    local probe
+    local probe name value wanted says arguments
     TAKEN=$KEY:taken
     redis_cli set "$TAKEN" other
-    assert_eq "$(probes | tr _ -)" \
+    assert_eq "$({ probes | tr _ - && probe_rows | cut -d';' -f1; } | LC_ALL=C sort)" \
         "$(rlock --dump=options | awk -F '\t' '$4 != "-" { print $2 }' | LC_ALL=C sort)"
+    while IFS=';' read -r name value wanted says arguments; do
+        # shellcheck disable=SC2086 # several words
+        with "$name" "$value" $arguments
+        assert_status "$wanted"
+        assert_match "$output$stderr" "$says" "--$name"
+    done < <(probe_rows)
     for probe in $(probes); do
         "probe_$probe" || fail "$probe: $status, $output, $stderr"
     done

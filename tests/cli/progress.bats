@@ -37,23 +37,14 @@ assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
     pty_resize 200 # so wide that nothing is cut
     eventually 5 last_is "for sh of [^ ]+@[^ ]+, pid $(<"$DIR/pids/holder") \(spring cleaning\)$"
     let_go holder
+    pty_expect 5 $'done\r'
     pty_prompt
+    assert_cleared
 }
 
 # ---- signals while the line is drawn ----
 
-@test "^C clears the progress line, and ends rlock by INT" {
-    taken
-    pty_type 'rlock -k "$KEY" -- true'
-    pty_expect 5 'waiting 0s, .*, for '
-    pty_key C-c
-    pty_prompt
-    pty_status 130
-    assert_cleared
-    in_line 0
-}
-
-@test "^Z clears the progress line, fg draws it again, and in the background none is drawn" {
+@test "^Z and ^C clear the progress line, fg draws it again, in the background none is drawn" {
     taken
     pty_type 'rlock -k "$KEY" -- echo done'
     pty_expect 5 'waiting 0s, .*, for '
@@ -67,10 +58,11 @@ assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
     never 1 pty_matches 'waiting'
     pty_type 'fg'
     pty_expect 5 'waiting [0-9]+s, .*, for '
-    free
-    pty_expect 5 $'done\r'
+    pty_key C-c
     pty_prompt
+    pty_status 130
     assert_cleared
+    in_line 0
 }
 
 # bats test_tags=long

@@ -17,20 +17,9 @@ setup_file() {
     tls_ca stranger
     tls_certificate right ca DNS:localhost,IP:127.0.0.1,IP:::1
     tls_certificate elsewhere ca DNS:elsewhere.example,DNS:*.localhost,IP:127.0.0.2
-    # shellcheck disable=SC2046 # several words
-    tls_certificate expired ca DNS:localhost,IP:127.0.0.1 $(tls_past)
     tls_certificate unknown stranger DNS:localhost,IP:127.0.0.1
     tls_certificate client ca DNS:client.example
     tls_certificate localhost ca email:somebody@localhost # the host's name is only in the subject
-    tls_certificate between ca DNS:between.example
-    printf '%s\n' basicConstraints=critical,CA:true keyUsage=critical,keyCertSign >"$TLS/is-ca"
-    openssl x509 -req -in "$TLS/between.csr" -CA "$TLS/ca.crt" -CAkey "$TLS/ca.key" \
-        -CAcreateserial -extfile "$TLS/is-ca" -days 30 -out "$TLS/between.crt" 2>>"$TLS/log"
-    tls_certificate below between IP:127.0.0.1
-    cat "$TLS/below.crt" "$TLS/between.crt" >"$TLS/whole.crt"
-    cp "$TLS/below.key" "$TLS/whole.key"
-    openssl req -x509 "${TLS_KEY[@]}" -days 30 -subj /CN=self -addext \
-        subjectAltName=IP:127.0.0.1 -keyout "$TLS/self.key" -out "$TLS/self.crt" 2>>"$TLS/log"
     openssl pkey -in "$TLS/client.key" -aes256 -passout pass:x -out "$TLS/locked.key"
     cat "$TLS/client.crt" "$TLS/client.key" >"$TLS/both.pem"
     tls_redis tls right --tls-auth-clients no
@@ -95,13 +84,6 @@ certificate_refused() {
         --tls-ca "$TLS/stranger.crt"
 }
 
-@test "rlock sends the host's name to the server (SNI), and sends no address" {
-    tls_listener two elsewhere -servername localhost -cert2 "$TLS/right.crt" \
-        -key2 "$TLS/right.key"
-    refused 69 'no answer in time' -u "rediss://localhost:$TLS_PORT"
-    refused 78 'not for 127.0.0.1$' -u "rediss://127.0.0.1:$TLS_PORT"
-}
-
 # ---- servers that are refused ----
 
 @test "status 78: a trusted CA's certificate for another name or address" {
@@ -128,14 +110,6 @@ certificate_refused() {
         --tls-name other.example
     refused 78 'not for 127.0.0.3$' -u "rediss://localhost:$TLS_PORT" --tls-name 127.0.0.3
     RLOCK_TLS_NAME=127.0.0.1 run -0 rlock -k "$KEY" -u "rediss://localhost:${AT#*:}" -- true
-}
-
-@test "status 78: a certificate that is expired, self-signed or of an unknown CA" {
-    certificate_refused expired 127.0.0.1 "the server's certificate has expired"
-    certificate_refused self 127.0.0.1 \
-        "the server's certificate is self-signed, and not trusted here"
-    certificate_refused unknown 127.0.0.1 \
-        "the server's certificate was signed by a CA that is not trusted here, .*"
 }
 
 @test "status 78: a server with TLS 1.1 only; servers with 1.2 only or 1.3 only are accepted" {

@@ -45,10 +45,3 @@ shows() {
     shows "(Müller 🔒 $ESCAPED)" "$RLOCK" -n -k "$KEY" -- true
     let_go holder
 }
-
-@test "utf8: status and list show the value of another program as it is" {
-    redis_cli set "$KEY" "Zürich $HIDDEN" EX 100 >/dev/null
-    redis_cli set "{$KEY}:rlock:fence" 7 EX 100 >/dev/null
-    shows "Zürich $ESCAPED" "$RLOCK" status -k "$KEY"
-    shows "Zürich $ESCAPED" "$RLOCK" list
-}

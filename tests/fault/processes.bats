@@ -247,14 +247,6 @@ outlives_no_lease() {
     redis_use redis
 }
 
-@test "the server is stopped: a command that exits with 0 on TERM has lost its lock, status 76" {
-    start tree "$RLOCK" -k "$KEY" -t 6 -- \
-        sh -c 'trap "exit 0" TERM; echo >"$DIR/ready"; while :; do sleep 0.1; done'
-    eventually 20 test -s "$DIR/ready"
-    redis_pause
-    ended 76 tree 30
-}
-
 # write_chains: writes a command of three chains of processes, which ignore TERM. Each process
 # starts the next, in a new session, and exits.
 write_chains() {

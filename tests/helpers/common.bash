@@ -2,8 +2,8 @@
 # common: what every bats file needs: assertions, waiting, and processes that end with the test.
 # This file also loads redis.bash and hold.bash, which nearly all files need.
 #
-# This file defines setup(), teardown() and teardown_file(), which ends the servers that setup_file()
-# started. A bats file whose setup or teardown does more defines it again, and calls common_setup or
+# This file defines setup(), teardown() and teardown_file(), which ends the servers of setup_file().
+# A bats file whose setup or teardown does more defines it again, and calls common_setup or
 # common_teardown in it.
 #
 # common_setup sets these variables for each test:
@@ -394,7 +394,7 @@ show_why_it_failed() {
     echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg) on $PROCESSORS processors"
     echo "processes: $(ps -e --no-headers | wc -l), of these $(ps -eo stat= | grep -c '^Z') zombies"
     [[ -z ${BATS_TIMED_OUT:-} ]] || grep -v bats-exec "$HUNG" || :
-    [[ -z ${output:-} ]] || printf '%s\n' '--- output of the last run' "$output"
+    [[ -z ${output:-} ]] || { echo '--- output of the last run' && tail -n 20 <<<"$output"; }
     [[ -z ${stderr:-} ]] || printf '%s\n' '--- stderr of the last run' "$stderr"
     for file in "$DIR"/*.err; do
         [[ ! -s $file ]] || { echo "--- ${file##*/}" && tail -n 20 "$file"; }

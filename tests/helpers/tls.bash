@@ -35,16 +35,6 @@ tls_certificate() {
         2>>"$TLS/log"
 }
 
-# tls_past: print the options of `openssl x509` that make a certificate which has expired. Older
-# versions have no -not_after.
-tls_past() {
-    if openssl x509 -help 2>&1 | grep -q not_after; then
-        echo -not_before 20200101000000Z -not_after 20200201000000Z
-    else
-        echo -days -1
-    fi
-}
-
 tls_redis() {
     local name=$1 certificate=$2 tries
     shift 2
