@@ -267,21 +267,6 @@ static void test_abandon(void)
     finish(fd);
 }
 
-static void test_nobody(void)
-{
-    char nobody[64];
-
-    close(server_listen(nobody));
-    is_int(member_open(&member, nobody, NULL, NULL, NULL), RLOCK_OK);
-    for (int round = 0; round < 2; round++) {
-        ask("PING");
-        step(PATIENCE_MS);
-        ok(member.state == RLOCK_E_UNREACHABLE &&
-           strstr(member.err.text, "connect: Connection refused") != NULL);
-    }
-    member_close(&member);
-}
-
 /* A server may repeat the password in its reply to AUTH: no error text may contain it. */
 static void test_password(void)
 {
@@ -711,8 +696,8 @@ int main(void)
 {
     if (!ok(peer_open(), "the test's server listens"))
         return done_testing();
-    RUN_ALL(test_answers, test_demoted, test_abandon, test_nobody, test_password, test_clock,
-            test_moved, test_learn_topology, test_name, test_abandoned_late, test_silent_sentinel,
+    RUN_ALL(test_answers, test_demoted, test_abandon, test_password, test_clock, test_moved,
+            test_learn_topology, test_name, test_abandoned_late, test_silent_sentinel,
             test_topology_behind_info, test_moved_without_end, test_ask, test_try_again,
             test_errors, test_watch_lost);
     peer_close();
