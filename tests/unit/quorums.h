@@ -110,4 +110,15 @@ static inline enum rlock_status quorum_renewal(int64_t *expires_ms, struct rlock
     return quorum_renew(&several.quorum, &several.owner, in(60000), expires_ms, &is_restored, err);
 }
 
+/* Reads the next event of a renewer. If none comes within 20 s, the kind of the result is -1. */
+static inline struct rlock_event next_event(int events)
+{
+    struct pollfd look = {.fd = events, .events = POLLIN};
+    struct rlock_event event = {.kind = (enum rlock_kept) - 1};
+
+    if (poll(&look, 1, 20000) == 1 && read(events, &event, sizeof event) < 0)
+        event.kind = (enum rlock_kept) - 1;
+    return event;
+}
+
 #endif

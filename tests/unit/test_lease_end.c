@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_lease_end: every function that computes the end of a lease counts from before the request
- * was sent.
+ * was sent. (That the renewer does, test_renewer shows.)
  *
  * A lease ends one TTL, less the drift, after a moment just before its request was sent. The test
  * knows a time before the call and the time at which the server had read the request. So
@@ -15,7 +15,6 @@
  * This program is linked with --wrap=send, so that a test can stop the client right after a send.
  */
 #include "lock/timing.h"
-#include "ops/renewer.h"
 #include "quorums.h"
 #include "tap.h"
 
@@ -261,16 +260,6 @@ static void test_redirected(const char *kind)
 
 /* ---- tests of renewals ---- */
 
-static struct rlock_event next_event(int events)
-{
-    struct pollfd look = {.fd = events, .events = POLLIN};
-    struct rlock_event event = {.kind = (enum rlock_kept) - 1};
-
-    if (poll(&look, 1, PATIENCE_MS) == 1 && read(events, &event, sizeof event) < 0)
-        event.kind = (enum rlock_kept) - 1;
-    return event;
-}
-
 /*
  * With --replicas a grant and a renewal are reported only once the replicas have them. The wait for
  * the replicas must not move the end of the lease.
@@ -349,48 +338,6 @@ static void test_renew(void)
                server_read_ms(&server, ASKED_RENEW, last), rows[i].name);
         close_lock(&server, lock);
     }
-}
-
-static void test_renewer(void)
-{
-    struct rlock_config config = usual;
-    struct renewer renewer = {.is_running = false};
-    int64_t sent_ms = rlock_clock_ms();
-    struct rlock_event event;
-    int events;
-
-    quorum_begin();
-    several.server[0].answers[ASKED_RENEW] =
-        ANSWERS(LATE_BY(RENEWED), CLOSE, LATE_BY(RESTORED), SILENT);
-    config.timing.renew_ms = LATE_MS;
-    need(quorum_start(config, 1) && renewer_start(&renewer, &several.quorum, &several.owner,
-                                                  sent_ms, &events, NULL) == RLOCK_OK);
-    event = next_event(events);
-    is_end(event.expires_ms, TTL_MS, sent_ms, read_ms(ASKED_RENEW, 0), "a renewal by the renewer");
-    while (event.kind == RLOCK_KEPT_RENEWED || event.kind == RLOCK_KEPT_TROUBLE)
-        event = next_event(events);
-    is_int(event.kind, RLOCK_KEPT_RESTORED);
-    is_end(event.expires_ms, TTL_MS, read_ms(ASKED_RENEW, 1), read_ms(ASKED_RENEW, 2),
-           "a renewal that put the lock back");
-    renewer_stop(&renewer);
-    ok(renewer.renewed_at_ms >= read_ms(ASKED_RENEW, 1) &&
-       renewer.renewed_at_ms <= read_ms(ASKED_RENEW, 2));
-    quorum_end();
-}
-
-static void test_first_renewal(void)
-{
-    struct renewer renewer = {.is_running = false};
-    int64_t sent_ms = rlock_clock_ms() - LATE_MS;
-    int events;
-
-    quorum_begin();
-    quorum_answers(ASKED_RENEW, SILENT, NULL, NULL);
-    need(quorum_start(usual, 1) && renewer_start(&renewer, &several.quorum, &several.owner, sent_ms,
-                                                 &events, NULL) == RLOCK_OK);
-    renewer_stop(&renewer);
-    is_int(renewer.renewed_at_ms, sent_ms);
-    quorum_end();
 }
 
 /* ---- tests with several members ---- */
@@ -514,7 +461,6 @@ int main(void)
     RUN_ALL(test_kinds, test_stopped, test_asked_again);
     RUN(test_redirected("MOVED"));
     RUN(test_redirected("ASK"));
-    RUN_ALL(test_replicas, test_renew, test_renewer, test_first_renewal, test_majority,
-            test_both_rounds, test_uptime);
+    RUN_ALL(test_replicas, test_renew, test_majority, test_both_rounds, test_uptime);
     return done_testing();
 }
