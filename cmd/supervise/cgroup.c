@@ -77,12 +77,14 @@ static bool find_parent(char *path, size_t room)
     char point[1024];
     char text[TEXT_BYTES];
     const char *own = read_path("/proc/self/cgroup", text);
+    size_t n;
 
     if (own == NULL || !find_mount(root, point, sizeof point))
         return false;
     /* in a container the mount may show only the cgroups below `root`, so cut `root` off */
-    if (strcmp(root, "/") != 0 && strncmp(own, root, strlen(root)) == 0)
-        own += strlen(root);
+    n = strlen(root);
+    if (strcmp(root, "/") != 0 && strncmp(own, root, n) == 0 && strchr("/", own[n]) != NULL)
+        own += n;
     return snprintf(path, room, "%s%s", point, own) < (int)room;
 }
 
@@ -140,15 +142,15 @@ static void kill_if_frozen(int parent_fd, const char *name)
 }
 
 /*
- * Removes the directories of earlier runs. A run leaves its directory if a process of the cgroup
- * lives on when rlock ends: the kernel refuses to remove the directory of a cgroup with members.
- * The kernel would also remove an empty directory that a living rlock has made for a command which
- * it has not started yet. So this function removes a directory only if its name has our pid
- * namespace and the pid of an rlock, and kill(2) reports that no process has that pid.
+ * A run leaves its directory if a process of the cgroup lives on when rlock ends: the kernel
+ * refuses to remove the directory of a cgroup with members. The kernel would also remove an empty
+ * directory that a living rlock has made for a command which it has not started yet. So this
+ * function removes a directory only if its name has our pid namespace and the pid of an rlock, and
+ * kill(2) reports that no process has that pid.
  */
-static void remove_old(int parent_fd)
+void cgroup_remove_old(const struct cgroup *cgroup)
 {
-    int fd = openat(parent_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(cgroup->parent_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *parent = fd < 0 ? NULL : fdopendir(fd);
     unsigned long ours = pid_namespace();
     const struct dirent *entry;
@@ -162,8 +164,8 @@ static void remove_old(int parent_fd)
     while ((entry = readdir(parent)) != NULL)
         if (sscanf(entry->d_name, PREFIX "%lu-%d-", &namespace, &pid) == 2 && ours != 0 &&
             namespace == ours && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) {
-            kill_if_frozen(parent_fd, entry->d_name);
-            unlinkat(parent_fd, entry->d_name, AT_REMOVEDIR);
+            kill_if_frozen(cgroup->parent_fd, entry->d_name);
+            unlinkat(cgroup->parent_fd, entry->d_name, AT_REMOVEDIR);
         }
     closedir(parent);
 }
@@ -220,7 +222,6 @@ int cgroup_make(struct cgroup *cgroup, char *path, unsigned room)
     cgroup->parent_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (cgroup->parent_fd < 0)
         return errno;
-    remove_old(cgroup->parent_fd);
     /* cgroups(7): to move a process out of the parent, one needs write access to this file */
     if (faccessat(cgroup->parent_fd, "cgroup.procs", W_OK, AT_EACCESS) != 0)
         failed = errno;

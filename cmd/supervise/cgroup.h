@@ -30,6 +30,12 @@ struct cgroup {
 int cgroup_make(struct cgroup *cgroup, char *path, unsigned room);
 
 /*
+ * cgroup_remove_old: remove the directories beside `cgroup` of rlocks that have ended. Kills the
+ * frozen processes in them, as nobody else would ever let them run.
+ */
+void cgroup_remove_old(const struct cgroup *cgroup);
+
+/*
  * cgroup_enter: move the calling process into the cgroup; children that it starts from then on are
  * members, too. 0, or an errno. May be called between vfork and exec, as it only calls write(2).
  */
@@ -55,8 +61,7 @@ bool cgroup_has(const struct cgroup *cgroup, pid_t pid);
 /*
  * cgroup_remove: close the descriptors, and remove the cgroup's directory. The kernel refuses that
  * as long as the cgroup has a member, such as a daemon that the command left behind. In that case a
- * later cgroup_make() below the same parent removes the directory. If the members are frozen, it
- * also kills them, as nobody else would ever let them run.
+ * later cgroup_remove_old() below the same parent removes the directory.
  */
 void cgroup_remove(struct cgroup *cgroup);
 

@@ -275,8 +275,10 @@ static enum exit_reason make_cgroup(struct run *run)
     int failed = cgroup_make(&run->cgroup, path, sizeof path);
     bool is_denied = failed == EACCES || failed == EPERM;
 
-    if (failed == 0)
+    if (failed == 0) {
+        cgroup_remove_old(&run->cgroup);
         return REASON_GRANTED;
+    }
     if (failed == ENOSYS)
         snprintf(why, sizeof why, "%s: needs Linux 5.14 or later, and cgroup v2 mounted", option);
     else

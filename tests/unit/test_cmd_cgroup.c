@@ -164,6 +164,7 @@ static void test_place(void)
         {"the last line need not end with a newline", "/", "0::/a", 0, "/a"},
         {"in a container the mount's root is left out of the path", "/x", "0::/x/a\n", 0, "/a"},
         {"a path outside of the mount's root is left as it is", "/x", "0::/a\n", 0, "/a"},
+        {"nor is the beginning of a longer name cut off", "/x", "0::/xa\n", ENOENT, "/xa"},
         {"without a line of cgroup v2 there is no cgroup", "/", "3:cpu:/a\n", ENOSYS, NULL},
         {"without a mount of cgroup v2 there is no cgroup", NULL, "0::/a\n", ENOSYS, NULL},
         {"the parent's directory doesn't exist", "/", "0::/none\n", ENOENT, "/none"},
@@ -337,12 +338,13 @@ static void test_leftovers(void)
     }
     is_busy = true;
     is_int(cgroup_make(&cgroup, path, sizeof path), 0, "a cgroup is made beside old ones");
+    is_int(first_byte(name[FROZEN_OF_DEAD], "cgroup.kill"), '\0', "which kills nothing");
+    cgroup_remove_old(&cgroup);
     is_int(first_byte(name[FROZEN_OF_DEAD], "cgroup.kill"), '1');
     is_int(first_byte(name[OF_DEAD], "cgroup.kill"), '\0');
     is_int(first_byte(name[FROZEN_OF_LIVING], "cgroup.kill"), '\0');
     is_busy = false;
-    cgroup_remove(&cgroup);
-    is_int(cgroup_make(&cgroup, path, sizeof path), 0, "a cgroup is made beside old ones");
+    cgroup_remove_old(&cgroup);
     ok(!is_there(name[OF_DEAD]), "the directory of a dead rlock is removed");
     ok(is_there(name[OF_LIVING]), "the directory of a process that lives stays");
     ok(is_there(name[OF_OTHER_NAMESPACE]));
