@@ -207,41 +207,6 @@ static void test_lost_reply(void)
     }
 }
 
-/* If no reply comes, the server may have granted the lock: rlock_acquire() undoes the request. */
-static void test_doubt(void)
-{
-    struct server server = {
-        .answers = {[ASKED_ACQUIRE] = ANSWERS(CLOSE), [ASKED_LEAVE] = ANSWERS(RELEASED, CLOSE)}};
-    struct rlock_obstacle obstacle = {.in_doubt = true};
-    struct rlock_error err = {.text = ""};
-    struct rlock *lock = open_at(&server);
-    struct rlock_grant grant;
-
-    need(lock != NULL);
-    is_int(rlock_acquire(lock, once, &grant, &obstacle, &err), RLOCK_E_UNREACHABLE);
-    is_int(server_count(&server, ASKED_LEAVE), 1, "an acquire without a reply is undone");
-    ok(strstr(err.text, "may stay taken") == NULL && !obstacle.in_doubt);
-    is_int(rlock_acquire(lock, once, &grant, &obstacle, &err), RLOCK_E_UNREACHABLE);
-    ok(strstr(err.text, "may stay taken") != NULL && obstacle.in_doubt);
-    close_at(&server, lock);
-}
-
-static void test_release(void)
-{
-    struct server server = {
-        .answers = {
-            [ASKED_ACQUIRE] = ANSWERS(GRANT), [ASKED_RELEASE] = ANSWERS("-NOPERM no\r\n", SILENT)}};
-    struct rlock *lock = open_at(&server);
-    struct rlock_grant grant;
-
-    need(lock != NULL);
-    is_int(rlock_acquire(lock, in(5000), &grant, NULL, NULL), RLOCK_OK);
-    is_int(rlock_release(lock, in(300), RLOCK_ENDS_FREE, 0, NULL), RLOCK_E_REFUSED);
-    is_int(rlock_release(lock, in(300), RLOCK_ENDS_FREE, 0, NULL), RLOCK_E_UNREACHABLE);
-    close_at(&server, lock);
-    is_str(server.log[1].second, "1700000000000000", "a release sends the fence of the grant");
-}
-
 /* rlock_renew() renews a lease that another process has acquired, by its token alone. */
 static void test_renew(void)
 {
@@ -417,5 +382,5 @@ static void test_refused_scripts(void)
     }
 }
 
-TESTS(test_config_size, test_arguments, test_whole, test_not_had, test_lost_reply, test_doubt,
-      test_release, test_renew, test_status_texts, test_forget_passwords, test_refused_scripts)
+TESTS(test_config_size, test_arguments, test_whole, test_not_had, test_lost_reply, test_renew,
+      test_status_texts, test_forget_passwords, test_refused_scripts)

@@ -103,6 +103,7 @@ static const struct {
     {RELEASE, NOT_OURS, RLOCK_LOST, "", false, false},
     {RELEASE, ":-1\r\n", RLOCK_GONE, "", false, false},
     {RELEASE, SILENT, RLOCK_E_UNREACHABLE, "no answer in time", false, false},
+    {RELEASE, "-NOPERM no\r\n", RLOCK_E_REFUSED, "the server says: NOPERM", false, false},
     {RELEASE, ":7\r\n", RLOCK_E_PROTOCOL, "not what rlock's script returns", false, false},
 };
 
