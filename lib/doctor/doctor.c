@@ -27,6 +27,7 @@
     "+zrange +zrangebyscore +zrank +zcard +zscore +hset +hget +hvals +hdel +rpush +blpop +asking " \
     "+cluster|nodes +client|setname"
 #define RULES_BYTES 1000 /* more than put_rules() makes of struct refusals.which */
+#define PREFIX_MAX 60    /* a rule for keys shows so many bytes of a longer key or prefix */
 #define SAMPLES 20
 #define SAMPLE_PAUSE_MS 25
 #define BLOCK_MS 1000     /* longest wait for the reply to a BLPOP with a timeout of 10 ms */
@@ -335,21 +336,44 @@ static void add_pair(struct refusals *refusals, const struct resp_value *reply, 
 }
 
 /*
- * Reports that the user may not use the keys of the lock, and suggests an ACL rule for them: for
- * all locks with the same prefix if the key has one ("job:*"), otherwise for this lock.
+ * Appends a pattern for keys to an ACL rule: `before`, the first `n` bytes of a key, `behind`. In
+ * the pattern '?' stands for a blank, as Redis takes no rule with blanks.
  */
-static void report_key_rule(struct probe *probe, const struct refusals *keys)
+static void add_pattern(char rule[RULES_BYTES], const char *before, const char *key, size_t n,
+                        const char *behind)
 {
-    const char *key = probe_key(probe);
-    const char *colon = strrchr(key, ':');
-    char change[200];
+    char *at = rule + strlen(rule);
 
-    if (colon != NULL)
-        snprintf(change, sizeof change, "allow the user ~%.*s* ~{%.*s*",
-                 (int)(colon - key < 60 ? colon - key + 1 : 60), key,
-                 (int)(colon - key < 60 ? colon - key + 1 : 60), key);
-    else
-        snprintf(change, sizeof change, "allow the user ~%.60s ~{%.60s}:rlock:*", key, key);
+    at += sprintf(at, " ~%s", before);
+    for (; n > 0; n--, key++) {
+        if (strchr("*?[\\", *key) != NULL)
+            *at++ = '\\';
+        *at++ = *key == ' ' ? '?' : *key;
+    }
+    sprintf(at, "%s", behind);
+}
+
+/*
+ * Reports that the user may not use the keys of the lock, and suggests an ACL rule for them: for
+ * all locks with the same prefix if the key has one ("job:*") or is long, otherwise for this lock.
+ */
+static void report_key_rule(struct probe *probe, const struct lock_keys *lock,
+                            const struct refusals *keys)
+{
+    const char *key = lock->name[KEY_LOCK];
+    const char *fence = lock->name[KEY_FENCE];
+    const char *colon = strrchr(key, ':');
+    size_t n = colon != NULL ? (size_t)(colon - key) + 1 : strlen(key);
+    char change[RULES_BYTES] = "allow the user";
+
+    if (colon != NULL || n > PREFIX_MAX) {
+        n = n > PREFIX_MAX ? PREFIX_MAX : n;
+        add_pattern(change, "", key, n, "*");
+        add_pattern(change, "{", key, n, "*");
+    } else {
+        add_pattern(change, "", key, n, "");
+        add_pattern(change, "", fence, strlen(fence) - strlen("fence"), "*");
+    }
     err_make_printable(change);
     if (probe->key == NULL)
         probe_report(probe, "rights", RLOCK_GRADE_UNKNOWN,
@@ -406,7 +430,8 @@ static void put_rules(char rules[RULES_BYTES], const struct refusals *denied)
 }
 
 /* `what`: what needs these rights. */
-static void report_rights(struct probe *probe, const struct rights *rights, const char *what)
+static void report_rights(struct probe *probe, const struct lock_keys *lock,
+                          const struct rights *rights, const char *what)
 {
     char rules[RULES_BYTES];
 
@@ -422,7 +447,7 @@ static void report_rights(struct probe *probe, const struct rights *rights, cons
             "rights",
             "the server executes no writes now: %s", rights->no_write);
     else if (*rights->keys.which != '\0')
-        report_key_rule(probe, &rights->keys);
+        report_key_rule(probe, lock, &rights->keys);
     else if (*rights->waiting.which != '\0')
         probe_report(probe, "rights", RLOCK_GRADE_WEAK,
                      rights->waiting.is_unknown ? "there is nothing to allow"
@@ -513,7 +538,7 @@ static enum rlock_status report_no_scripts(struct probe *probe, const struct own
             "without a queue%s",
             scripts.said);
     }
-    report_rights(probe, &rights, "a lock with plain commands needs");
+    report_rights(probe, &owner->lock[0].keys, &rights, "a lock with plain commands needs");
     return RLOCK_OK;
 }
 
@@ -533,7 +558,7 @@ static enum rlock_status check_rights(struct probe *probe)
     if (probe->one.without_scripts) {
         st = try_plain_rights(probe, &owner, &rights);
         if (st == RLOCK_OK)
-            report_rights(probe, &rights, "a lock with plain commands needs");
+            report_rights(probe, &owner.lock[0].keys, &rights, "a lock with plain commands needs");
         goto out;
     }
     script_request(&request, SCRIPT_RIGHTS, KEYS_PER_LOCK + 1);
@@ -559,7 +584,7 @@ static enum rlock_status check_rights(struct probe *probe)
         st = RLOCK_OK;
     }
     if (st == RLOCK_OK)
-        report_rights(probe, &rights, "rlock needs");
+        report_rights(probe, &owner.lock[0].keys, &rights, "rlock needs");
     if (st == RLOCK_OK && probe->keeps_history && *rights.keys.which == '\0' &&
         *rights.no_write == '\0')
         report_history(probe, &rights);
