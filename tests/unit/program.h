@@ -103,7 +103,6 @@ static inline void program_enter_terminal(const struct program *program)
     close(program->terminal_fd);
 }
 
-/* The process of rlock. */
 static inline _Noreturn void program_run(struct program *program, char **argv)
 {
     static int (*const verbs[VERB_COUNT])(const struct options *) = {
@@ -228,15 +227,6 @@ static inline const char *program_find(const struct program *program, const char
     return line;
 }
 
-static inline int program_count(const struct program *program, const char *event)
-{
-    int n = 0;
-
-    while (program_find(program, event, n) != NULL)
-        n++;
-    return n;
-}
-
 /* Waits for the first message of an event. Returns its line; "": it doesn't come. */
 static inline const char *program_await(struct program *program, const char *event)
 {
@@ -287,7 +277,6 @@ static inline bool program_is_closed(int fd)
     return false;
 }
 
-/* Waits until there is no process with this pid. */
 static inline bool program_is_gone(pid_t pid)
 {
     int i;

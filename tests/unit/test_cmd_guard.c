@@ -54,17 +54,6 @@ static void make_plan(const char *script)
                                .report = &report};
 }
 
-static struct guard_request start_with(struct deadlines lease)
-{
-    struct guard_request start = {.kind = GUARD_REQUEST_START,
-                                  .lease = lease,
-                                  .not_after_ms = lease.kill_ms,
-                                  .grace_ms = 200};
-
-    memcpy(start.variables, "RLOCK_FENCE=7\0", sizeof "RLOCK_FENCE=7\0");
-    return start;
-}
-
 static struct deadlines in_ms(int64_t term_ms, int64_t kill_ms)
 {
     return (struct deadlines){rlock_clock_ms() + term_ms, rlock_clock_ms() + kill_ms};
@@ -72,7 +61,14 @@ static struct deadlines in_ms(int64_t term_ms, int64_t kill_ms)
 
 static struct guard_request start_now(void)
 {
-    return start_with(in_ms(LONG_MS, LONG_MS));
+    struct deadlines lease = in_ms(LONG_MS, LONG_MS);
+    struct guard_request start = {.kind = GUARD_REQUEST_START,
+                                  .lease = lease,
+                                  .not_after_ms = lease.kill_ms,
+                                  .grace_ms = 200};
+
+    memcpy(start.variables, "RLOCK_FENCE=7\0", sizeof "RLOCK_FENCE=7\0");
+    return start;
 }
 
 /* Opens the command's pipe. A guard that is forked now gets it, and gives it to its command. */
@@ -93,7 +89,6 @@ static void start_with_pipe(struct guard_request request)
     dup3(null_fd, READY_FD, O_CLOEXEC);
 }
 
-/* Starts the guard and the command of `plan`. */
 static void start(struct guard_request request)
 {
     open_pipe();
@@ -122,7 +117,6 @@ static bool ends(void)
     return poll(&(struct pollfd){.fd = ready_fd, .events = POLLIN}, 1, 0) > 0;
 }
 
-/* Waits for the guard's next message. */
 static struct guard_news hear(void)
 {
     struct pollfd socket = {.fd = guard.fd, .events = POLLIN};
@@ -133,13 +127,23 @@ static struct guard_news hear(void)
     return news;
 }
 
-/* Waits for the message that the guard has ended its work. */
 static struct guard_news hear_done(const char *name)
 {
     struct guard_news news = hear();
 
     is_int(news.kind, GUARD_NEWS_DONE, name);
     return news;
+}
+
+static void extend(struct deadlines lease)
+{
+    struct guard_news news;
+
+    guard_client_extend(&guard, lease);
+    news = hear();
+    ok(news.kind == GUARD_NEWS_AGREES && news.lease.term_ms == lease.term_ms &&
+           news.lease.kill_ms == lease.kill_ms,
+       "the guard agrees to another lease");
 }
 
 static void stop(void)
@@ -241,10 +245,8 @@ static struct deadlines act(enum act act)
         guard_client_signal(&guard, SIGUSR2, false);
     if (act == END || act == END_SOON)
         guard_client_end(&guard, lease.kill_ms);
-    if (act == LEASE_SOON || act == LEASE_TERM) {
-        guard_client_extend(&guard, lease);
-        is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease that ends soon");
-    }
+    if (act == LEASE_SOON || act == LEASE_TERM)
+        extend(lease);
     return lease;
 }
 
@@ -370,33 +372,7 @@ static void test_refusals(void)
                  "the kernel allows no filter");
 }
 
-/* ---- the lease ---- */
-
-static void test_extended_lease(void)
-{
-    struct deadlines longer = in_ms(LONG_MS, LONG_MS + 1);
-    struct guard_news news;
-
-    run("trap '' TERM; " WAIT_FOR_EVER);
-    ok(is_ready(), "the command runs");
-    guard_client_extend(&guard, longer);
-    news = hear();
-    ok(news.kind == GUARD_NEWS_AGREES && news.lease.term_ms == longer.term_ms &&
-       news.lease.kill_ms == longer.kill_ms);
-    guard_client_dismiss(&guard);
-    ok(ends(), "the guard kills the command when the program has closed the socket");
-    stop();
-}
-
-/*
- * Makes TERM due now. If the lease ended soon after the command's start, the guard could freeze the
- * command before it has written its first line.
- */
-static void make_lease_end(void)
-{
-    guard_client_extend(&guard, in_ms(0, LONG_MS));
-    is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease whose TERM is due");
-}
+/* ---- --on-lost pause ---- */
 
 static void test_pause(void)
 {
@@ -407,13 +383,11 @@ static void test_pause(void)
     plan.pauses = true;
     start(start_now());
     ok(is_ready(), "the command runs");
-    make_lease_end();
+    extend(in_ms(0, LONG_MS)); /* not before the command has written its first line */
     news = hear();
     ok(news.kind == GUARD_NEWS_PAUSED && news.frozen_since_ms > 0);
     since_ms = news.frozen_since_ms;
-    guard_client_extend(&guard, in_ms(LONG_MS, LONG_MS));
-    news = hear();
-    is_int(news.kind, GUARD_NEWS_AGREES, "a renewal lets the command run again");
+    extend(in_ms(LONG_MS, LONG_MS));
     guard_client_signal(&guard, SIGUSR1, false);
     news = hear_done("the command runs again, and ends by a signal");
     is_int(WEXITSTATUS(news.status), 5, "the command was not killed");
@@ -442,7 +416,7 @@ static void test_exit_outside(void)
     start(start_now());
     dup3(null_fd, INPUT_FD, O_CLOEXEC);
     ok(is_ready(), "the command has left its cgroup");
-    make_lease_end();
+    extend(in_ms(0, LONG_MS)); /* not before the command has written its first line */
     while (!cgroup_is_frozen(&cgroup) && rlock_clock_ms() < end)
         poll(NULL, 0, 1);
     ok(cgroup_is_frozen(&cgroup), "what is in the cgroup is frozen");
@@ -456,27 +430,6 @@ static void test_exit_outside(void)
 
 /* ---- the end of the tree, and of the program ---- */
 
-static void test_wait_all(void)
-{
-    struct pollfd guard_socket = {.events = POLLIN};
-    struct guard_news news;
-    int pair[2];
-
-    if (pipe2(pair, O_CLOEXEC) != 0 || dup2(pair[0], INPUT_FD) < 0)
-        abort();
-    close(pair[0]);
-    make_plan("(read line; exit 0) <&8 & exit 7");
-    plan.wait_all = true;
-    start(start_now());
-    dup3(null_fd, INPUT_FD, O_CLOEXEC);
-    guard_socket.fd = guard.fd;
-    is_int(poll(&guard_socket, 1, 200), 0);
-    close(pair[1]);
-    news = hear_done("the last process of the command has ended");
-    is_int(WEXITSTATUS(news.status), 7, "the status is that of the command itself");
-    stop();
-}
-
 static void no_survivor(void *context, pid_t refused)
 {
     (void)context;
@@ -485,10 +438,10 @@ static void no_survivor(void *context, pid_t refused)
 
 /* ---- a process that runs already ---- */
 
-/* Starts a guard for a child of this test, under this lease. Returns the child's pid. */
-static pid_t start_bound(bool ignores_term, struct deadlines lease)
+/* Starts a guard for a child of this test. Returns the child's pid. */
+static pid_t start_bound(bool ignores_term)
 {
-    struct guard_request request = start_with(lease);
+    struct guard_request request = start_now();
     pid_t pid;
 
     signal(SIGTERM, ignores_term ? SIG_IGN : SIG_DFL);
@@ -517,38 +470,36 @@ static void stop_bound(void)
 
 static void test_bound(void)
 {
-    pid_t pid = start_bound(true, in_ms(LONG_MS, LONG_MS));
+    pid_t pid = start_bound(true);
     struct guard_news news;
 
     proctree_signal_root(&guard.tree, SIGTERM);
-    guard_client_extend(&guard, in_ms(SOON_MS, SOON_MS + GRACE_MS));
-    is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease that ends soon");
+    extend(in_ms(SOON_MS, SOON_MS + GRACE_MS));
     news = hear_done("the guard ends the bound process before the lease ends");
     ok(news.lease_ended_first && news.ending.term_ms > 0 && news.ending.kill_ms > 0);
     is_int(child_status(pid), -SIGKILL, "KILL has ended the process");
     stop_bound();
 
-    pid = start_bound(false, in_ms(LONG_MS, LONG_MS));
+    pid = start_bound(false);
     ok(proctree_signal_root(&guard.tree, SIGUSR1), "the kernel allows a signal");
     news = hear_done("the bound process has ended by itself");
     ok(!news.lease_ended_first && news.ending.term_ms == 0 && news.ending.kill_ms == 0);
     is_int(child_status(pid), -SIGUSR1, "a signal was passed on to the process");
     stop_bound();
 
-    pid = start_bound(false, in_ms(LONG_MS, LONG_MS));
-    guard_client_extend(&guard, in_ms(0, LONG_MS));
-    is_int(hear().kind, GUARD_NEWS_AGREES, "the guard agrees to a lease whose TERM is due");
+    pid = start_bound(false);
+    extend(in_ms(0, LONG_MS));
     hear_done("after TERM the guard waits no longer than the process runs");
     is_int(child_status(pid), -SIGTERM, "TERM has ended the process");
     stop_bound();
 
-    pid = start_bound(false, in_ms(LONG_MS, LONG_MS));
+    pid = start_bound(false);
     guard_client_extend(&guard, in_ms(SOON_MS, LONG_MS));
     guard_client_dismiss(&guard);
     is_int(child_status(pid), -SIGTERM, "the guard of a dead rlock sends TERM at the lease's time");
     stop_bound();
 
-    pid = start_bound(true, in_ms(LONG_MS, LONG_MS));
+    pid = start_bound(true);
     kill(guard.pid, SIGSTOP);
     guard_client_replace(&guard, no_survivor, NULL);
     is_int(child_status(pid), -SIGKILL, "who replaces a guard that is stopped ends the process");
@@ -648,14 +599,14 @@ int main(void)
     dup3(null_fd, INPUT_FD, O_CLOEXEC);
     if (!environment_make(&environment, "key", (char *[]){NULL}, true))
         return 1;
-    RUN_ALL(test_failed_start, test_runs, test_early_signal, test_refusals, test_extended_lease);
+    RUN_ALL(test_failed_start, test_runs, test_early_signal, test_refusals);
     if (cgroup_make(&cgroup, parent, sizeof parent) == 0) {
         RUN_ALL(test_pause, test_exit_outside);
         cgroup_remove(&cgroup);
     } else {
         skip("--on-lost pause", "no control group can be made here");
     }
-    RUN_ALL(test_wait_all, test_bound);
+    RUN(test_bound());
     RUN(test_below_bound(false));
     RUN(test_below_bound(true));
     RUN(test_fate());

@@ -40,23 +40,15 @@ struct step {
 };
 
 #define NEVER RLOCK_NEVER
-#define STEP(event_, now_, lease_, n_, state_, actions_, next_)                                \
-    {                                                                                          \
-        __LINE__, GUARD_EVENT##event_, now_, lease_, n_, GUARD_STATE_##state_, actions_, next_ \
+#define STEP(event, now, term, kill, n, state, ...)                                          \
+    {                                                                                        \
+        __LINE__, GUARD_EVENT##event, now, {term, kill}, n, GUARD_STATE_##state, __VA_ARGS__ \
     }
-#define DEADLINES(term_, kill_) \
-    {                           \
-        term_, kill_            \
-    }
-#define START(rules_) STEP(S, 0, DEADLINES(1000, 2000), rules_, RUNNING, 0, 667)
-#define AT(now_, event_, state_, actions_, next_) \
-    STEP(_##event_, now_, {0}, 0, state_, actions_, next_)
-#define LEASE(now_, term_, kill_, state_, actions_, next_) \
-    STEP(_LEASE_EXTENDED, now_, DEADLINES(term_, kill_), 0, state_, actions_, next_)
-#define ASKED(now_, kill_, state_, actions_, next_) \
-    STEP(_END_ASKED, now_, DEADLINES(0, kill_), 0, state_, actions_, next_)
-#define COUNTED(now_, n_, state_, actions_, next_) \
-    STEP(_TREE_COUNTED, now_, {0}, n_, state_, actions_, next_)
+#define START(rules) STEP(S, 0, 1000, 2000, rules, RUNNING, 0, 667)
+#define AT(now, event, ...) STEP(_##event, now, 0, 0, 0, __VA_ARGS__)
+#define LEASE(now, term, kill, ...) STEP(_LEASE_EXTENDED, now, term, kill, 0, __VA_ARGS__)
+#define ASKED(now, kill, ...) STEP(_END_ASKED, now, 0, kill, 0, __VA_ARGS__)
+#define COUNTED(now, n, ...) STEP(_TREE_COUNTED, now, 0, 0, n, __VA_ARGS__)
 #define FREEZING(rules_) START(rules_), AT(1000, TERM_DUE, PAUSED, FREEZE, 1005)
 #define FROZEN(rules_) FREEZING(rules_), AT(1005, TREE_FROZEN, PAUSED, FROZE, NEVER)
 #define COUNTING(rules_) START(rules_), AT(667, COUNT_DUE, RUNNING, COUNT, 1000)
@@ -188,7 +180,7 @@ static const struct step steps[] = {
     AT(2000 - 75, KILL_DUE, KILLING, KILL | BY_LEASE, 2000 - 75),
 
     /* --on-lost ignore */
-    STEP(S, 0, DEADLINES(NEVER, NEVER), WAIT_ALL, RUNNING, 0, NEVER),
+    STEP(S, 0, NEVER, NEVER, WAIT_ALL, RUNNING, 0, NEVER),
     ASKED(100, NEVER, TERMINATING, TERM, NEVER),
     COUNTED(100, 4500, TERMINATING, 0, NEVER),
 };
@@ -286,6 +278,7 @@ static struct world {
     bool has_frozen;          /* at this turn */
 } w;
 
+static const struct deadlines none = {0, 0};
 static bool was_visited[GUARD_STATES][GUARD_EVENTS];
 static long n_violations;
 static long n_guards;
@@ -358,7 +351,7 @@ static void freeze_tree(void)
     if (something_runs() && chance_one_in(6))
         w.n_running++;
     if (was_still)
-        dispatch(GUARD_EVENT_TREE_FROZEN, (struct deadlines){0, 0});
+        dispatch(GUARD_EVENT_TREE_FROZEN, none);
 }
 
 static void kill_tree(void)
@@ -373,12 +366,6 @@ static void kill_tree(void)
         }
     if (command_is_there() && !chance_one_in(5))
         end_command_of_world(COMMAND_KILLED);
-}
-
-/* The simulated tree is small, so the count moves no deadline: test_stories() has larger trees. */
-static void count_tree(void)
-{
-    dispatch(GUARD_EVENT_TREE_COUNTED, (struct deadlines){0, 0});
 }
 
 /* As the guard does at each turn: only in PAUSED and KILLING a process may be frozen. */
@@ -423,10 +410,10 @@ static void act(unsigned actions)
             w.n_running--;
         if (w.command == COMMAND_RUNS && chance_one_in(3))
             end_command_of_world(COMMAND_KILLED);
-        count_tree();
     }
-    if (actions & GUARD_ACTION_COUNT)
-        count_tree();
+    /* The simulated tree is small, so this moves no deadline: test_stories() has larger trees. */
+    if (actions & (GUARD_ACTION_TERM | GUARD_ACTION_COUNT))
+        dispatch(GUARD_EVENT_TREE_COUNTED, none);
     if (actions & GUARD_ACTION_FREEZE)
         freeze_tree();
     if (actions & GUARD_ACTION_KILL)
@@ -469,7 +456,6 @@ static void change_tree(void)
 
 static void send_program_events(void)
 {
-    const struct deadlines none = {0, 0};
     struct deadlines lease;
 
     if (!w.main_lives)
@@ -497,7 +483,6 @@ static void send_program_events(void)
 
 static void reap_tree(void)
 {
-    const struct deadlines none = {0, 0};
     bool command_is_zombie = w.command_is_zombie;
 
     w.command_is_zombie = false;
@@ -516,7 +501,7 @@ static void handle_clock(void)
 
     w.turn_ms = w.now_ms;
     while ((due = guard_state_due(&w.machine, w.now_ms)) != GUARD_EVENTS && n++ < GUARD_EVENTS)
-        dispatch(due, (struct deadlines){0, 0});
+        dispatch(due, none);
     must(due == GUARD_EVENTS, "an event of the clock is still due after the guard has handled it");
     thaw_tree();
     act(guard_state_work(&w.machine));
