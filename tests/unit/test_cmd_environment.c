@@ -64,7 +64,6 @@ static const char *starting(const char *start, size_t n)
     return found;
 }
 
-/* Returns the entry of a variable, "NAME=...". */
 static const char *entry_of(const char *name)
 {
     return starting(name, strlen(name));

@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_exit_reason: name and exit status of each reason; the reason for each library status. */
+/*
+ * test_cmd_exit_reason: which exit reason each status of the library becomes. tests/cli/docs.bats
+ * compares the names and exit statuses of the reasons with the manual.
+ */
 #include "options/exit_reason.h"
 #include "tap.h"
-
-/* The exit statuses of the manual page; -1: the command or a signal decides the status. */
-static const struct {
-    enum exit_reason reason;
-    int status;
-} statuses[] = {
-    {REASON_GRANTED, -1},       {REASON_MAX_HOLD, 124},   {REASON_NOT_EXECUTABLE, 126},
-    {REASON_NOT_FOUND, 127},    {REASON_INTERRUPTED, -1}, {REASON_USAGE, 64},
-    {REASON_UNREACHABLE, 69},   {REASON_SYSTEM, 71},      {REASON_BUSY, 75},
-    {REASON_TIMEOUT, 75},       {REASON_LOST, 76},        {REASON_REFUSED, 77},
-    {REASON_MISCONFIGURED, 78}, {REASON_SUPERSEDED, 75},  {REASON_DONE, 0},
-    {REASON_NOT_YOURS, 76},
-};
 
 /* Each status that the library returns, in the order of enum rlock_status. */
 static const struct {
@@ -45,22 +35,6 @@ static const struct {
 
 int main(void)
 {
-    is_int(sizeof statuses / sizeof statuses[0], EXIT_REASONS, "the test knows every exit reason");
-    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
-        const struct exit_reason_row *row = exit_reason_row(statuses[i].reason);
-
-        if (!okf(row->name != NULL && row->meaning != NULL, "reason %zu has a name and a meaning",
-                 i))
-            continue;
-        okf(row->status == statuses[i].status, "%s has the status %d", row->name,
-            statuses[i].status);
-        okf(row->name[0] != '\0' &&
-                row->name[strspn(row->name, "abcdefghijklmnopqrstuvwxyz-")] == '\0',
-            "%s has only lower-case letters and hyphens", row->name);
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(row->name, exit_reason_row(statuses[j].reason)->name) == 0)
-                okf(false, "%s is the name of one reason only", row->name);
-    }
     /* The statuses are 0 and 2 to RLOCK_E_SYSTEM, as rlock.h has no status 1. */
     is_int(sizeof meanings / sizeof meanings[0], RLOCK_E_SYSTEM);
     for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_help: the text of --help for each verb and each width, and the tables for the tests. */
+/* test_cmd_help: the text of --help for each verb and each width. */
 #include "options/help.h"
-#include "options/options.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -31,15 +30,6 @@ __attribute__((noinline)) static char *printed(enum verb verb, size_t columns, b
     return text;
 }
 
-static void test_verb(void)
-{
-    char *text = printed(VERB_RELEASE, 80, false);
-
-    ok(strncmp(text, "usage: rlock release [OPTIONS] [KEY...]\n",
-               strlen("usage: rlock release [OPTIONS]")) == 0);
-    free(text);
-}
-
 /* On a narrow terminal the text of a row begins in column 6, below the option. */
 static void test_narrow(void)
 {
@@ -67,25 +57,4 @@ static void test_widths(void)
     is_int(n_wide, 0, "no line of --help is longer than the terminal is wide");
 }
 
-static void test_tables(void)
-{
-    static const struct {
-        const char *name;
-        int rows;
-    } tables[] = {{"verbs", VERB_COUNT}, {"options", OPTION_COUNT}, {"flock", FLOCK_COUNT}};
-    size_t longest;
-
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        char *text;
-        size_t bytes;
-        FILE *out = open_memstream(&text, &bytes);
-
-        help_dump(out, tables[i].name);
-        fclose(out);
-        okf(bytes > 0 && text[strlen(text) - 1] == '\n', "table %s", tables[i].name);
-        is_int(lines_of(text, &longest), tables[i].rows, "a row is a line");
-        free(text);
-    }
-}
-
-TESTS(test_verb, test_narrow, test_widths, test_tables)
+TESTS(test_narrow, test_widths)

@@ -39,7 +39,6 @@ static bool has(const char *server, const char *const *keys, size_t n, size_t n_
     return open_holds(server, keys, n, false) == RLOCK_OK && holds.n == n_files;
 }
 
-/* Stores a hold of the key on this server. */
 static bool stores(const char *server, const char *const *key)
 {
     return open_holds(server, key, 1, true) == RLOCK_OK && holds_write(&holds, &a_hold) == 0;

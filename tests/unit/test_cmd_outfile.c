@@ -16,14 +16,12 @@
 static char top[] = "/tmp/rlock-outfile-XXXXXX"; /* a directory of this test alone */
 static char path[PATH_MAX];
 
-/* Sets `path` to the path NAME below `top`. */
 static const char *below(const char *name)
 {
     snprintf(path, sizeof path, "%s/%s", top, name);
     return path;
 }
 
-/* Makes a file with this content and mode. */
 static void make_file(const char *name, const char *content, mode_t mode)
 {
     unlink(below(name));

@@ -17,7 +17,6 @@ static char path[PATH_MAX];
 static struct rlock_error err;
 static const struct private_dir_words words = {"local", "set RLOCK_LOCAL_DIR"};
 
-/* Sets `path` to the path NAME below `top`. */
 static const char *below(const char *name)
 {
     snprintf(path, sizeof path, "%s/%s", top, name);

@@ -374,7 +374,6 @@ static void test_no_start(void)
 
 /* ---- connections to listeners of this process ---- */
 
-/* Listens on the server's socket as the server would. */
 static int listen_as_server(int backlog)
 {
     int here = open(".", O_PATH | O_CLOEXEC);

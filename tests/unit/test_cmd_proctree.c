@@ -446,7 +446,6 @@ static void unbind(void)
     tree = own;
 }
 
-/* Starts a child, which becomes the root of another tree. Returns its pid. */
 static pid_t start_root(void (*body)(void))
 {
     pid_t pid = start(body);

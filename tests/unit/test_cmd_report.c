@@ -52,7 +52,6 @@ static void test_escape(void)
         room - 1, (int)room - 1, out);
 }
 
-/* Returns what report_say() writes to stderr. */
 static const char *said(const struct report *report, struct message message)
 {
     stderr_catch();
@@ -106,18 +105,13 @@ static void test_say(void)
 /* syslog(3) is this function here, by whichever of its two names the compiler calls it. */
 static char logged[256];
 
-static void log_line(const char *format, va_list args)
-{
-    vsnprintf(logged, sizeof logged, format, args);
-}
-
 void syslog(int priority, const char *format, ...)
 {
     va_list args;
 
     (void)priority;
     va_start(args, format);
-    log_line(format, args);
+    vsnprintf(logged, sizeof logged, format, args);
     va_end(args);
 }
 
@@ -130,7 +124,7 @@ void __syslog_chk(int priority, int flag, const char *format, ...)
     (void)priority;
     (void)flag;
     va_start(args, format);
-    log_line(format, args);
+    vsnprintf(logged, sizeof logged, format, args);
     va_end(args);
 }
 

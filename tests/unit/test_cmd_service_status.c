@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_service_status: systemd is told that rlock waits, and when the wait has ended. */
+/*
+ * test_cmd_service_status: systemd is told that rlock waits, and when the wait has ended, at an
+ * abstract name. tests/cli/systemd.bats has a socket with a path.
+ */
 #include "output/service_status.h"
 #include "tap.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -12,18 +14,18 @@
 static const struct report report = {.level = REPORT_NOTICE, .key = "job"};
 static const struct rlock_obstacle obstacle = {.holder = {.text = "another program"}, .place = 1};
 
-/* Listens at a path, or at an abstract name, which begins with @. */
-static int listen_at(const char *name)
+/* The kernel chooses the name. */
+static int listen_here(void)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
+    socklen_t size = sizeof at.sun_family;
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    memcpy(at.sun_path, name, strlen(name));
-    if (name[0] == '@')
-        at.sun_path[0] = '\0';
-    ok(bind(fd, (struct sockaddr *)&at,
-            (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))) == 0);
-    setenv("NOTIFY_SOCKET", name, 1);
+    ok(bind(fd, (struct sockaddr *)&at, size) == 0);
+    size = sizeof at;
+    ok(getsockname(fd, (struct sockaddr *)&at, &size) == 0);
+    at.sun_path[0] = '@';
+    setenv("NOTIFY_SOCKET", at.sun_path, 1);
     return fd;
 }
 
@@ -36,10 +38,10 @@ static void is_told(int fd, const char *start, const char *name)
        name);
 }
 
-static void test_at(const char *name)
+static void test_abstract_name(void)
 {
     struct service_status status = {.is_waiting = false};
-    int fd = listen_at(name);
+    int fd = listen_here();
     char c;
 
     service_status_show(&status, &report, NULL);
@@ -51,19 +53,4 @@ static void test_at(const char *name)
     close(fd);
 }
 
-int main(void)
-{
-    char dir[] = "/tmp/rlock-notify-XXXXXX";
-    char path[64];
-    char abstract[64];
-
-    if (mkdtemp(dir) == NULL)
-        return 1;
-    snprintf(path, sizeof path, "%s/socket", dir);
-    snprintf(abstract, sizeof abstract, "@%s", dir);
-    RUN(test_at(path));
-    RUN(test_at(abstract));
-    unlink(path);
-    rmdir(dir);
-    return done_testing();
-}
+TESTS(test_abstract_name)

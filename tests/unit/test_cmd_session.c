@@ -18,7 +18,6 @@ static struct password_helper *helper(int i)
     return i == 0 ? &session.password_helper : &session.sentinel_password_helper;
 }
 
-/* Makes a session with both password helpers. */
 static void start(pid_t pid[N_HELPERS])
 {
     static const struct password_place place = {.name = "password file", .file = "/nowhere"};

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#define YEAR_2100_MS INT64_C(4102444800000)
+
 static void test_lock(void)
 {
     struct rlock_party holder = {.host = "h\"\n", .pid = "12x", .text = "somebody", .slot = 3};
@@ -26,13 +28,9 @@ static void test_lock(void)
                               .n_all = 3};
     struct terminal none = {.is_terminal = false};
     struct outbuf page = {.text = NULL};
-    char row_before[200];
-    char until_before[WALL_TIME_BYTES];
-    char until[WALL_TIME_BYTES];
     struct shown shown;
-    char row[200];
-    int64_t at_ms;
 
+    setenv("TZ", "UTC0", 1);
     show_init(&shown, false, &none);
     show_lock(&shown, &view);
     show_waiter(&shown, &waiter);
@@ -60,17 +58,10 @@ static void test_lock(void)
     is_str(outbuf_text(&page), "exclusive\tfor ever\t-\t-\tsomebody, and 2 more");
     outbuf_clear(&page);
     view.n_all = 1;
-    holder.hold_left_ms = 3600000;
+    holder.hold_left_ms = YEAR_2100_MS + 30000 - wall_time_now_ms(); /* the test takes less */
     show_as_row(&page, &view);
-    at_ms = wall_time_now_ms() + 3600000;
-    wall_time_until(until, at_ms);
-    wall_time_until(until_before, at_ms - 10000);
-    snprintf(row, sizeof row, "exclusive\tfor ever\t-\t-\tsomebody, until %s", until);
-    snprintf(row_before, sizeof row_before, "exclusive\tfor ever\t-\t-\tsomebody, until %s",
-             until_before);
-    okf(strcmp(outbuf_text(&page), row) == 0 || strcmp(outbuf_text(&page), row_before) == 0,
-        "a row has the end of a person's hold, and no number of others if there are none: %s",
-        outbuf_text(&page));
+    is_str(outbuf_text(&page), "exclusive\tfor ever\t-\t-\tsomebody, until 2100-01-01 00:00",
+           "a row has the end of a person's hold, and no number of others if there are none");
     show_fini(&shown);
     outbuf_clear(&page);
     view = (struct rlock_view){.key = "old", .seen = RLOCK_SEEN_FREE, .name = "", .wrong = ""};
