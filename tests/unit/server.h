@@ -379,6 +379,17 @@ static inline int server_count(struct server *server, enum asked_for what)
     return count;
 }
 
+/* Has the server read a request of this kind that contains these words? */
+static inline bool server_has_read(struct server *server, enum asked_for what, const char *words)
+{
+    int n = atomic_load(&server->n_log);
+
+    while (n > 0)
+        if (server->log[--n].what == what && strstr(server->log[n].text, words) != NULL)
+            return true;
+    return false;
+}
+
 /* Returns when the server had read the nth request of a kind, counted from 0; -1: not yet. */
 static inline int64_t server_read_ms(struct server *server, enum asked_for what, int nth)
 {

@@ -212,17 +212,6 @@ static void add_finding(void *context, const struct rlock_finding *finding)
             "the times of the round trips are plausible: %s", finding->found);
 }
 
-/* Has the server read a request that begins with these words? */
-static bool has_read(struct server *server, const char *words)
-{
-    int n = atomic_load(&server->n_log);
-
-    while (n > 0)
-        if (strncmp(server->log[--n].text, words, strlen(words)) == 0)
-            return true;
-    return false;
-}
-
 static const struct rlock_config usual = {.timing = {.ttl_ms = 30000, .reply_ms = 2000}};
 
 /* Lets the doctor examine the servers of an open handle; NULL: opening has failed. */
@@ -253,7 +242,7 @@ static void test_row(const struct row *row, const char *key, bool without_script
     okf(strstr(told.found, row->text) != NULL, "a finding says: %s", row->text);
     okf((st >= RLOCK_E_USAGE) == (err.text[0] != '\0'), "only a fault has a text: %s", err.text);
     if (sent != NULL)
-        okf(has_read(&server, sent), "the doctor sends: %s", sent);
+        okf(server_has_read(&server, ASKED_OTHER, sent), "the doctor sends: %s", sent);
     rlock_close(lock);
     server_stop(&server);
 }
