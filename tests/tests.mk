@@ -144,7 +144,7 @@ bats    = $(Q)JOBS=$${JOBS:-$$(($(if $(SANITIZE),1,2) * $$(nproc)))} $(tested) \
 tests-built: all $(UNIT) $(REPLAYS) $(TOOLS) $(ALSO_TESTED)  ## build all that the tests need
 
 .PHONY: check-smoke check-unit check-bats check-long check-cli check-fault check-interop
-.PHONY: check-model check-sanitized check-docs lint sizes asan tsan bench
+.PHONY: check-model check-sanitized check-docs lint asan tsan bench
 
 check-smoke: $(B)/rlock $(TOOLS)  ## run the few bats tests tagged smoke: a few seconds
 	$(call bats,$(SMOKE),--filter-tags smoke)
@@ -277,10 +277,6 @@ fuzz-coverage:  ## print which part of each parser the fuzz targets reach, with 
 
 lint:  ## check layers, allowed calls, line widths, shellcheck, mandoc
 	$(Q)tests/lint/run.sh
-
-sizes:  ## list the 20 longest files and the 20 longest functions
-	$(Q)mkdir -p build && awk -f tests/lint/sizes.awk $(C_FILES) | sort -rn >build/sizes; \
-	grep -v function build/sizes | head -n 20; grep function build/sizes | head -n 20
 
 asan tsan:  ## run all tests in a build with sanitizers; asan includes UBSan
 	$(Q)$(MAKE) FLAVOUR=$@ check

@@ -232,22 +232,23 @@ static void talk(struct tls_context *tls, const uint8_t *data, size_t n)
     network_end();
 }
 
+/* The name of the file that byte i of the input chooses; NULL: there is none. */
+static const char *path(const uint8_t *data, size_t n, size_t i)
+{
+    static const char *const others[] = {NULL, "/nowhere", "/", "/etc/ssl/certs"};
+    size_t n_others = sizeof others / sizeof *others;
+    size_t which = i < n ? data[i] % (n_others + TLS_FILES) : 0;
+
+    return which < n_others ? others[which]
+                            : tls_server_file((enum tls_server_file)(which - n_others));
+}
+
 /* Loads files that are missing, empty, or don't belong together. */
 static void load_files(const uint8_t *data, size_t n)
 {
-    const char *const paths[] = {NULL,
-                                 "/nowhere",
-                                 "/",
-                                 "/etc/ssl/certs",
-                                 tls_server_empty_file(),
-                                 tls_server_ca_file(),
-                                 tls_server_client_file(),
-                                 tls_server_key_file(),
-                                 tls_server_locked_key_file()};
-    size_t n_paths = sizeof paths / sizeof *paths;
-    struct rlock_config config = {.tls_ca = paths[n > 0 ? data[0] % n_paths : 0],
-                                  .tls_cert = paths[n > 1 ? data[1] % n_paths : 0],
-                                  .tls_key = paths[n > 2 ? data[2] % n_paths : 0],
+    struct rlock_config config = {.tls_ca = path(data, n, 0),
+                                  .tls_cert = path(data, n, 1),
+                                  .tls_key = path(data, n, 2),
                                   .tls_name = n > 3 ? "h" : NULL};
     struct rlock_error err = {.text = ""};
     struct tls_context *tls = NULL;
@@ -274,9 +275,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
         is_prepared = true;
         tls_server_prepare();
-        config = (struct rlock_config){.tls_ca = tls_server_ca_file()};
+        config = (struct rlock_config){.tls_ca = tls_server_file(TLS_FILE_CA)};
         is_built = tls_context_new(&tls, &config, NULL) == RLOCK_OK;
-        config.tls_cert = tls_server_client_file();
+        config.tls_cert = tls_server_file(TLS_FILE_CLIENT);
         must(!is_built || tls_context_new(&tls_with_certificate, &config, NULL) == RLOCK_OK);
         for (size_t i = 0; i < sizeof heard; i++)
             heard[i] = (char)('a' + i % 26);

@@ -25,7 +25,7 @@ static struct signed_key ca;
 static struct signed_key untrusted_ca;
 static struct signed_key server_keys[TLS_SERVER_CERTIFICATES];
 static SSL_CTX *contexts[TLS_SERVER_CERTIFICATES][TLS_SERVER_REQUIRES + 1][2];
-static char files[5][32];
+static char files[TLS_FILES][32];
 
 struct tls_server {
     SSL *ssl;
@@ -106,36 +106,16 @@ void tls_server_prepare(void)
     server_keys[TLS_SERVER_SELF_SIGNED] = sign("h", names, NULL, -2, 2);
     server_keys[TLS_SERVER_UNTRUSTED] = sign("h", names, &untrusted_ca, -2, 2);
     server_keys[TLS_SERVER_CHAIN] = server_keys[TLS_SERVER_UNTRUSTED];
-    write_file(files[0], ca.certificate, NULL, NULL);
-    write_file(files[1], client.certificate, client.key, NULL);
-    write_file(files[2], NULL, server_keys[TLS_SERVER_GOOD].key, NULL);
-    write_file(files[3], NULL, NULL, NULL);
-    write_file(files[4], NULL, client.key, "passphrase");
+    write_file(files[TLS_FILE_CA], ca.certificate, NULL, NULL);
+    write_file(files[TLS_FILE_CLIENT], client.certificate, client.key, NULL);
+    write_file(files[TLS_FILE_KEY], NULL, server_keys[TLS_SERVER_GOOD].key, NULL);
+    write_file(files[TLS_FILE_EMPTY], NULL, NULL, NULL);
+    write_file(files[TLS_FILE_LOCKED_KEY], NULL, client.key, "passphrase");
 }
 
-const char *tls_server_ca_file(void)
+const char *tls_server_file(enum tls_server_file which)
 {
-    return files[0];
-}
-
-const char *tls_server_client_file(void)
-{
-    return files[1];
-}
-
-const char *tls_server_key_file(void)
-{
-    return files[2];
-}
-
-const char *tls_server_empty_file(void)
-{
-    return files[3];
-}
-
-const char *tls_server_locked_key_file(void)
-{
-    return files[4];
+    return files[which];
 }
 
 static int accept_any(int is_good, X509_STORE_CTX *context)

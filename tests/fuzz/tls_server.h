@@ -23,20 +23,25 @@ enum tls_server_certificate {
     TLS_SERVER_CERTIFICATES
 };
 
+enum tls_server_file {
+    TLS_FILE_EMPTY,
+    TLS_FILE_CA,         /* the trusted CA */
+    TLS_FILE_CLIENT,     /* a client certificate by that CA, and its key */
+    TLS_FILE_KEY,        /* the key of another certificate */
+    TLS_FILE_LOCKED_KEY, /* a key with a passphrase */
+    TLS_FILES
+};
+
 /* Does the server ask for the client's certificate? */
 enum tls_server_asks { TLS_SERVER_ASKS_NOT, TLS_SERVER_ASKS, TLS_SERVER_REQUIRES };
 
 struct tls_server;
 
-/* tls_server_prepare: make keys, certificates and the files below. */
+/* tls_server_prepare: make keys, certificates and the files. */
 void tls_server_prepare(void);
 
-/* Files in memory, which have a name while the process lives. */
-const char *tls_server_ca_file(void);     /* the trusted CA */
-const char *tls_server_client_file(void); /* a client certificate by that CA, and its key */
-const char *tls_server_key_file(void);    /* the key of another certificate */
-const char *tls_server_empty_file(void);
-const char *tls_server_locked_key_file(void); /* a key with a passphrase */
+/* tls_server_file: the name of a file in memory, which it has while the process lives. */
+const char *tls_server_file(enum tls_server_file which);
 
 /*
  * tls_server_new: start a server.

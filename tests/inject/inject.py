@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # inject: lets each system call of rlock fail, one call in each run, and checks what rlock promises.
 #
-#     tests/inject/inject.py [--sample N] [--seed S] [--jobs J] [--list]
+#     tests/inject/inject.py [--sample N] [--seed S] [--jobs J]
 #     tests/inject/inject.py --kills N [--seed S] [--jobs J]   # signals at random moments instead
 #     tests/inject/inject.py --table                           # all results, as a table in Markdown
 #     tests/inject/inject.py --one "wait guard recvfrom 3 ENOMEM" [--times N] [--show]
@@ -782,7 +782,6 @@ def main():
     asked.add_argument("--kills", type=int, default=0)
     asked.add_argument("--seed", default="1")
     asked.add_argument("--jobs", type=int, default=4)
-    asked.add_argument("--list", action="store_true")
     asked.add_argument("--table", action="store_true")
     asked.add_argument("--one")
     asked.add_argument("--trial")
@@ -813,9 +812,6 @@ def main():
     else:
         trials = list(all_trials(record(asked.jobs)))
         chosen = sample(trials, asked.sample or len(trials), asked.seed)
-    if asked.list:
-        print("\n".join(" ".join(trial) for trial in chosen))
-        return
     results = known_results()
     todo = [trial for trial in chosen if trial not in results]
     print("# %d trials, drawn by seed %s; %d of them are not made yet" %

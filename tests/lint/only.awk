@@ -1,42 +1,11 @@
 # only: finds text in C files that the rules allow only in other files.
 #
-#     awk -f only.awk RULES FILE...
+#     awk -f code.awk -f only.awk RULES FILE...
 #
 # A rule is an extended regular expression, a tab, and the files in which it may match: paths,
 # a path ending in / for a whole folder, or - for none. A line that begins with a tab has more
 # files for the rule above it. Text in comments never matches. Text in string and character literals
 # matches only rules that begin with a quotation mark.
-
-# read_code sets text, the line without comments and literals, and whole, the line without comments.
-# in_comment is 1 while a comment goes on in the next line.
-function read_code(line,   i, c, quote) {
-    text = whole = ""
-    for (i = 1; i <= length(line); i++) {
-        c = substr(line, i, 1)
-        if (in_comment) {
-            if (substr(line, i, 2) == "*/") {
-                in_comment = 0
-                i++
-            }
-        } else if (quote != "") {
-            whole = whole c
-            if (c == "\\")
-                whole = whole substr(line, ++i, 1)
-            else if (c == quote) {
-                quote = ""
-                text = text c
-            }
-        } else if (substr(line, i, 2) == "/*") {
-            in_comment = 1
-            i++
-        } else {
-            if (c == "\"" || c == "'")
-                quote = c
-            text = text c
-            whole = whole c
-        }
-    }
-}
 
 function is_allowed(rule,   n, i, files) {
     n = split(allowed[rule], files)
@@ -61,10 +30,6 @@ NR == FNR {
     pattern[++n_rules] = part[1]
     allowed[n_rules] = part[2]
     next
-}
-
-FNR == 1 {
-    in_comment = 0
 }
 
 {

@@ -1,12 +1,11 @@
 # owners: finds writes to a struct's fields outside the file that owns the struct.
 #
-#     awk -f owners.awk OWNERS HEADER... FILE...
+#     awk -f code.awk -f owners.awk OWNERS HEADER... FILE...
 #
 # NAME.c owns the structs that NAME.h of the same folder declares: no other file may assign to their
 # fields, or write to them by snprintf() or memset(). OWNERS has the exceptions, one a line: the
-# struct, and the files that may also write it, or * for a struct that callers fill in. With -v
-# strict=1 the script also reports exceptions that no file needs. The script ignores structs that a
-# .c file declares.
+# struct, and the files that may also write it, or * for a struct that callers fill in. The script
+# also reports exceptions that no file needs. It ignores structs that a .c file declares.
 #
 # The script is no compiler. It follows a chain of names such as a->b[i].c from the declaration of
 # `a` in the same function through the fields of the structs. The script doesn't follow a chain that
@@ -15,28 +14,6 @@
 function complain(why) {
     printf "%s:%d: %s\n", FILENAME, FNR, why
     failed = 1
-}
-
-# code: returns the line without comments and without the text of strings.
-function code(line,   left, at) {
-    gsub(/\\./, "", line)
-    gsub(/"[^"]*"/, "\"\"", line)
-    if (in_comment) {
-        if ((at = index(line, "*/")) == 0)
-            return ""
-        line = substr(line, at + 2)
-        in_comment = 0
-    }
-    while ((at = index(line, "/*")) > 0) {
-        left = substr(line, 1, at - 1)
-        line = substr(line, at + 2)
-        if ((at = index(line, "*/")) == 0) {
-            in_comment = 1
-            return left
-        }
-        line = left " " substr(line, at + 2)
-    }
-    return line
 }
 
 # declare: remembers the type of each NAME that `struct TYPE *NAME, *NAME` declares in the line: as
@@ -115,7 +92,6 @@ function look(line,   chain, rest, before) {
 }
 
 FNR == 1 {
-    in_comment = 0
     in_struct = ""
     split("", variable)
     n_files_seen++
@@ -132,7 +108,7 @@ n_files_seen == 1 {
 }
 
 {
-    text = code($0)
+    read_code($0)
 }
 
 /^struct [a-z_0-9]+ \{/ {
@@ -168,8 +144,6 @@ in_struct != "" || FILENAME ~ /\.h$/ {
 
 END {
     for (type in writers) {
-        if (!strict)
-            break
         n = split(writers[type], file)
         for (i = 1; i <= n; i++)
             if (!((type, file[i]) in is_needed)) {

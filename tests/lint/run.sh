@@ -97,11 +97,11 @@ shell_check() {
 layers() { find "$1" -name '*.[ch]' -exec awk -f tests/lint/layers.awk "$1/LAYERS" {} +; }
 
 # shellcheck disable=SC2046
-only_here() { awk -f tests/lint/only.awk tests/lint/only $(c_files); }
+only_here() { awk -f tests/lint/code.awk -f tests/lint/only.awk tests/lint/only $(c_files); }
 
 # shellcheck disable=SC2046
 owners() {
-    awk -f tests/lint/owners.awk tests/lint/owners $(c_files | grep '\.h$') \
+    awk -f tests/lint/code.awk -f tests/lint/owners.awk tests/lint/owners $(c_files | grep '\.h$') \
         $(c_files | grep '\.c$')
 }
 

@@ -79,13 +79,13 @@ int z(struct other *other,
 }
 END
 echo 'free *' >owners
-awk -v strict=1 -f "$here/owners.awk" owners lib/low/a.h lib/low/[ab].c >out
+awk -f "$here/code.awk" -f "$here/owners.awk" owners lib/low/a.h lib/low/[ab].c >out
 for line in 9 13 14 15 16 17 18 25 26 28; do
     caught "a write in line $line" "^lib/low/b.c:$line: .* is written here, and struct a belongs"
 done
 [ "$(wc -l <out)" -eq 10 ] || { echo 'reported without a reason:' && cat out && failed=1; }
 echo 'a lib/low/other.c' >>owners
-awk -v strict=1 -f "$here/owners.awk" owners lib/low/a.h lib/low/[ab].c >out
+awk -f "$here/code.awk" -f "$here/owners.awk" owners lib/low/a.h lib/low/[ab].c >out
 caught 'an exception without need' 'struct a: lib/low/other.c does not write it'
 
 # stranger.c breaks every rule of the file `only`, which lists the C files that a pattern may occur
@@ -102,7 +102,7 @@ if (strcmp(err->text, "x") == 0 || strstr(probe->err.text, "y"))
 if (strstr(reply, "NOAUTH") || strstr(reply, "LOADING") || strcmp(reply, "ASK ") == 0)
 if (strstr(reply, "non local key"))
 END
-awk -f "$here/only.awk" "$here/only" stranger.c >out
+awk -f "$here/code.awk" -f "$here/only.awk" "$here/only" stranger.c >out
 awk -F '\t' '/^[^#\t]/ { print $1 }' "$here/only" >rules
 while IFS= read -r rule; do
     grep -qF -- ": $rule only in" out || { echo "not caught: $rule" && failed=1; }
@@ -113,6 +113,6 @@ cat >stranger.c <<'END'
 puts("goto fail; getenv(1)");
 if (strcmp(err->context, text) == 0)
 END
-awk -f "$here/only.awk" "$here/only" stranger.c >out || { cat out && failed=1; }
+awk -f "$here/code.awk" -f "$here/only.awk" "$here/only" stranger.c >out || { cat out && failed=1; }
 
 exit $failed

@@ -2,7 +2,7 @@
 # mutants: makes small changes to the program's code, and tells which of them no test notices.
 #
 #     tests/mutants/mutants.py [--sample N] [--seed S] [--jobs J] [--bats SECONDS] [--only PATH]...
-#                              [--named] [--list] [--again]
+#                              [--again]
 #
 # A mutant is the program with one change, such as a condition negated or a call left out, at a
 # place that places.py finds. The script works in three steps:
@@ -10,13 +10,12 @@
 #  1. It builds a copy of the tree, build/mutants/tree, in which nearly all mutants are compiled in;
 #     a file tells the program which one to be. Others are built alone in step 3.
 #  2. It runs each test once without a mutant, and records in build/mutants/reached how long it
-#     takes
-#     and which mutants it reaches: executes with values for which the change matters.
+#     takes and which mutants it reaches: executes with values for which the change matters.
 #  3. It tries each mutant of the sample until a test fails: unit tests that reach the mutant, the
 #     simulator, then bats tests for about --bats seconds (40), those that tests.tsv names first.
 #
 # --only PATH draws from the files whose paths begin so, the same mutants as in a larger sample of
-# all files. --named runs only bats files that tests.tsv names for the sample's files.
+# all files.
 #
 # A bats test kills a mutant only if it fails twice, and passes without the mutant; a unit test also
 # by taking three times as long as in step 2, and 5 s more. A mutant may send KILL to anything, so
@@ -225,7 +224,7 @@ def recorded(kind, file, source, program):
     return tests
 
 
-def record_all(places, jobs, with_bats, named):
+def record_all(places, jobs, with_bats):
     program = hashlib.sha256("\n".join("%d %s" % (place.number, place.key) for place in places
                                        if place.number).encode()).hexdigest()
     files = [("unit", os.path.basename(path)[:-2], path) for path in
@@ -233,7 +232,7 @@ def record_all(places, jobs, with_bats, named):
     files.append(("sim", "sim", "tests/sim/sim.c"))
     for path in sorted(glob.glob("tests/cli/*.bats") + glob.glob("tests/fault/*.bats")):
         name = path[len("tests/"):-len(".bats")]
-        if with_bats and name not in NOT_RUN and (not named or name in named) and \
+        if with_bats and name not in NOT_RUN and \
                 "\n# bats file_tags=long" not in open(path).read():
             files.append(("bats", name, path))
     os.makedirs(REACHED, exist_ok=True)
@@ -403,8 +402,6 @@ def main():
     asked.add_argument("--seed", default="1")
     asked.add_argument("--jobs", type=int, default=2)
     asked.add_argument("--only", action="append", default=[], metavar="PATH")
-    asked.add_argument("--named", action="store_true")
-    asked.add_argument("--list", action="store_true")
     asked.add_argument("--again", action="store_true")
     asked.add_argument("--bats", type=float, default=40, metavar="SECONDS")
     asked = asked.parse_args()
@@ -412,18 +409,13 @@ def main():
     only = tuple(asked.only) or ("",)
     chosen = sample([place for place in places if place.path.startswith(only)], asked.sample,
                     asked.seed)
-    if asked.list:
-        print("\n".join(map(str, chosen)))
-        print("# %d of %d places" % (len(chosen), len(places)))
-        return
     if os.geteuid() != 0:
         sys.exit("mutants: needs root, for namespaces in which the mutants can do no harm")
     for place in places:
         if not place.path.startswith(only):
             place.number = 0
     build_tree(places)
-    named = {name for place in chosen for name in named_by_table(place.path)} if asked.named else {}
-    trials = Trials(places, record_all(places, asked.jobs, asked.bats > 0, named), asked.bats)
+    trials = Trials(places, record_all(places, asked.jobs, asked.bats > 0), asked.bats)
     known = dict(read_table(RESULTS), **read_table(HERE + "/equivalent.tsv"))
     if asked.again:
         known = {key: verdict for key, verdict in known.items()

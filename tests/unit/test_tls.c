@@ -339,15 +339,17 @@ static void test_bad_files(void)
         const char *what;  /* how the message begins, before the name of the file */
         const char *lacks; /* how it goes on, before OpenSSL's reason */
     } rows[] = {
-        {{.tls_ca = tls_server_empty_file()}, "CA file", "it has no certificates in PEM"},
-        {{.tls_cert = tls_server_empty_file()}, "certificate file", "it has no certificate in PEM"},
+        {{.tls_ca = tls_server_file(TLS_FILE_EMPTY)}, "CA file", "it has no certificates in PEM"},
+        {{.tls_cert = tls_server_file(TLS_FILE_EMPTY)},
+         "certificate file",
+         "it has no certificate in PEM"},
     };
     struct tls_context *tls = NULL;
     struct rlock_error err;
     char says[200];
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        snprintf(says, sizeof says, "%s %s: %s (", rows[i].what, tls_server_empty_file(),
+        snprintf(says, sizeof says, "%s %s: %s (", rows[i].what, tls_server_file(TLS_FILE_EMPTY),
                  rows[i].lacks);
         okf(tls_context_new(&tls, &rows[i].config, &err) == RLOCK_E_CONFIG &&
                 strncmp(err.text, says, strlen(says)) == 0 &&
@@ -363,7 +365,7 @@ static void test_with_server(void)
     struct tls_context *tls = NULL;
 
     tls_server_prepare();
-    config = (struct rlock_config){.tls_ca = tls_server_ca_file()};
+    config = (struct rlock_config){.tls_ca = tls_server_file(TLS_FILE_CA)};
     need(tls_context_new(&tls, &config, NULL) == RLOCK_OK, "the CA of the server is trusted");
     test_certificates(tls);
     test_closed(tls);
