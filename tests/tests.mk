@@ -45,7 +45,6 @@ $(REPLAYS): $(filter-out %/main.o,$(CMD_OBJ))
 
 $(B)/unit/fuzz_talk $(B)/unit/fuzz_tls: $(B)/fuzz/network.o
 $(B)/unit/fuzz_tls: $(B)/fuzz/tls_server.o
-$(B)/unit/fuzz_config $(B)/unit/fuzz_options: $(B)/fuzz/file.o
 
 $(B)/fuzz/%.o: tests/fuzz/%.c | build/gen/reply_codes.h $(B)/hiredis.found
 	$(call compile,-Itests/fuzz -Itests/unit -Icmd -Ilib -Ibuild/gen)
@@ -259,7 +258,6 @@ $(FUZZERS): build/fuzz/%: build/fuzz/fuzz/%.o build/fuzz/librlock.a
 build/fuzz/fuzz_talk build/fuzz/fuzz_tls: build/fuzz/fuzz/network.o
 build/fuzz/fuzz_tls: build/fuzz/fuzz/tls_server.o
 build/fuzz/fuzz_tls: private HIREDIS_LIBS += $(SSL_LIBS)
-build/fuzz/fuzz_config build/fuzz/fuzz_options: build/fuzz/fuzz/file.o
 
 $(FUZZERS): $(filter-out %/main.o,$(patsubst build/$(FLAVOUR)/%,build/fuzz/%,$(CMD_OBJ)))
 

@@ -2,9 +2,8 @@
 /*
  * fuzz_options: reads any lines as the arguments of rlock and as variables of the environment: a
  * line that begins with RLOCK_, REDIS_URL=, HOME= or XDG_CONFIG_HOME= is a variable, every other
- * line an argument. The configuration file is empty, or absent if the first argument is "absent".
+ * line an argument. Without RLOCK_CONFIG, rlock looks for a configuration file of this machine.
  */
-#include "file.h"
 #include "fuzz.h"
 #include "options/option_parser.h"
 #include "options/suggest.h"
@@ -37,7 +36,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         else if (strchr(line, '=') != NULL && strncmp(line, "RLOCK_CONFIG", 12) != 0 &&
                  n_variables < ARGUMENTS_MAX)
             must(putenv(variable[n_variables++] = line) == 0);
-    file_set(argc > 1 && strcmp(argv[1], "absent") == 0 ? FILE_ABSENT : FILE_PLAIN, NULL, 0);
     if (argc > 2)
         must(suggest_distance(argv[1], argv[2]) == suggest_distance(argv[2], argv[1]));
     st = option_parser_read(&options, argv, &err);
