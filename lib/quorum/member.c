@@ -172,10 +172,12 @@ enum rlock_status member_open_one_sentinel(struct member *member, const struct m
                                            size_t nth)
 {
     const struct conn_settings *settings = &of->route.sentinel.settings;
+    enum rlock_status st;
 
     init(member, settings->password, settings->password_source);
     member->tls = of->tls;
-    return url_copy(&member->route.primary->url, &of->url.sentinel[nth], NULL);
+    st = url_copy(&member->url, &of->url.sentinel[nth], NULL);
+    return st == RLOCK_OK ? url_copy(&member->route.primary->url, &member->url, NULL) : st;
 }
 
 void member_set_tls(struct member *member, struct tls_context *tls)
