@@ -597,15 +597,6 @@ static bool take_given(struct parser *parser, const struct given *given)
     return !is_likely_mistake(parser, given) && take(parser, row, given->value);
 }
 
-static size_t count(char **words)
-{
-    size_t n = 0;
-
-    while (words[n] != NULL)
-        n++;
-    return n;
-}
-
 /* Read options up to the first word that is no option, or up to --help, --version or --dump. */
 static bool read_options(struct parser *parser, struct place *at)
 {
@@ -655,7 +646,8 @@ static bool read_command_line(struct parser *parser, char **argv)
     if (options->verb == VERB_RUN)
         options->argv = at.argv;
     else
-        memmove(words, at.argv, (count(at.argv) + 1) * sizeof *words);
+        while ((*words++ = *at.argv++) != NULL)
+            continue;
     return true;
 }
 

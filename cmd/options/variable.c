@@ -47,23 +47,20 @@ static bool has_prefix(const char *entry)
     return strncmp(entry, PREFIX, strlen(PREFIX)) == 0;
 }
 
-bool variable_is_given(const char *entry)
-{
-    size_t i;
-
-    for (i = 0; i < VARIABLE_COUNT && has_prefix(entry); i++)
-        if (variable_table[i].is_given && variable_is_named(entry, variable_table[i].name))
-            return true;
-    return false;
-}
-
-static bool is_in_table(const char *entry)
+static const struct variable *find(const char *entry)
 {
     size_t i = 0;
 
     while (i < VARIABLE_COUNT && !variable_is_named(entry, variable_table[i].name))
         i++;
-    return i < VARIABLE_COUNT;
+    return i < VARIABLE_COUNT ? &variable_table[i] : NULL;
+}
+
+bool variable_is_given(const char *entry)
+{
+    const struct variable *variable = has_prefix(entry) ? find(entry) : NULL;
+
+    return variable != NULL && variable->is_given;
 }
 
 /*
@@ -109,7 +106,7 @@ bool variable_check(const char *entry, struct mistake *mistake)
     char shown[NAME_BYTES];
     char nearest[NAME_BYTES];
 
-    if (!has_prefix(entry) || is_in_table(entry) ||
+    if (!has_prefix(entry) || find(entry) != NULL ||
         strncmp(entry, "RLOCK_TEST_", strlen("RLOCK_TEST_")) == 0 ||
         entry[strcspn(entry, "=")] == '\0' || entry[strcspn(entry, "=") + 1] == '\0')
         return true;

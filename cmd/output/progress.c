@@ -209,7 +209,7 @@ static void put(const struct progress *progress, const char *text, size_t column
         n = snprintf(bytes, sizeof bytes, "\r" TERMINAL_NO_WRAP "%s" TERMINAL_END "\r", text);
     else
         n = snprintf(bytes, sizeof bytes, "\r%s%*s\r", text, (int)blanks, "");
-    report_draw(progress->terminal, bytes, (size_t)n);
+    (void)!write(progress->terminal, bytes, (size_t)n); /* what ^S holds back is lost */
 }
 
 /* Also if the text has not changed: a window of another width may show only a part of it. */

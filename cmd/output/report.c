@@ -70,11 +70,6 @@ static void write_syslog(enum report_level level, const char *line, size_t n)
     closelog();
 }
 
-void report_draw(int terminal, const char *bytes, size_t n)
-{
-    (void)!write(terminal, bytes, n);
-}
-
 static int64_t elapsed_ms(const struct report *report)
 {
     return rlock_clock_ms() - report->start_ms;

@@ -128,12 +128,6 @@ enum exit_reason report_output_to(const struct report *report, const char *path,
                                   struct outbuf *out);
 
 /*
- * report_draw: write to a terminal by a non-blocking descriptor. Bytes that the terminal doesn't
- * accept at once are lost.
- */
-void report_draw(int terminal, const char *bytes, size_t n);
-
-/*
  * report_keeps_stderr: may a process that outlives rlock keep stderr open? Yes, if stderr is a file
  * or a terminal. No, if it is a pipe: the reader of the pipe would wait until that process ends.
  */

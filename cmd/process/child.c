@@ -44,7 +44,7 @@ int child_leave_session(const char *name, int stderr_fd)
             failed = errno;
     if (null >= 0)
         close(null);
-    fds_drop_inherited();
+    fds_drop(false, NULL, 0);
     return failed;
 }
 

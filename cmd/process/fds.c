@@ -73,7 +73,7 @@ static void close_if(int fd, bool is_ours, const int keep[], int n)
  * Close the descriptors that rlock has opened, or those that it was started with, except those in
  * `keep`. Without /proc, this finds only the numbers below FDS_TRIED.
  */
-static void drop(bool is_ours, const int keep[], int n)
+void fds_drop(bool is_ours, const int keep[], int n)
 {
     DIR *all = opendir("/proc/self/fd");
     const struct dirent *entry;
@@ -86,14 +86,4 @@ static void drop(bool is_ours, const int keep[], int n)
             close_if(fd, is_ours, keep, n);
     if (all != NULL)
         closedir(all);
-}
-
-void fds_drop_inherited(void)
-{
-    drop(false, NULL, 0);
-}
-
-void fds_drop_ours(const int keep[], int n)
-{
-    drop(true, keep, n);
 }

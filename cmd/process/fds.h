@@ -3,6 +3,8 @@
 #ifndef FDS_H
 #define FDS_H
 
+#include <stdbool.h>
+
 /* fds_close: close the descriptor, unless it is -1, which it becomes. */
 void fds_close(int *fd);
 
@@ -12,10 +14,10 @@ void fds_close(int *fd);
  */
 void fds_keep(const int keep[], int n);
 
-/* fds_drop_inherited: close the descriptors that rlock was started with, except 0, 1 and 2. */
-void fds_drop_inherited(void);
-
-/* fds_drop_ours: close the descriptors that rlock has opened, except those in `keep`. */
-void fds_drop_ours(const int keep[], int n);
+/*
+ * fds_drop: close the descriptors that rlock has opened (`is_ours`), or those that it was started
+ * with, except 0, 1, 2 and the `n` of `keep`.
+ */
+void fds_drop(bool is_ours, const int keep[], int n);
 
 #endif

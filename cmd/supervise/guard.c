@@ -522,11 +522,12 @@ static void drop_descriptors(const struct guard *guard)
 {
     const struct guard_plan *plan = guard->plan;
 
-    fds_drop_ours((int[]){guard->fd, guard->children, guard->timer, plan->keep_fd, plan->hook_fd,
-                          guard->tree->root_fd, plan->cgroup->parent_fd, plan->cgroup->procs_fd,
-                          plan->cgroup->kill_fd, plan->cgroup->freeze_fd, plan->cgroup->events_fd,
-                          plan->begun_fd},
-                  12);
+    fds_drop(true,
+             (int[]){guard->fd, guard->children, guard->timer, plan->keep_fd, plan->hook_fd,
+                     guard->tree->root_fd, plan->cgroup->parent_fd, plan->cgroup->procs_fd,
+                     plan->cgroup->kill_fd, plan->cgroup->freeze_fd, plan->cgroup->events_fd,
+                     plan->begun_fd},
+             12);
 }
 
 static void wait_for_start(const struct guard *guard, struct guard_request *request)

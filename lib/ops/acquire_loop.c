@@ -83,8 +83,10 @@ static void refresh(struct acquire_loop *loop)
 }
 
 /* Calls on_warning() for the first warning of this rlock_acquire(), and drops all others. */
-static void warn(struct acquire_loop *loop, const char *text)
+static void warn(void *context, const char *text)
 {
+    struct acquire_loop *loop = context;
+
     if (loop->observer->on_warning == NULL || loop->has_warned)
         return;
     loop->has_warned = true;
@@ -135,11 +137,6 @@ static int64_t on_wait(void *context)
 
     refresh(loop);
     return silence_at_ms < loop->refresh_at_ms ? silence_at_ms : loop->refresh_at_ms;
-}
-
-static void on_warning(void *context, const char *text)
-{
-    warn(context, text);
 }
 
 /* ---- which results call for another attempt ---- */
@@ -391,7 +388,7 @@ static enum rlock_status attempt_until_final(struct acquire_loop *loop, struct r
 static void leave(struct acquire_loop *loop, enum rlock_status st, struct rlock_error *err)
 {
     struct quorum *quorum = loop->quorum;
-    struct rlock_deadline deadline = {RLOCK_NEVER, -1};
+    struct rlock_deadline deadline = deadline_never;
 
     if (st == RLOCK_STOPPED || !quorum_has_heard(quorum, ~0U))
         deadline = deadline_in(deadline, UNDO_SOON_MS);
@@ -422,7 +419,7 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
 
     members_set_hooks(&quorum->members, (struct wait_hooks){.on_sent = on_sent,
                                                             .on_wait = on_wait,
-                                                            .on_warning = on_warning,
+                                                            .on_warning = warn,
                                                             .context = &loop});
     owner_start_acquire(owner, deadline_has_passed(deadline));
     if (owner->is_single_attempt || deadline.at_ms == RLOCK_NEVER)

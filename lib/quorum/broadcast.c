@@ -88,11 +88,6 @@ struct broadcast_call {
     bool calls_on_sent; /* the hook on_sent is still to be called */
 };
 
-static int64_t longer(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static bool has_rule(const struct broadcast *broadcast, enum rule rule)
 {
     return (purposes[broadcast->purpose].rules & rule) != 0;
@@ -667,7 +662,7 @@ static bool wait_for_replies(struct broadcast_call *call)
             linger_until_ms = now + linger_ms(call->broadcast, now - began_ms);
         else if (linger_until_ms == RLOCK_NEVER && split_until_ms == RLOCK_NEVER &&
                  is_split_so_far(call))
-            split_until_ms = now + longer(call->broadcast->split_ms, now - began_ms);
+            split_until_ms = now + clock_later(call->broadcast->split_ms, now - began_ms);
         if (now >= clock_earlier(linger_until_ms, split_until_ms))
             break;
         wake_ms = clock_earlier(clock_earlier(wake_ms, linger_until_ms), split_until_ms);

@@ -193,22 +193,6 @@ enum rlock_status members_check(struct members *members, struct rlock_error *err
     return st;
 }
 
-struct members members_alone(const struct members *members, struct member *member,
-                             struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX])
-{
-    struct members one = *members;
-
-    one.member = member;
-    one.pollfds = pollfds;
-    one.n = one.need = 1;
-    return one;
-}
-
-void members_set_connect_ms(struct members *members, int64_t connect_ms)
-{
-    members->connect_ms = connect_ms;
-}
-
 void members_set_hooks(struct members *members, struct wait_hooks hooks)
 {
     members->hooks = hooks;

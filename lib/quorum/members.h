@@ -62,17 +62,6 @@ void members_note_lease(struct members *members, int64_t ttl_ms);
  */
 int64_t members_uncounted_ms(const struct members *members, const struct member *member);
 
-/*
- * members_alone: return a list whose only member is `member`, with the settings of `members`, so
- * that the caller can send a request to this member only. The list borrows all three arguments, and
- * the caller doesn't call members_close() for the list.
- */
-struct members members_alone(const struct members *members, struct member *member,
-                             struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]);
-
-/* members_set_connect_ms: set how long a connection may take to be made from now on. */
-void members_set_connect_ms(struct members *members, int64_t connect_ms);
-
 /* members_set_hooks: set the functions to call during waits; all NULL: none. */
 void members_set_hooks(struct members *members, struct wait_hooks hooks);
 

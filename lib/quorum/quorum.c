@@ -103,13 +103,15 @@ struct quorum quorum_alone(const struct quorum *quorum, struct member *member,
 {
     struct quorum one = *quorum;
 
-    one.members = members_alone(&quorum->members, member, pollfds);
+    one.members.member = member;
+    one.members.pollfds = pollfds;
+    one.members.n = one.members.need = 1;
     return one;
 }
 
 void quorum_set_patience(struct quorum *quorum, int64_t connect_ms, int64_t reply_ms)
 {
-    members_set_connect_ms(&quorum->members, connect_ms);
+    quorum->members.connect_ms = connect_ms;
     quorum->timing.reply_ms = reply_ms;
 }
 
@@ -664,12 +666,17 @@ bool quorum_may_retry_password(const struct quorum *quorum, enum rlock_status st
 
 /* ---- sending any other request ---- */
 
-static enum rlock_status ask(struct quorum *quorum, const struct broadcast *broadcast,
+static enum rlock_status ask(struct quorum *quorum, enum broadcast_purpose purpose,
+                             const struct request *request, int64_t block_ms,
                              struct rlock_deadline deadline, const struct resp_value **reply,
                              struct rlock_error *err)
 {
+    struct broadcast broadcast = {.purpose = purpose,
+                                  .request = request,
+                                  .block_ms = block_ms,
+                                  .reply_ms = quorum->timing.reply_ms};
     struct votes votes;
-    enum rlock_status st = broadcast_run(&quorum->members, broadcast, deadline, &votes, err);
+    enum rlock_status st = broadcast_run(&quorum->members, &broadcast, deadline, &votes, err);
     size_t n_answered = 0;
     size_t i;
 
@@ -690,10 +697,14 @@ enum rlock_status quorum_ask(struct quorum *quorum, const struct request *reques
                              struct rlock_deadline deadline, const struct resp_value **reply,
                              struct rlock_error *err)
 {
-    struct broadcast broadcast = {
-        .purpose = BROADCAST_REQUEST, .request = request, .reply_ms = quorum->timing.reply_ms};
+    return ask(quorum, BROADCAST_REQUEST, request, 0, deadline, reply, err);
+}
 
-    return ask(quorum, &broadcast, deadline, reply, err);
+enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
+                                    int64_t block_ms, struct rlock_deadline deadline,
+                                    const struct resp_value **reply, struct rlock_error *err)
+{
+    return ask(quorum, BROADCAST_SLOW_REQUEST, request, block_ms, deadline, reply, err);
 }
 
 enum rlock_status quorum_do(struct quorum *quorum, struct commands *commands,
@@ -706,16 +717,4 @@ enum rlock_status quorum_do(struct quorum *quorum, struct commands *commands,
         return RLOCK_STOPPED;
     return quorum->members.member[0].state == RLOCK_OK ? RLOCK_OK
                                                        : members_fault(&quorum->members, err);
-}
-
-enum rlock_status quorum_ask_slowly(struct quorum *quorum, const struct request *request,
-                                    int64_t block_ms, struct rlock_deadline deadline,
-                                    const struct resp_value **reply, struct rlock_error *err)
-{
-    struct broadcast broadcast = {.purpose = BROADCAST_SLOW_REQUEST,
-                                  .request = request,
-                                  .block_ms = block_ms,
-                                  .reply_ms = quorum->timing.reply_ms};
-
-    return ask(quorum, &broadcast, deadline, reply, err);
 }

@@ -58,12 +58,17 @@ static void drop_nothing(void)
 
 static void drop_ours(void)
 {
-    fds_drop_ours(NULL, 0);
+    fds_drop(true, NULL, 0);
 }
 
 static void drop_ours_but_two(void)
 {
-    fds_drop_ours((int[]){HIGH + 1, -1, LOW + 9}, 3);
+    fds_drop(true, (int[]){HIGH + 1, -1, LOW + 9}, 3);
+}
+
+static void drop_inherited(void)
+{
+    fds_drop(false, NULL, 0);
 }
 
 static void keep_two(void)
@@ -79,13 +84,13 @@ int main(void)
     is_int(left_after(drop_nothing, HIGH + 1), low);
     is_int(left_after(drop_ours, HIGH + 1), INHERITED & low);
     is_int(left_after(drop_ours_but_two, HIGH + 1), (INHERITED & low) | 0x28);
-    is_int(left_after(fds_drop_inherited, HIGH + 1), OURS & low);
+    is_int(left_after(drop_inherited, HIGH + 1), OURS & low);
     is_int(left_after(keep_two, HIGH + 1), 0x0c);
     if (setrlimit(RLIMIT_NOFILE, &many) < 0) {
         skip("descriptors above 1024", "the limit of descriptors can't be raised");
         return done_testing();
     }
     is_int(left_after(drop_ours, BEYOND + 1), INHERITED);
-    is_int(left_after(fds_drop_inherited, BEYOND + 1), OURS);
+    is_int(left_after(drop_inherited, BEYOND + 1), OURS);
     return done_testing();
 }
