@@ -296,8 +296,8 @@ end
 local UNREAD_MS = 150
 
 -- Returns in how many ms a waiter must ask again if nobody wakes it.
--- - The first waiter asks when the lease expires, and every 250 ms: another program may free the
---   lock by DEL, which wakes nobody.
+-- - The first waiter asks when the lease expires, and every 250 ms (with the delay of BLPOP itself
+--   about every 300 ms): another program may free the lock by DEL, which wakes nobody.
 -- - The waiters at the next places ask when the waiters ahead of them may have missed their turns.
 -- - All others ask seldom: only so that the server knows that they are alive.
 local function block_ms(lock, place, left)
