@@ -46,8 +46,10 @@ static const struct {
      "the key's value is only a time", NULL},
     {TIMESTAMP, NESTED | ACQUIRE | HOLD, "such a lock has no token", NULL},
     {BIND_PID, PAUSE, "only a command that rlock starts has a control group to be frozen in", NULL},
-    {HOLD_WITHOUT_RENEWALS, TTL_GIVEN | LOG_GIVEN | LOCAL,
+    {HOLD_WITHOUT_RENEWALS, TTL_GIVEN | LOG_GIVEN,
      "without it the lock lasts as long as --for says, and no process renews it", "--renew"},
+    {HOLD_WITHOUT_RENEWALS, LOCAL, "such a server ends with the last process that uses it",
+     "--renew"},
     {LOCAL, SEVERAL_SERVERS, "it serves this machine alone", NULL},
     {NO_SCRIPTS,
      SEVERAL_KEYS | SEVERAL_SERVERS | SHARED | SLOTS | ONCE | TIMESTAMP | QUEUE | HISTORY |

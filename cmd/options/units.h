@@ -10,9 +10,9 @@
 #define UNITS_DURATION_MAX_MS (INT64_C(100) * 365 * 86400 * 1000)
 
 /*
- * units_duration: convert "30", "0.5", "500ms", "30s", "30sec", "5m", "5min", "2h" or "1d" to
- * milliseconds, rounded up. Several parts with units, from the greatest unit to the smallest, are
- * added: "1h30m". Returns false if the text is no duration, or is longer than
+ * units_duration: convert "30" and "0.5" (seconds), "500ms", "30s", "30sec", "5m", "5min", "2h" or
+ * "1d" to milliseconds, rounded up. Several parts with units, from the greatest unit to the
+ * smallest, are added: "1h30m". Returns false if the text is no duration, or is longer than
  * UNITS_DURATION_MAX_MS.
  */
 bool units_duration(const char *text, int64_t *ms);

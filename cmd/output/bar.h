@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 struct bar {
-    int64_t waited_ms; /* less than 0: not known, which looks as 0 */
-    int64_t held_ms;   /* less than 0: not known, which looks as '?' */
+    int64_t waited_ms; /* less than 0: not known; the bar then begins with the hold */
+    int64_t held_ms;   /* less than 0: not known; the bar then shows '?' for the hold */
 };
 
 /* bar_ms: the whole length of the bar, in ms. A double, so that no sum of two lengths overflows. */

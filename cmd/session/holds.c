@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,9 +53,17 @@ static void name_file(char name[NAME_BYTES], const char *server, const char *key
     snprintf(name, NAME_BYTES, "%016" PRIx64, hash_add(hash_add(HASH_START, server), key));
 }
 
-static enum rlock_status bad_file(struct rlock_error *err, const char *name, const char *why)
+static enum rlock_status bad_file(struct rlock_error *err, int dir, const char *name,
+                                  const char *why)
 {
-    return err_set(err, RLOCK_E_CONFIG, 0, "%s: file %s: %s", words.what, name, why);
+    char link[32];
+    char path[PATH_MAX];
+    ssize_t n;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+    n = readlink(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = '\0';
+    return err_set(err, RLOCK_E_CONFIG, 0, "%s: file %.300s/%s: %s", words.what, path, name, why);
 }
 
 /* Returns RLOCK_OK, RLOCK_GONE (there is no such file), or RLOCK_E_CONFIG. */
@@ -72,10 +81,10 @@ static enum rlock_status read_file(int dir, const char *name, struct hold *hold,
     failed = errno;
     fds_close(&fd);
     if (n < 0)
-        return failed == ENOENT ? RLOCK_GONE : bad_file(err, name, strerror(failed));
+        return failed == ENOENT ? RLOCK_GONE : bad_file(err, dir, name, strerror(failed));
     text[n] = '\0';
     if (sscanf(text, "%32[0-9a-f] %" SCNd64 " %d", hold->token, &hold->until_ms, &has_renewer) < 3)
-        return bad_file(err, name, "has no token");
+        return bad_file(err, dir, name, "has no token: remove it");
     hold->has_renewer = has_renewer != 0;
     explicit_bzero(text, sizeof text);
     return RLOCK_OK;

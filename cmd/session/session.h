@@ -59,7 +59,7 @@ struct session {
     struct same_server same_server;
     struct event_hook event_hook; /* runs the command of --on-event; fd -1: there is none */
     char url_place[300]; /* what names the server: "RLOCK_URL"; "": an option, or nothing */
-    char cli_options[URL_CLI_BYTES]; /* by which redis-cli asks the server; "": not known */
+    char cli_options[URL_CLI_BYTES]; /* options of redis-cli that name the server; "": not known */
     bool has_other_server;   /* rlock has warned: a parent rlock's lock is on another server */
     const char *secret_file; /* borrowed: the file that has the password; NULL: none */
     /* secret_file is the configuration file, and others than its owner may read it */

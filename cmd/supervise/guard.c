@@ -333,8 +333,8 @@ static void pass_signal(struct guard *guard, const struct guard_request *request
         return;
     if (guard->command == 0)
         proctree_signal(guard->tree, request->signal);
-    else if (kill(guard->command, request->signal) != 0 && errno == EPERM)
-        guard->tree->refused = guard->command;
+    else
+        proctree_signal_child(guard->tree, guard->command, request->signal);
     if (asks_for_the_end(request->signal))
         tell_refused(guard, false);
 }

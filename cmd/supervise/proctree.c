@@ -187,7 +187,7 @@ struct process {
 /* Numbers of fields in proc_pid_stat(5); the state is the first field after the name. */
 enum { STAT_STATE = 3, STAT_PARENT = 4, STAT_THREADS = 20, STAT_STARTED = 22 };
 
-/* False: there is no such process. */
+/* False: there is no such process, or it can't be read now, see is_shortage(). */
 static bool process_read(struct process *process, pid_t pid)
 {
     char text[512];
@@ -592,6 +592,12 @@ static bool signal_one(struct proctree *tree, pid_t pid, int number)
     if (failed == EPERM && !is_in_cgroup(tree))
         tree->refused = pid;
     return failed != ESRCH;
+}
+
+void proctree_signal_child(struct proctree *tree, pid_t child, int number)
+{
+    if (kill(child, number) != 0 && errno == EPERM)
+        tree->refused = child;
 }
 
 bool proctree_signal_root(struct proctree *tree, int number)

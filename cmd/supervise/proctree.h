@@ -93,6 +93,12 @@ bool proctree_spare_children(struct proctree *tree, bool is_first);
  */
 size_t proctree_term(struct proctree *tree, int64_t deadline_ms);
 
+/*
+ * proctree_signal_child: send a signal to one child of the caller. If the kernel refuses that,
+ * `refused` is the child.
+ */
+void proctree_signal_child(struct proctree *tree, pid_t child, int number);
+
 /* proctree_signal: send a signal to each process of the tree. Returns how many there were. */
 size_t proctree_signal(struct proctree *tree, int number);
 

@@ -3,9 +3,9 @@
  * supervise_state: what a supervised run does next, as a table of states and events.
  *
  * The guard and this process each have a timer for the lease's end. A renewal moves it: this
- * process sends the guard the new deadlines, and they are `agreed` when the guard has answered. A
- * guard that has not ended the command soon after `agreed.kill_ms` is killed with the command. It
- * may only wait for a process that is slow to end; then this process sends the same KILL.
+ * process sends the guard the new deadlines, and they are `agreed` when the guard has answered. If
+ * the command has not ended soon after `agreed.kill_ms`, this process kills the guard and the
+ * command. The guard may then be in order, and a process only slow to end: it gets KILL once more.
  */
 #include "supervise/supervise_state.h"
 

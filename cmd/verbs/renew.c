@@ -51,8 +51,8 @@ static enum exit_reason renew(struct session *session)
 
     if (is_hold(session) && session->holds.hold[0].has_renewer)
         return report_fault(&session->report, REASON_USAGE,
-                            "a process renews this hold until its end, which can't be changed: to "
-                            "hold the lock for longer, release it and hold it again",
+                            "a process renews this hold until the hold's end, which can't be "
+                            "moved: to hold the lock for longer, release it and hold it again",
                             0);
     st = rlock_renew(session->lock, ttl_ms, session_deadline(session), &expires_ms, &err);
     if (st == RLOCK_LOST || st == RLOCK_GONE || st == RLOCK_RELEASED)

@@ -183,8 +183,8 @@ static void add_refusal(struct refusals *refusals, const char *between, const ch
 }
 
 /*
- * Runs a command that rlock doesn't run inside a script. If the server denies the command, adds
- * `which` to the refusals and returns RLOCK_OK.
+ * Runs a command that rlock itself sends, not one of its scripts. If the server denies the command,
+ * adds `which` to the refusals and returns RLOCK_OK.
  */
 static enum rlock_status try_command(struct probe *probe, const struct request *request,
                                      int64_t block_ms, const char *which, struct refusals *refusals)
@@ -777,8 +777,8 @@ static enum rlock_status check_quorum(struct probe *probe, struct quorum *quorum
             n_recent++;
             probe_report(probe, "restart", RLOCK_GRADE_WEAK,
                          "wait, and restart members one at a time",
-                         "too recent: this server may have forgotten a holder, and its grants "
-                         "count again in %" PRId64 " ms",
+                         "too recent: this server may have forgotten a holder, so its grants "
+                         "don't count for another %" PRId64 " ms",
                          left_ms);
         }
     }

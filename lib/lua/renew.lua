@@ -14,8 +14,8 @@
 --         {REPLY_HELD, now, ms left, value}: another owner holds one of the locks
 --         {REPLY_GONE, now}: a lock has vanished, and another owner may have held it since
 --         {REPLY_LATE, now}: it is later than NOT_AFTER
---         {REPLY_RELEASED, now}: another process released all of the locks by their token, or one
---         of them if FENCE is "0"
+--         {REPLY_RELEASED, now}: another process released all of the locks by their token, or at
+--         least one, if the caller knows only the token: it renews all or none
 --         {REPLY_BROKEN, now, "broken" and the info of who has broken one of the locks}
 --@include shared/clock.lua
 --@include shared/constants.lua

@@ -74,7 +74,7 @@ enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline dea
         acknowledged = count_acknowledged(quorum);
     /* WAIT replies within wait_ms. If more than twice that time has passed, this process was
      * probably stopped meanwhile, and little of the lease may be left. RLOCK_PENDING makes the
-     * caller ask again. */
+     * caller acquire or renew again. */
     if (acknowledged.n_enough >= quorum->members.need)
         return took_ms > 2 * wait_ms ? RLOCK_PENDING : RLOCK_OK;
     if (acknowledged.lacking != NULL ||

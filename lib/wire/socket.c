@@ -138,7 +138,7 @@ short connector_events(const struct connector *connector)
     return connector->n_attempts == 0 ? POLLIN : POLLOUT;
 }
 
-/* connector_fd() is the descriptor of one attempt or lookup: the others are looked at by time. */
+/* connector_fd() is the descriptor of one attempt or lookup; the others are polled each 25 ms. */
 int64_t connector_wake_ms(const struct connector *connector)
 {
     int64_t look_ms = n_pending(connector) > 1 ? rlock_clock_ms() + LOOK_AGAIN_MS : RLOCK_NEVER;

@@ -138,8 +138,9 @@ static void test_contents(void)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         write_file(path, texts[i].text);
         is_int(open_holds("s", one_key, 1, false), texts[i].wanted, texts[i].why);
-        okf((texts[i].wanted == RLOCK_OK) == (err.text[0] == '\0'),
-            "only a file that can't be used has an error: %s", err.text);
+        okf(strstr(err.text, texts[i].wanted == RLOCK_OK ? "" : path) != NULL &&
+                (texts[i].wanted == RLOCK_OK) == (err.text[0] == '\0'),
+            "only a file that can't be used has an error, with its path: %s", err.text);
         ok(strstr(err.text, TOKEN) == NULL, "the error doesn't have the token");
     }
     for (int i = 0; i < 3; i++) {
