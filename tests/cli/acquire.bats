@@ -211,13 +211,12 @@ WHEN='20[0-9-]{8}T[0-9:]{8}[+-][0-9:]{5}'
 # the time of day, and then matches REGEX. If the first line says that the process is being ended, a
 # second line says when the process had ended. Otherwise FILE has one line only.
 told() {
-    local when='20[0-9-]{8}T[0-9:]{8}[+-][0-9]{2}:[0-9]{2}'
     eventually 5 test -s "$1"
     eventually 5 alone
-    assert_match "$(head -n 1 "$1")" "^$when rlock: $KEY: $2$"
+    assert_match "$(head -n 1 "$1")" "^$WHEN rlock: $KEY: $2$"
     if grep -q 'is being ended' "$1"; then
         assert_match "$(tail -n +2 "$1")" \
-            "^$when rlock: $KEY: ended: process [0-9]+ \(bash\): TERM at .*, ended at [0-9:]{8}$"
+            "^$WHEN rlock: $KEY: ended: process [0-9]+ \(bash\): TERM at .*, ended at [0-9:]{8}$"
     else
         assert_eq "$(wc -l <"$1")" 1 "lines, $(<"$1")"
     fi

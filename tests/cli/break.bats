@@ -28,10 +28,8 @@ break_it() { run --separate-stderr "$RLOCK" break -k "$KEY" "$@"; }
     local fence
     hold first -k "$KEY" -t 1m
     fence=$(env_of first RLOCK_FENCE)
-    start second "$RLOCK" -k "$KEY" -- sh -c 'echo "$RLOCK_FENCE"'
-    eventually 5 in_line 1
-    start third "$RLOCK" -k "$KEY" -- true
-    eventually 5 in_line 2
+    queued second -- sh -c 'echo "$RLOCK_FENCE"'
+    queued third -- true
     break_it --yes --json
     assert_status 0
     assert_match "$stderr" '^\{"event":"broken",.*"key":"'"$KEY"'",.*'

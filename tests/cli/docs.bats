@@ -330,7 +330,6 @@ named_pages() { sed -nE 's/^\.Xr (rlock[a-z.-]*) ([0-9]).*/\1 \2/p' "${PAGES[@]}
     done
 }
 
-public_names() { sed -nE 's/^[a-z].*[ *](rlock_[a-z_]+)\(.*/\1/p' "$ROOT"/lib/rlock{,_admin}.h; }
 described_names() {
     sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/s/^\.F[on] \(rlock_[a-z_]*\).*/\1/p' \
         "$ROOT/man/rlock.3"
@@ -370,7 +369,7 @@ used_commands() {
     redis_cli config resetstat
     url=redis://rlock@127.0.0.1:$REDIS_PORT
     echo secret >"$DIR/password"
-    export RLOCK RLOCK_URL=$url RLOCK_CONFIG=$DIR/config
+    export RLOCK_URL=$url RLOCK_CONFIG=$DIR/config
     echo "password-file = $DIR/password" >"$RLOCK_CONFIG"
     "$RLOCK" -t 3 -k job:a -- sh -c 'sleep 1.5; RLOCK_TOKEN= "$RLOCK" -n -E 0 -k job:a -- false'
     "$RLOCK" -t 3 --slots 2 -k job:c -- \
@@ -429,9 +428,6 @@ map_of() {
 lib_rows() { map_of lib; }
 cmd_rows() { map_of cmd; }
 
-make_targets() {
-    sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT"/{Makefile,*/*.mk} | tr ' ' '\n'
-}
 readme_targets() { { grep -oE '`make [a-z-]+|^ +make [a-z-]+' "$ROOT/README.md" |
     sed 's/.*make //'; make_targets; }; }
 

@@ -52,8 +52,7 @@ checks_told() { sed -nE 's/^\{"check":"([a-z ]+)".*/\1/p' <<<"$output" | tr ' ' 
 @test "doctor: a lock that is held and waited for keeps its value, its TTL and its queue" {
     local before
     hold first -k "$KEY" -t 60
-    start second "$RLOCK" -k "$KEY" -- true
-    eventually 5 in_line 1
+    queued second -- true
     before=$(value "$KEY")
     doctor -k "$KEY"
     found 0 good rights "for $KEY$"

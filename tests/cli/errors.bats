@@ -13,12 +13,7 @@ setup() {
 }
 
 # fake STEP...: starts a server that does these steps for each connection; sets FAKE_PORT.
-fake() {
-    local name=fake$((++n_fakes))
-    printf '%s\n' ACCEPT "$@" LOOP >"$DIR/$name.script"
-    start "$name" "$ROOT/tests/tools/fake.py" "$DIR/$name.script"
-    FAKE_PORT=$(ready_words "$DIR/$name.out")
-}
+fake() { fake_start "fake$((++n_fakes))" < <(printf '%s\n' ACCEPT "$@" LOOP); }
 
 # try OPTION...: runs rlock with the server that was started last.
 try() {

@@ -53,8 +53,7 @@ renewed_later() {
     assert_eq "$(told "$DIR/said" '300 <= o["waited_ms"] < 10000, o["mode"]')" "(True, 'foreign')"
     KEY+=:2
     hold holder -k "$KEY"
-    start old "$RLOCK" -k "$KEY" --queue newest -- true
-    eventually 5 in_line 1
+    queued old --queue newest -- true
     start json "$RLOCK" --json -k "$KEY" --queue newest -- true
     ended 75 old
     assert_line "^rlock: $KEY: superseded: after [0-9.]+s by a newer waiter: true of $(id -un)@"

@@ -18,10 +18,6 @@ setup() {
     export PKG_CONFIG_PATH=$INSTALL/lib/pkgconfig
 }
 
-functions_of_headers() {
-    sed -nE 's/^[a-z].*[ *](rlock_[a-z_]+)\(.*/\1/p' "$ROOT"/lib/rlock{,_admin}.h | sort
-}
-
 # example: prints the program of the manual's EXAMPLES.
 example() {
     sed -n '/^\.Sh EXAMPLES/,/^\.Ed/p' "$ROOT/man/rlock.3" |
@@ -48,14 +44,14 @@ assert_works() {
     need nm
     nm -D --defined-only "$SHARED/librlock.so" >"$DIR/symbols"
     assert_eq "$(awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' "$DIR/symbols" | sort)" \
-        "$(functions_of_headers)"
+        "$(public_names | sort)"
     assert_eq "$(awk '$2 !~ /^[TA]$/' "$DIR/symbols")" ''
 }
 
 @test "the static library defines the functions of the headers, and no other global symbol" {
     need nm
     assert_eq "$(nm -g --defined-only "$SHARED/librlock.a" | awk 'NF == 3 { print $3 }' | sort)" \
-        "$(functions_of_headers)"
+        "$(public_names | sort)"
 }
 
 @test "the manual's example has at most 60 lines, and works in C with the shared library" {
@@ -88,7 +84,7 @@ assert_works() {
 
 @test "each function has a manual page, and make uninstall removes all that was installed" {
     local name pages=$INSTALL/share/man/man3
-    for name in $(functions_of_headers); do
+    for name in $(public_names); do
         [[ $(readlink -f "$pages/$name.3") == "$pages/rlock.3" ]] || fail "no page: $name"
     done
     make -s -C "$ROOT" FLAVOUR=plain uninstall PREFIX="$INSTALL"

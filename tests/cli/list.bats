@@ -65,8 +65,7 @@ has() { grep -qE "$1" <<<"$output" || fail "no line matches $1" "$output"; }
     redis_cli <<<'set "k\"\\\x1b[2J\n\xff" '"\"$TOKEN $CARD\" ex 100"
     "$RLOCK" -k finished --once 1h -- true
     hold first -k "$KEY"
-    start second "$RLOCK" -k "$KEY" -- true
-    eventually 5 in_line 1
+    queued second -- true
     prometheus
     has "^rlock_lock_held\{key=\"$KEY\"\} 1$"
     has "^rlock_lock_held_seconds\{key=\"$KEY\"\} [0-9]+\.[0-9]{3}$"

@@ -6,7 +6,7 @@ load ../helpers/common
 
 setup() {
     common_setup
-    export DIR TOOLS RLOCK KEY RLOCK_URL=local:
+    export RLOCK_URL=local:
     place=$RLOCK_LOCAL_DIR
 }
 

@@ -77,8 +77,7 @@ end() { timeout 10 tee "$DIR/$1.end" <<<'' >/dev/null; }
         RLOCK_TOKEN=$forged RLOCK_PARENT_TOKENS=$forged run -75 rlock -q -n -k "$KEY" -- true
     done
     # rlock doesn't accept a waiter's token as the token of a parent: a waiter holds no lock.
-    start waiter "$RLOCK" -k "$KEY" -- true
-    eventually 5 in_line 1
+    queued waiter -- true
     forged=$(redis_cli zrange "{$KEY}:rlock:queue" 0 -1)
     RLOCK_TOKEN=$forged run -75 rlock -q -n -k "$KEY" -- true
     # rlock accepts the holder's token as the token of a parent.

@@ -229,20 +229,6 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx rows; }
     refused 78 "misconfigured: $DIR/config: not a text" -k "$KEY" -- true
 }
 
-@test "a named pipe or device as configuration, password or token file is refused without a wait" {
-    local path
-    mkfifo "$DIR/fifo"
-    for path in "$DIR/fifo" /dev/zero /dev/tty; do
-        [[ -e $path ]] || continue
-        RLOCK_CONFIG=$path run -78 --separate-stderr timeout 10 "$RLOCK" -k "$KEY" -- true
-        assert_line "misconfigured: $path: (not a regular file|No such device)"
-        run -78 --separate-stderr timeout 10 "$RLOCK" -k "$KEY" --password-file "$path" -- true
-        assert_line "misconfigured: password file $path: (not a regular|No such device)"
-        run -78 --separate-stderr timeout 10 "$RLOCK" release -k "$KEY" --token-file "$path"
-        assert_line "misconfigured: token file $path: (not a regular|No such device)"
-    done
-}
-
 @test "the configuration may come by a pipe on a descriptor; a signal ends rlock while it reads" {
     local variable
     RLOCK_CONFIG=/dev/stdin run -0 rlock -k "$KEY" -c 'echo "$RLOCK_TTL_MS"' < <(echo 'ttl = 7')
@@ -279,26 +265,30 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx rows; }
     rm "$DIR/.config/rlock/config"
 }
 
-# unprivileged COMMAND...: runs the command as a user for whom the mode of a file counts, also if
-# root runs the tests.
+# unprivileged COMMAND...: runs the command, for at most 10 s, as a user for whom the mode of a file
+# counts, also if root runs the tests.
 unprivileged() {
     local drop=()
     ((EUID != 0)) || drop=(setpriv '--bounding-set=-dac_override,-dac_read_search')
-    "${drop[@]}" "$@"
+    "${drop[@]}" timeout 10 "$@"
 }
 
-@test "a configuration or password file that can't be read is an error, not an empty file" {
-    local path
-    echo 'ttl = 2' >"$DIR/config"
-    chmod 0 "$DIR/config"
-    for path in "$DIR/none" "$DIR" "$DIR/config" /proc/self/mem; do
-        RLOCK_CONFIG=$path run -78 --separate-stderr unprivileged "$RLOCK" -k "$KEY" -- true
-        assert_line "misconfigured: $path: ([Nn]o such file|Is a dir|Permission|Input/output)"
-        run -78 --separate-stderr unprivileged "$RLOCK" -k "$KEY" --password-file "$path" -- true
-        assert_line "misconfigured: password file $path: "
-    done
+@test "a configuration, password or token file that can't be read is refused, without a wait" {
+    local path why='([Nn]o such|Is a dir|Permission|Input/output|not a regular file)'
     mkdir -p "$DIR/.config/rlock"
-    mv "$DIR/config" "$DIR/.config/rlock/config"
+    mkfifo "$DIR/fifo"
+    touch "$DIR/closed" "$DIR/.config/rlock/config"
+    chmod 0 "$DIR/closed" "$DIR/.config/rlock/config"
+    for path in "$DIR"/{none,closed,fifo} "$DIR" /proc/self/mem /dev/zero /dev/tty; do
+        RLOCK_CONFIG=$path run -78 --separate-stderr unprivileged "$RLOCK" -k "$KEY" -- true
+        assert_line "misconfigured: $path: $why"
+        export RLOCK_CONFIG=/dev/null
+        run -78 --separate-stderr unprivileged "$RLOCK" -k "$KEY" --password-file "$path" -- true
+        assert_line "misconfigured: password file $path: $why"
+        run -78 --separate-stderr unprivileged "$RLOCK" release -k "$KEY" --token-file "$path"
+        assert_line "misconfigured: token file $path: $why"
+        unset RLOCK_CONFIG
+    done
     run -78 --separate-stderr unprivileged "$RLOCK" -k "$KEY" -- true
     assert_line "misconfigured: $DIR/.config/rlock/config: Permission"
 }

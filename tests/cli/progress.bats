@@ -24,8 +24,7 @@ assert_cleared() { refute_match "$(pty_rows)" 'waiting' 'the screen'; }
 
 @test "the progress line shows holder, time and place in the queue, and is drawn each second" {
     hold holder -k "$KEY" -t 60 --label 'spring cleaning'
-    start first "$RLOCK" -k "$KEY" -- true
-    eventually 5 in_line 1
+    queued first -- true
     # rlock is second in the queue, and asks the server only every 2.5 s
     pty_type 'rlock -k "$KEY" -- echo done'
     pty_expect 5 'waiting 0s, .*, for sh of '

@@ -4,10 +4,6 @@
 
 load ../helpers/common
 
-make_targets() {
-    sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT"/{Makefile,*/*.mk} | tr ' ' '\n'
-}
-
 # other_commands: prints the commands of workflows that can be no make target.
 other_commands() {
     # The image debian:12 has neither make nor git.

@@ -12,7 +12,7 @@ setup_file() {
 }
 setup() {
     common_setup
-    export RLOCK_URL QUORUM=5 RLOCK_TTL=5s KEY RLOCK TOOLS DIR
+    export RLOCK_URL QUORUM=5 RLOCK_TTL=5s
     RLOCK_URL=$(<"$BATS_FILE_TMPDIR/urls")
     quorum_flush
 }
@@ -83,17 +83,6 @@ in_lines() { [[ $(on 1 redis_cli zcard "{$KEY}:rlock:queue") == "$1" ]]; }
     ended 75 old
     let_go a
     ended 0 new
-}
-
-@test "acquire, renew and release work by the token, which is refused with 76 after the release" {
-    RLOCK_TOKEN=$(rlock acquire -k "$KEY" -t 2)
-    export RLOCK_TOKEN
-    run -0 rlock renew -k "$KEY" -t 3
-    (($(on 4 redis_cli pttl "$KEY") > 2000)) || fail "member 4 was not renewed"
-    run -0 rlock release -k "$KEY"
-    run -76 rlock release -k "$KEY"
-    run -76 rlock renew -k "$KEY"
-    assert_no_locks
 }
 
 # ---- status, list, break and doctor ----

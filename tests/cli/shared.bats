@@ -12,13 +12,10 @@ holds() { [[ $(holders) == "$1" ]]; }
     hold first -k "$KEY" -s
     run -0 rlock -n -k "$KEY" -s -- true
     run -75 rlock -q -n -k "$KEY" -- true
-    start writer "$RLOCK" -k "$KEY" -- sh -c 'echo writer >>"$DIR/served"; sleep 0.1'
-    eventually 5 in_line 1
+    queued writer -- sh -c 'echo writer >>"$DIR/served"; sleep 0.1'
     for each in 1 2 3; do
         # shellcheck disable=SC2016
-        start "r$each" "$RLOCK" -k "$KEY" -s -- \
-            sh -c 'echo reader >>"$DIR/served"; read -r _ <"$DIR/end"'
-        eventually 5 in_line $((each + 1))
+        queued "r$each" -s -- sh -c 'echo reader >>"$DIR/served"; read -r _ <"$DIR/end"'
     done
     run -75 rlock -q -n -k "$KEY" -s -- true
     never 1 test -e "$DIR/served" # 1 s is longer than the lock is kept for the first waiter

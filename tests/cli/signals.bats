@@ -134,7 +134,6 @@ kill -STOP $!
 echo $? >"$DIR/job.status"
 kill -KILL $!
 END
-    export DIR KEY
     setsid --wait bash "$DIR/job"
     assert_eq "$(<"$DIR/job.status")" 0
 }

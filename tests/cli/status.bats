@@ -13,15 +13,6 @@ setup() {
     export TZ=UTC
 }
 
-# waiter NAME OPTION...: starts an rlock that waits, and returns when it has joined the queue.
-waiter() {
-    local before name=$1
-    shift
-    before=$(redis_cli zcard "{$KEY}:rlock:queue")
-    start "$name" "$RLOCK" -k "$KEY" "$@" -- true
-    eventually 5 in_line $((before + 1))
-}
-
 # told EXPRESSION: prints the Python expression for the output, which is one JSON object, `it`.
 told() { python3 -c 'import json, sys; it = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' \
     "$output" "$1"; }
@@ -38,8 +29,8 @@ status_of() { run --separate-stderr "$RLOCK" status -k "$KEY" "$@"; }
 
 @test "status: it shows the holder, the time left, the fence, and the waiters in their order" {
     hold first -k "$KEY" -t 30 --label 'a b%'
-    waiter second --label two
-    waiter third
+    queued second --label two -- true
+    queued third -- true
     status_of
     assert_status 75
     assert_eq "$stderr" ""
@@ -68,7 +59,7 @@ status_of() { run --separate-stderr "$RLOCK" status -k "$KEY" "$@"; }
 @test "status: it shows all holders with their slots, and locks that --once or --min-hold keeps" {
     hold first -k "$KEY" --slots 2 --label one
     hold second -k "$KEY" --slots 2 -t 1m --label two
-    waiter third --slots 2
+    queued third --slots 2 -- true
     status_of
     assert_status 75
     assert_match "$output" "^$KEY: held, by slots"$'\n'
@@ -103,7 +94,7 @@ manual_members() {
 
 @test "status: the members of its JSON are those in the manual" {
     hold first -k "$KEY" --label x --slots 1
-    waiter second --label x --slots 1
+    queued second --label x --slots 1 -- true
     redis_cli set "$KEY:foreign" value ex 100
     "$RLOCK" -k "$KEY:done" --once 1m -- true
     "$RLOCK" -k "$KEY:rest" --min-hold 1m -- true
@@ -153,7 +144,7 @@ manual_members() {
     eventually 5 times free 1
     hold first -k "$KEY" -t 10
     eventually 5 times held 1
-    waiter second
+    queued second -- true
     eventually 5 file_has "$DIR/watch.out" 'waiting  1'
     times held 2
     never 1 times held 3 # renewals and passing time are not shown as changes

@@ -14,7 +14,6 @@ setup_file() { netns_setup_file 4; }
 setup() {
     common_setup
     netns_setup
-    export KEY TOOLS
 }
 teardown_file() { netns_teardown_file; }
 

@@ -11,7 +11,7 @@ load ../helpers/pty
 setup() {
     common_setup
     redis_start
-    export RLOCK_URL=unix://$REDIS_SOCKET DIR TOOLS ttl=4 # the lease ends in most of these tests
+    export RLOCK_URL=unix://$REDIS_SOCKET ttl=4 # the lease ends in most of these tests
     need_cgroup
     write_command
 }

@@ -9,8 +9,7 @@ load ../helpers/common
 load ../helpers/server
 
 setup() {
-    common_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET DIR TOOLS
+    server_setup
     write_tree
 }
 # ---- a command that is hard to end ----
@@ -42,12 +41,12 @@ nothing_left() { [[ $(marked) == "${other:-}" ]]; }
 # last_run_ms: when a process of the command last ran, on the clock of now_ms().
 last_run_ms() { tail -qn 1 "$DIR"/clock.* | sort -n | tail -n 1; }
 
-# assert_tree_ends_when_killed PID|-GROUP: kills this process or process group; then all processes
-# of the command end within 1 s in which they run: each of them writes at most 100 lines more.
+# assert_tree_ends_when_killed PID: kills this process; then all processes of the command end within
+# 1 s in which they run: each of them writes at most 100 lines more.
 assert_tree_ends_when_killed() {
     local file killed
     killed=$(now_ms)
-    kill -KILL -- "$1"
+    kill -KILL "$1"
     eventually 20 nothing_left
     for file in "$DIR"/clock.*; do
         assert_between "$(awk -v from="$killed" '$1 > from { n++ } END { print n + 0 }' "$file")" \
@@ -75,12 +74,6 @@ assert_tree_ends_when_killed() {
     gone "$KEY"
     assert_status 71
     assert_match "$stderr" "guard-lost: the process that guards the command was ended by signal 9 "
-}
-
-@test "the process group of rlock is killed: the grandchild in its own session ends as well" {
-    start_tree -t 60
-    assert_tree_ends_when_killed "-$pid"
-    ended 137 tree
 }
 
 @test "rlock and its guard are killed at once: the kernel ends the command" {

@@ -8,11 +8,6 @@
 load ../helpers/common
 load ../helpers/quorum
 
-setup() {
-    common_setup
-    export KEY RLOCK TOOLS DIR
-}
-
 # A member's vote counts when the member has run longer than a TTL.
 start_old() { # start_old MEMBERS TTL_S
     quorum_start "$1"

@@ -15,13 +15,8 @@ MEMORY_KIB=16384 # limit of rlock's address space (ulimit -v)
 NOW=1700000000000 FENCE=1700000000000000
 GRANT="*3\\r\\n:1\\r\\n:$NOW\\r\\n\$16\\r\\n$FENCE\\r\\n"
 
-# fake NAME: starts a server with the script on stdin, in which `;` and newlines separate steps.
-# Unlike fake_start, it can be called several times in a test. Sets FAKE_PORT.
-fake() {
-    tr ';' '\n' >"$DIR/$1.script"
-    start "$1.fake" "$ROOT/tests/tools/fake.py" "$DIR/$1.script"
-    FAKE_PORT=$(ready_words "$DIR/$1.fake.out")
-}
+# fake NAME: fake_start with the script on stdin, in which `;` and newlines separate steps.
+fake() { fake_start "$1.fake" < <(tr ';' '\n'); }
 
 bounded() {
     is_sanitized || ulimit -v "$MEMORY_KIB"

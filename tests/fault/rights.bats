@@ -42,15 +42,6 @@ let_end() {
     refute_match "$stderr" 'guard-lost'
 }
 
-# is_kept_beyond_ttl: the lock is held all the time for one and a quarter TTLs, so it was renewed.
-is_kept_beyond_ttl() {
-    local end=$(($(now_ms) + ttl * 1250))
-    while (($(now_ms) < end)); do
-        exists "$KEY" || fail 'the lock is free while the command runs' || return 1
-        sleep 0.05
-    done
-}
-
 @test "the lock is lost to another: rlock says it can't end the command, and waits, status 76" {
     start_command -t "$ttl"
     redis_cli set "$KEY" other XX
@@ -65,7 +56,7 @@ is_kept_beyond_ttl() {
     start_command -t "$ttl"
     kill -KILL "$guard"
     eventually 5 said 'rlock keeps the lock until that process ends'
-    is_kept_beyond_ttl
+    never $((ttl * 3 / 2)) gone "$KEY" # it is renewed
     touch "$PLACE/end"
     ended 76 command
     gone "$KEY"
@@ -75,7 +66,7 @@ is_kept_beyond_ttl() {
     start_command -t "$ttl"
     kill -TERM "$pid"
     eventually 5 said 'rlock keeps the lock until that process ends'
-    is_kept_beyond_ttl
+    never $((ttl * 3 / 2)) gone "$KEY" # it is renewed
     let_end
     assert_status 7
     gone "$KEY"
@@ -90,16 +81,22 @@ is_kept_beyond_ttl() {
     refute_match "$(<"$DIR/command.err")" 'the command was ended'
 }
 
-@test "--bind-pid: rlock says which process it can't end, and doesn't say that all have ended" {
+# lose_bound SCRIPT: starts a shell that binds a lock to itself, and then runs SCRIPT. Takes the
+# lock away, and waits until rlock has said that it can't end the process.
+lose_bound() {
     mkdir "$PLACE/log"
     chmod 777 "$PLACE/log"
     start command setpriv --reuid 65534 --regid 65534 --clear-groups sh -c '
         "$0/rlock" acquire -k "$1" -t "$2" --bind-pid $$ --log "$0/log/why" >/dev/null || exit
-        "$0/untouchable" "$0/end" & wait' "$PLACE" "$KEY" "$ttl"
+        '"$1" "$PLACE" "$KEY" "$ttl"
     eventually 10 file_has "$DIR/command.out" running
     redis_cli set "$KEY" other XX
     eventually 10 file_has "$PLACE/log/why" \
         "rlock: $KEY: $why; that process runs on without the lock"
+}
+
+@test "--bind-pid: rlock says which process it can't end, and doesn't say that all have ended" {
+    lose_bound '"$0/untouchable" "$0/end" & wait'
     refute_match "$(<"$PLACE/log/why")" 'were ended|guard-lost'
     kill -STOP "$(guard_of "$(renewd)")"
     eventually 10 file_has "$PLACE/log/why" "guard-lost: .* it is stopped"
@@ -109,15 +106,7 @@ is_kept_beyond_ttl() {
 }
 
 @test "--bind-pid: rlock says that it can't end the process itself, and not that it has ended" {
-    mkdir "$PLACE/log"
-    chmod 777 "$PLACE/log"
-    start command setpriv --reuid 65534 --regid 65534 --clear-groups sh -c '
-        "$0/rlock" acquire -k "$1" -t "$2" --bind-pid $$ --log "$0/log/why" >/dev/null || exit
-        exec "$0/untouchable" "$0/end"' "$PLACE" "$KEY" "$ttl"
-    eventually 10 file_has "$DIR/command.out" running
-    redis_cli set "$KEY" other XX
-    eventually 10 file_has "$PLACE/log/why" \
-        "rlock: $KEY: $why; that process runs on without the lock"
+    lose_bound 'exec "$0/untouchable" "$0/end"'
     alive "$pid"
     alive "$(renewd)" # it waits for the end of the process
     refute_match "$(<"$PLACE/log/why")" ', ended at'

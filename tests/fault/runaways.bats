@@ -13,14 +13,15 @@
 load ../helpers/common
 load ../helpers/server
 
-# pids_setup makes a cgroup of at most 4,000 processes, if the machine lets it: else the chains
-# could use up all pids of the machine. start_limited starts a command in this cgroup.
-pids_setup() {
+# A cgroup of at most 4,000 processes, if the machine lets us make one: else the chains could use up
+# all pids of the machine. start_limited starts a command in this cgroup.
+setup() {
+    server_setup
     PIDS=/sys/fs/cgroup/pids/rlock-test-$BASHPID
     mkdir "$PIDS" 2>/dev/null || PIDS=
 }
-
-pids_teardown() {
+teardown() {
+    common_teardown
     [[ -z ${PIDS:-} ]] || rmdir "$PIDS" || :
 }
 
@@ -29,16 +30,6 @@ start_limited() {
     shift
     start "$name" sh -c '[ -z "$0" ] || {
         echo 4000 >"$0/pids.max" && echo $$ >"$0/cgroup.procs"; }; exec "$@"' "$PIDS" "$@"
-}
-
-setup() {
-    common_setup
-    pids_setup
-    export RLOCK_URL=unix://$REDIS_SOCKET DIR
-}
-teardown() {
-    common_teardown
-    pids_teardown
 }
 
 # last_ms: prints when a process of the command `runaway` last ran, on the clock of now_ms().
@@ -57,12 +48,8 @@ has_started_at_least() {
 none_runs_any_more() {
     local before
     before=$(last_ms)
-    wait_ms 300
+    rest 0.3
     [[ $(last_ms) == "$before" ]]
-}
-wait_ms() {
-    local end=$(($(now_ms) + $1))
-    while (($(now_ms) < end)); do sleep 0.02; done
 }
 
 # run_away KIND HEADS guard|program|lock: starts HEADS chains under rlock, then kills the guard,

@@ -8,10 +8,7 @@
 #     on N COMMAND...                      send the command to node nN, and print the reply
 #     slot_of KEY                          print the hash slot of KEY
 #     owner_of SLOT                        print which node serves SLOT: 1, 2, ...
-#     slot_begin SLOT FROM TO              begin to migrate SLOT: nodes reply TRYAGAIN and ASK
-#     slot_keys SLOT FROM TO               migrate the keys of SLOT
-#     slot_end SLOT FROM TO                end the migration: node TO serves SLOT
-#     slot_move SLOT FROM TO               do slot_begin, slot_keys and slot_end
+#     slot_move SLOT FROM TO               migrate SLOT with its keys from node FROM to node TO
 
 node() { redis_use "n$1"; }
 
@@ -89,26 +86,17 @@ owner_of() {
     done
 }
 
-slot_begin() {
-    on "$3" cluster setslot "$1" importing "$(id_of "$2")" >/dev/null
-    on "$2" cluster setslot "$1" migrating "$(id_of "$3")" >/dev/null
-}
-
-slot_keys() {
-    local keys to
+slot_move() {
+    local id keys to
+    id=$(id_of "$3")
     to=$(port_of "$3")
+    on "$3" cluster setslot "$1" importing "$(id_of "$2")" >/dev/null
+    on "$2" cluster setslot "$1" migrating "$id" >/dev/null # nodes reply TRYAGAIN and ASK
     while :; do
         mapfile -t keys < <(on "$2" cluster getkeysinslot "$1" 100 | grep .)
         ((${#keys[@]})) || break
         on "$2" migrate 127.0.0.1 "$to" '' 0 5000 keys "${keys[@]}" >/dev/null
     done
-}
-
-slot_end() {
-    local id
-    id=$(id_of "$3")
     on "$3" cluster setslot "$1" node "$id" >/dev/null
     on "$2" cluster setslot "$1" node "$id" >/dev/null
 }
-
-slot_move() { slot_begin "$@" && slot_keys "$@" && slot_end "$@"; }

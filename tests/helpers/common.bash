@@ -178,13 +178,6 @@ read_up_ms() {
     up_ms=$((10#${up_ms/./} * 10))
 }
 
-# busy_ms MS: print how many ms a test allows beyond the time that rlock promises: MS, multiplied by
-# the load for each processor if that is above 1.
-busy_ms() {
-    awk -v ms="$1" -v processors="$PROCESSORS" '
-        { busy = $1 / processors; printf "%d\n", ms * (busy > 1 ? busy : 1) }' /proc/loadavg
-}
-
 # rest SECONDS: return after SECONDS. Unlike sleep, `rest` starts no process once the pipe is there:
 # it waits for the input of a pipe that nobody writes to. Another process may make the pipe first.
 rest() {
@@ -230,7 +223,9 @@ eventually() {
 # build or under such a load, rlock and the server run late, a renewal can come too late, and rlock
 # would end the command. A test that calls lease computes all its times from the TTL.
 lease() {
-    if is_sanitized || (($(busy_ms 1) > 4)); then echo $((3 * $1)); else echo "$1"; fi
+    local busy
+    busy_s busy 1
+    if is_sanitized || ((busy > 4)); then echo $((3 * $1)); else echo "$1"; fi
 }
 
 # busy_s NAME SECONDS: set the variable NAME to SECONDS multiplied by the load for each processor,
@@ -254,6 +249,12 @@ never() {
         ! "$@" || fail "was not to happen: $*" || return 1
         rest_since "$from"
     done
+}
+
+# public_names, make_targets: print the functions of librlock's headers, the makefiles' targets.
+public_names() { sed -nE 's/^[a-z].*[ *](rlock_[a-z_]+)\(.*/\1/p' "$ROOT"/lib/rlock{,_admin}.h; }
+make_targets() {
+    sed -nE 's/^([a-z][a-z -]*):.*/\1/p' "$ROOT"/{Makefile,*/*.mk} | tr ' ' '\n'
 }
 
 file_has() { grep -Eq -- "$2" "$1" 2>/dev/null; } # FILE EXTENDED_REGEX

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # fake: a server that follows a script, and a proxy that disturbs connections to a server.
 #
-#     fake_start [OPTION...] <<'END'    start the server with a script, see tests/tools/fake.py;
+#     fake_start [NAME] <<'END'         start the server with a script, see tests/tools/fake.py;
 #                                       sets FAKE_PORT
 #
 #     line_start PORT [NAME]            start a proxy to PORT of this host; sets LINE_PORT and
@@ -16,9 +16,10 @@ ready_words() {
 }
 
 fake_start() {
-    cat >"$DIR/fake.script"
-    start fake "$ROOT/tests/tools/fake.py" "$@" "$DIR/fake.script"
-    FAKE_PORT=$(ready_words "$DIR/fake.out")
+    local name=${1:-fake}
+    cat >"$DIR/$name.script"
+    start "$name" "$ROOT/tests/tools/fake.py" "$DIR/$name.script"
+    FAKE_PORT=$(ready_words "$DIR/$name.out")
 }
 
 line_start() {

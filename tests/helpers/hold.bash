@@ -10,13 +10,13 @@
 #     env_of NAME VARIABLE       print a variable that the command of `hold NAME` received
 #     exists KEY / gone KEY      true if the server has the key / doesn't have it
 #     in_line N [KEY]            true if N waiters are in the queue of KEY
+#     queued NAME ARG...         start an rlock for $KEY with these arguments; returns when it has
+#                                joined the queue
 #     waits                      true if a client of the server waits, or a script runs
 #     assert_only_fences         check that no key is left but the fences, and that these expire
 #     value KEY / ttl_ms KEY     print the key's value / its time to live in ms
 #     asking                     print `redis-cli -s SOCKET` for the server in use, for a script
 #     assert_line REGEX          check that $stderr is exactly one line, and matches REGEX
-#     without_leaks COMMAND...   run without LeakSanitizer, which fails under strace, and if
-#                                the process can't open another descriptor
 
 hold() {
     local name=$1
@@ -65,6 +65,12 @@ exists() { [[ $(redis_cli exists "$1") == 1 ]]; }
 gone() { [[ $(redis_cli exists "$1") == 0 ]]; }
 asking() { echo "$(type -p redis-cli || type -p valkey-cli) -s '$REDIS_SOCKET'"; }
 in_line() { [[ $(redis_cli zcard "{${2:-$KEY}}:rlock:queue") == "$1" ]]; }
+queued() {
+    local before
+    before=$(redis_cli zcard "{$KEY}:rlock:queue")
+    start "$1" "$RLOCK" -k "$KEY" "${@:2}"
+    eventually 10 in_line $((before + 1))
+}
 waits() { redis_cli client list | grep -Eq 'cmd=(eval|evalsha|blpop) '; }
 assert_only_fences() {
     local key
@@ -80,5 +86,3 @@ assert_line() {
     [[ -n $stderr && $stderr != *$'\n'* ]] || fail "not one line:" "$stderr"
     assert_match "$stderr" "$1" "the line"
 }
-
-without_leaks() { ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 "$@"; }

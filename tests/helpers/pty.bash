@@ -22,7 +22,6 @@ pty_start() {
     mkdir -p "$DIR/bin"
     ln -s "$RLOCK" "${@/#/$TOOLS/}" "$DIR/bin"
     PATH=$DIR/bin:$PATH
-    export RLOCK TOOLS KEY DIR
     start pty pty_script
     exec {PTY_KEYS}>"$DIR/keys"
     PTY_SEEN=0

@@ -55,7 +55,6 @@ holders() {
     done
     echo "$n"
 }
-held_by() { [[ $(holders "$1") == "$2" ]]; } # KEY NUMBER-OF-MEMBERS
 
 quorum_keys() { each_of "$(all_members)" redis_cli --scan | sort -u; }
 quorum_flush() { each_of "$(all_members)" redis_cli flushall >/dev/null; }

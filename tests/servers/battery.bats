@@ -14,12 +14,7 @@ setup() {
     export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
 }
 
-wait_in_line() { # NAME OPTION...: starts a waiter; returns when it is one more in the queue
-    local before
-    before=$(redis_cli zcard "{$KEY}:rlock:queue")
-    start "$1" "$RLOCK" -k "$KEY" "${@:2}" -- sh -c 'echo "$0" >>"$1"' "$1" "$DIR/served"
-    eventually 10 in_line $((before + 1))
-}
+wait_in_line() { queued "$@" -- sh -c 'echo "$0" >>"$1"' "$1" "$DIR/served"; } # NAME OPTION...
 ends() { # STATUS NAME...
     local name
     for name in "${@:2}"; do
