@@ -191,7 +191,7 @@ refused() {
     refused 64 'usage: --log: needs --renew, as without' -k "$KEY" --for 1h --log x
     RLOCK_PROTOCOL=timestamp refused 64 'hold: not possible with --protocol timestamp' -k "$KEY" \
         --for 1h
-    refused 64 'usage: a private server: needs --renew, as without' -k "$KEY" --for 1h -u local:
+    refused 64 'usage: a private server: needs --renew, as such a server ends' -k "$KEY" --for 1h -u local:
 }
 
 @test "if the token or the result can't be written, hold gives the lock back and exits with 71" {
@@ -271,7 +271,7 @@ time_of() { date -d "$(sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" <<<"$output")" 
 @test "renew refuses a hold that a process renews with 64, and changes nothing" {
     renewed ann
     run -64 --separate-stderr rlock renew -k "$KEY" -t 2h
-    assert_line 'usage: a process renews this hold until its end'
+    assert_line 'usage: a process renews this hold until the hold.s end'
     assert_between "$(ttl_ms "$KEY")" 1 3000
     rlock release -k "$KEY"
 }
