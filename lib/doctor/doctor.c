@@ -14,6 +14,7 @@
 #include "doctor/server_checks.h"
 #include "lock/scripts.h"
 #include "ops/list.h"
+#include "server/error_reply.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -230,64 +231,64 @@ static enum rlock_status try_commands(struct probe *probe, struct refusals *refu
     return try_command(probe, &request, 0, "WAIT for --replicas", refusals);
 }
 
-/*
- * Tries the commands that locks need without scripts, on the key `scratch`, which no other client
- * uses. In the table "KEY" stands for this key.
- */
-static enum rlock_status try_plain_commands(struct probe *probe, const char *scratch,
-                                            struct refusals *refusals)
+/* Tries the commands that tell the connection what to do with the others, on the key `scratch`. */
+static enum rlock_status try_alone(struct probe *probe, const char *scratch,
+                                   struct refusals *refusals)
 {
-    static const char commands[][7][10] = {
-        {"TIME"},
-        {"SET", "KEY", "1", "NX", "PX", "1000"},
-        {"GETRANGE", "KEY", "0", "0"},
-        {"PTTL", "KEY"},
-        {"GET", "KEY"},
-        {"INCR", "KEY"},
-        {"PEXPIRE", "KEY", "1000"},
-        {"WATCH", "KEY"},
-        {"MULTI"},
-        {"EXEC"},
-        {"DEL", "KEY"},
-    };
+    static const char commands[][6] = {"PTTL", "WATCH", "MULTI", "EXEC"};
     enum rlock_status st = RLOCK_OK;
     struct request request;
     size_t i;
-    size_t j;
 
     for (i = 0; st == RLOCK_OK && i < sizeof commands / sizeof commands[0]; i++) {
-        request_begin(&request, commands[i][0]);
-        for (j = 1; commands[i][j][0] != '\0'; j++)
-            request_add(&request, strcmp(commands[i][j], "KEY") != 0 ? commands[i][j] : scratch);
+        request_begin(&request, commands[i]);
+        if (i < 2)
+            request_add(&request, scratch);
         /* EXEC fails without MULTI, whatever the user may do */
-        if (strcmp(commands[i][0], "EXEC") != 0 || strstr(refusals->which, "MULTI") == NULL)
-            st = try_command(probe, &request, 0, commands[i][0], refusals);
+        if (i < 3 || strstr(refusals->which, "MULTI") == NULL)
+            st = try_command(probe, &request, 0, commands[i], refusals);
     }
     return st;
 }
 
-/*
- * Tries the keys of the lock. SET takes the lock for 1 ms if it is free. PEXPIRE sets the expiry of
- * the last fence as a grant does. Neither command changes a lock that is held.
- */
-static enum rlock_status try_plain_keys(struct probe *probe, const struct lock_keys *keys,
-                                        struct refusals *refusals)
+/* Is the name of the request's nth command also that of an earlier one? */
+static bool is_repeated(const struct request *request, int nth)
 {
-    struct request request;
-    enum rlock_status st;
+    int i = 0;
 
-    request_begin(&request, "SET");
-    request_add(&request, keys->name[KEY_LOCK]);
-    request_add(&request, "rlock doctor");
-    request_add(&request, "NX");
-    request_add(&request, "PX");
-    request_add(&request, "1");
-    st = try_command(probe, &request, 0, keys->name[KEY_LOCK], refusals);
-    request_begin(&request, "PEXPIRE");
-    request_add(&request, keys->name[KEY_FENCE]);
-    request_add_format(&request, "%" PRId64, FENCE_LIFE_MS);
-    if (st == RLOCK_OK)
-        st = try_command(probe, &request, 0, keys->name[KEY_FENCE], refusals);
+    while (strcmp(request->word[request->first[i]], request->word[request->first[nth]]) != 0)
+        i++;
+    return i < nth;
+}
+
+/*
+ * Tries the other commands that locks need without scripts. The server executes none of them.
+ *
+ *   key  NULL: on `wake`, and notes the names of the commands that are denied
+ *        else: on the lock's keys, and notes `key` if one of them is denied
+ */
+static enum rlock_status try_queued(struct probe *probe, const struct lock_keys *keys,
+                                    const char *key, struct refusals *refusals)
+{
+    const struct resp_value *replies = NULL;
+    struct commands commands;
+    struct request request;
+    enum error_reply kind;
+    enum rlock_status st;
+    const char *error;
+    int i;
+
+    commands_begin_try(&commands, keys, key == NULL);
+    commands_build(&commands, &request);
+    st = probe_ask(probe, &request, &replies);
+    for (i = 1; st == RLOCK_OK && i < request.n_commands - 2; i++) { /* not DISCARD and EXEC */
+        error = resp_error(resp_array_at(replies, (size_t)i));
+        if (error == NULL || (key != NULL ? *refusals->which != '\0' : is_repeated(&request, i)) ||
+            !probe_is_denied(probe, error_reply_read(error, NULL, &kind, &probe->err)))
+            continue;
+        add_refusal(refusals, " ", key != NULL ? key : request.word[request.first[i]],
+                    probe_last_words(probe));
+    }
     return st;
 }
 
@@ -488,10 +489,13 @@ static void report_history(struct probe *probe, const struct rights *rights)
 static enum rlock_status try_plain_rights(struct probe *probe, const struct owner *owner,
                                           struct rights *rights)
 {
-    enum rlock_status st = try_plain_commands(probe, owner->lock[0].keys.wake, &rights->needed);
+    const struct lock_keys *keys = &owner->lock[0].keys;
+    enum rlock_status st = try_alone(probe, keys->wake, &rights->needed);
 
     if (st == RLOCK_OK && *rights->needed.which == '\0')
-        st = try_plain_keys(probe, &owner->lock[0].keys, &rights->keys);
+        st = try_queued(probe, keys, NULL, &rights->needed);
+    if (st == RLOCK_OK && *rights->needed.which == '\0')
+        st = try_queued(probe, keys, keys->name[KEY_LOCK], &rights->keys);
     return st;
 }
 

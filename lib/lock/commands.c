@@ -42,7 +42,8 @@ enum part {
     RAISES_FENCE = 16, /* it raises the last fence, so that no late renewal puts the lock back */
     EXTENDS = 32,      /* STEP_COMMIT sets a new TTL, */
     WRITES = 64,       /* or writes another value, */
-    DELETES = 128      /* or deletes the key */
+    DELETES = 128,     /* or deletes the key */
+    ON_WAKE = 256      /* all commands are about the owner's list, `wake`, and no other key */
 };
 
 /*
@@ -65,6 +66,9 @@ enum part {
  * STEP_COMMIT: if another process renews the lease, that process finds the note with its next
  * renewal, and doesn't report a lost lock. The command about the lock's key comes last, see
  * read_commit(). PEXPIRE is allowed on a server whose memory is full; SET isn't.
+ *
+ * STEP_TRY: between MULTI and DISCARD go the commands of the steps above, which the server refuses
+ * or queues. If the server denies DISCARD, then EXEC executes nothing because of that error.
  */
 static const struct {
     enum commands_step step;
@@ -72,6 +76,8 @@ static const struct {
     const char *command;
     const char *arguments;
 } table[] = {
+    {STEP_TRY, 0, "MULTI", ""},
+
     {STEP_LOOK, 0, "PTTL", "K"},
     {STEP_LOOK, CHANGES, "MULTI", ""},
     {STEP_LOOK, CHANGES, "EXEC", ""},
@@ -90,13 +96,16 @@ static const struct {
     {STEP_FENCE, 0, "PEXPIRE", "F L"},
     {STEP_FENCE, 0, "GETRANGE", "K 0 E"},
 
-    {STEP_COMMIT, 0, "MULTI", ""},
+    {STEP_COMMIT, CHANGES, "MULTI", ""},
     {STEP_COMMIT, RAISES_FENCE, "SET", "F N PX L"},
     {STEP_COMMIT, LEAVES_NOTE, "SET", "W M PX R"},
     {STEP_COMMIT, EXTENDS, "PEXPIRE", "K T"},
     {STEP_COMMIT, WRITES, "SET", "K V XX PX T"},
     {STEP_COMMIT, DELETES, "DEL", "K"},
-    {STEP_COMMIT, 0, "EXEC", ""},
+    {STEP_COMMIT, CHANGES, "EXEC", ""},
+
+    {STEP_TRY, 0, "DISCARD", ""},
+    {STEP_TRY, 0, "EXEC", ""},
 
     {STEP_UNDO, 0, "DELIFEQ", "K V"},
     {STEP_UNDO, 0, "DELEX", "K IFEQ V"},
@@ -108,13 +117,14 @@ static void add_argument(const struct commands *commands, struct request *reques
                          const char *argument, size_t n)
 {
     const struct lock_keys *keys = commands->keys;
+    bool on_wake = (commands->parts & ON_WAKE) != 0;
     const struct {
         char letter;
         const char *word; /* NULL: the argument is `number` */
         int64_t number;
     } letters[] = {
-        {'K', keys->name[KEY_LOCK], 0},
-        {'F', keys->name[KEY_FENCE], 0},
+        {'K', on_wake ? keys->wake : keys->name[KEY_LOCK], 0},
+        {'F', on_wake ? keys->wake : keys->name[KEY_FENCE], 0},
         {'Q', keys->name[KEY_QUEUE], 0},
         {'W', commands->holder.wake != NULL ? commands->holder.wake : keys->wake, 0},
         {'V', commands->value, 0},
@@ -144,7 +154,9 @@ static void build(const struct commands *commands, enum commands_step step, stru
 
     request_begin_empty(request);
     for (i = 0; i < COUNT(table); i++) {
-        if (table[i].step != step || (table[i].only_with & ~commands->parts) != 0)
+        bool is_tried = step == STEP_TRY && table[i].step < STEP_TRY;
+
+        if ((table[i].step != step && !is_tried) || (table[i].only_with & ~commands->parts) != 0)
             continue;
         request_add_command(request, table[i].command);
         for (at = table[i].arguments; *at != '\0'; at += strspn(at, " ")) {
@@ -573,6 +585,14 @@ void commands_begin_break(struct commands *commands, const struct lock_keys *key
     *commands =
         (struct commands){.task = COMMANDS_BREAK, .parts = CHANGES, .keys = keys, .to_break = name};
     snprintf(commands->note, sizeof commands->note, "broken %s", info);
+}
+
+void commands_begin_try(struct commands *commands, const struct lock_keys *keys, bool on_wake)
+{
+    *commands = (struct commands){.step = STEP_TRY, .keys = keys, .ttl_ms = 1, .number = 1};
+    if (on_wake)
+        commands->parts =
+            ON_WAKE | HAS_NOTE | LEAVES_NOTE | RAISES_FENCE | EXTENDS | WRITES | DELETES;
 }
 
 void commands_end(struct commands *commands)

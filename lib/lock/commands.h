@@ -36,6 +36,7 @@ enum commands_step {
     STEP_CLAIM,  /* write our value, as the lock is free */
     STEP_FENCE,  /* draw a fence, then read whether the lock still has our value */
     STEP_COMMIT, /* write or delete, unless the watched key has changed */
+    STEP_TRY,    /* ask what the user may do: all commands of the steps above, none executed */
     STEP_UNDO    /* sent behind a STEP_CLAIM whose reply nobody waits for any more */
 };
 
@@ -84,6 +85,14 @@ void commands_begin(struct commands *commands, enum commands_task task, const st
 void commands_begin_read(struct commands *commands, const struct lock_keys *keys, bool stays);
 void commands_begin_break(struct commands *commands, const struct lock_keys *keys, const char *name,
                           const char *info);
+
+/*
+ * commands_begin_try: let commands_build() build a request of the commands by which a lock is taken
+ * or, if `on_wake` is set, of all others, too, each of them about `wake` of `keys`, borrowed. They
+ * stand between MULTI, which the user must be allowed, and DISCARD and EXEC: the server checks the
+ * user's rights to each command and its key, but executes none. The caller reads the replies.
+ */
+void commands_begin_try(struct commands *commands, const struct lock_keys *keys, bool on_wake);
 
 /* commands_end: free what the operation has allocated, and overwrite its tokens. */
 void commands_end(struct commands *commands);

@@ -233,3 +233,16 @@ keys_of() { awk 'NR > 1 { print $1 }' | xargs; }
     [[ ! -e $DIR/started ]]
     gone "$KEY"
 }
+
+@test "doctor without scripts executes no command that writes, whatever the user may do" {
+    local rights
+    redis_rule 'noscripts on .*' noscripts
+    redis_cli config resetstat >/dev/null
+    for rights in +discard -discard '-multi -incr' '+multi +incr -set -pexpire -del'; do
+        # shellcheck disable=SC2086
+        redis_cli acl setuser noscripts $rights >/dev/null
+        run --separate-stderr rlock doctor -k "$KEY"
+    done
+    assert_match "$output" 'denied: SET PEXPIRE DEL .*; allow the user .set .pexpire .del'
+    refute_match "$(redis_cli info commandstats)" 'cmdstat_(set|incr|pexpire|del):calls=[1-9]'
+}

@@ -126,6 +126,22 @@ static const char *replies(const char *const *reply)
 #define NOTED(found, note) REPLIES(found, note) /* those to LOOK_RENEW */
 #define DRAWN(fence, value) REPLIES(NIL, fence, ":1\r\n", server_bulk(value))
 
+/* What a user may do is asked by commands that the server queues and drops. */
+static void test_try(void)
+{
+    struct request request;
+
+    open_owner();
+    commands_begin_try(&commands, &owner.lock[0].keys, false);
+    commands_build(&commands, &request);
+    sends(&request, "MULTI; PTTL k; GETRANGE k 0 1278; TIME; GET " FENCE "; SET k  NX PX 1; TIME; "
+                    "SET " FENCE " 1 NX PX 604800000; INCR " FENCE "; PEXPIRE " FENCE " 604800000; "
+                    "GETRANGE k 0 1278; DISCARD; EXEC");
+    commands_begin_try(&commands, &owner.lock[0].keys, true);
+    commands_build(&commands, &request);
+    is_int(request.n_commands, 19, "all other commands follow, too");
+}
+
 static void test_acquire(void)
 {
     struct request undo;
@@ -412,7 +428,7 @@ int main(void)
     if (!ok(reader != NULL, "the test makes a reader of replies") ||
         !is_int(keys_init(&keys, key, NULL, NULL), RLOCK_OK, "the lock has keys"))
         return done_testing();
-    RUN_ALL(test_acquire, test_fences, test_parent, test_renew, test_release, test_break,
+    RUN_ALL(test_try, test_acquire, test_fences, test_parent, test_renew, test_release, test_break,
             test_abandoned);
     RUN(test_stopped_beside_reply(false));
     RUN(test_stopped_beside_reply(true));

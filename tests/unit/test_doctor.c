@@ -22,7 +22,8 @@
 #define ALL_RIGHTS RIGHTS, UNSET, UNSET /* and two settings of scripts */
 #define DENIED_KEYS "-NOPERM no\r\n"
 #define DONE "+OK\r\n"
-#define DONE_11 DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE
+#define DONE_4 DONE, DONE, DONE, DONE
+#define DONE_12 DONE_4, DONE_4, DONE_4
 #define LONG_60 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define NOPERM "-NOPERM this user has no permissions\r\n"
 #define NO_LOCKS "*2\r\n$1\r\n0\r\n*0\r\n"
@@ -167,15 +168,18 @@ static const struct {
     {"denies the keys of a lock whose key is too long for a message",
      ANSWERS(NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, UNSET, UNSET, TIMES(NOW), NO_LOCKS),
      "rights 3 ", "\nallow the user ~" LONG_60 "* ~{" LONG_60 "*\n", LONG_60 "1", false, NULL},
-    /* a lock that is held stays as it is */
     {"executes all commands that locks need without scripts",
-     ANSWERS(NOW, GOOD_INFO, SETTINGS, DONE_11, DONE, DONE, UNSET, UNSET, TIMES(NOW), NOPERM),
+     ANSWERS(NOW, GOOD_INFO, SETTINGS, DONE_12, DONE_12, DONE_12, UNSET, UNSET, TIMES(NOW), NOPERM),
      "user 0 rights 0 clock", "all that a lock with plain commands needs for job", "job", true,
-     "SET job rlock doctor NX PX 1 "},
+     "SET job  NX PX 1 "},
     {"denies GETRANGE to a user who holds locks without scripts",
-     ANSWERS(NOW, GOOD_INFO, SETTINGS, DONE, DONE, NOPERM, DONE, DONE, DONE, DONE, DONE, DONE, DONE,
-             DONE, UNSET, UNSET, TIMES(NOW), NOPERM),
+     ANSWERS(NOW, GOOD_INFO, SETTINGS, DONE_4, DONE, DONE, NOPERM, DONE_12, DONE_4, UNSET, UNSET,
+             TIMES(NOW), NOPERM),
      "rights 3 ", "denied: GETRANGE (", "job", true, "GETRANGE {job}:rlock:"},
+    {"denies the keys to a user who holds locks without scripts",
+     ANSWERS(NOW, GOOD_INFO, SETTINGS, DONE_12, DONE_4, DONE_4, DONE_4, NOPERM, NOPERM, DONE, DONE,
+             DONE_4, DONE_4, UNSET, UNSET, TIMES(NOW), NOPERM),
+     "rights 3 ", "denied: the keys of job (the server says: NOPERM ", "job", true, NULL},
 };
 
 #define FOUND_BYTES 4000
