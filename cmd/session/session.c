@@ -17,6 +17,7 @@
 #include "session/environment.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -677,6 +678,23 @@ static enum exit_reason report_done(const struct session *session,
     taken_add_facts(&message, &taken);
     report_say(&session->report, REPORT_NOTICE, message);
     return REASON_DONE;
+}
+
+enum exit_reason session_wait_for_stdout(struct session *session, int64_t until_ms)
+{
+    struct rlock_deadline until = {until_ms, session->signals.stop_fd};
+    struct pollfd fds[] = {{.fd = STDOUT_FILENO, .events = POLLOUT},
+                           {.fd = until.stop_fd, .events = POLLIN}};
+
+    while (fds[0].revents == 0) {
+        if (session_is_interrupted(session))
+            return REASON_INTERRUPTED;
+        if (deadline_has_passed(until))
+            return report_fault(&session->report, REASON_LOST,
+                                "stdout had no room for the result before the lease ended", 0);
+        poll(fds, 2, deadline_poll_ms(until));
+    }
+    return REASON_GRANTED;
 }
 
 enum exit_reason session_acquire(struct session *session, const struct session_hooks *hooks,

@@ -193,6 +193,13 @@ void session_give_back(const struct session *session);
 bool session_is_interrupted(struct session *session);
 
 /*
+ * session_wait_for_stdout: wait until stdout has room for what is written there. A signal ends the
+ * wait (REASON_INTERRUPTED), and so does the time `until_ms` on rlock_clock_ms(), at which the
+ * lease ends (REASON_LOST, which was reported). Else returns REASON_GRANTED.
+ */
+enum exit_reason session_wait_for_stdout(struct session *session, int64_t until_ms);
+
+/*
  * session_fault: report an error of the library, with a hint where one is known. Returns the reason
  * with which rlock exits.
  */

@@ -7,17 +7,14 @@
  */
 #include "cmd.h"
 
-#include "base/clock.h"
 #include "output/json.h"
 #include "process/fds.h"
 #include "session/session.h"
 #include "supervise/renew_daemon.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define TOKEN_LINE_BYTES 256
 
@@ -45,34 +42,12 @@ static int64_t usable_until_ms(const struct acquire *a)
            (a->bound != 0 ? a->grant.timing.grace_ms : 0);
 }
 
-/*
- * Wait until stdout has room for the token. A signal ends the wait, and so does the time at which
- * the lease can't be relied on any more.
- */
-static enum exit_reason wait_for_room(struct acquire *a)
-{
-    struct pollfd fds[] = {{.fd = STDOUT_FILENO, .events = POLLOUT},
-                           {.fd = a->session.signals.stop_fd, .events = POLLIN}};
-    int64_t left_ms;
-
-    while (fds[0].revents == 0) {
-        if (session_is_interrupted(&a->session))
-            return REASON_INTERRUPTED;
-        left_ms = usable_until_ms(a) - rlock_clock_ms();
-        if (left_ms <= 0)
-            return fault(a, REASON_LOST,
-                         "the token could not be written to stdout before the lease ended", 0);
-        poll(fds, 2, left_ms < 60000 ? (int)left_ms : 60000);
-    }
-    return REASON_GRANTED;
-}
-
 static enum exit_reason print_token(void *verb, pid_t renewer)
 {
     struct acquire *a = verb;
     char text[TOKEN_LINE_BYTES];
     struct json json;
-    enum exit_reason reason = wait_for_room(a);
+    enum exit_reason reason = session_wait_for_stdout(&a->session, usable_until_ms(a));
 
     (void)renewer;
     if (reason != REASON_GRANTED)

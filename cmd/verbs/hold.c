@@ -126,10 +126,13 @@ static void put_json(struct outbuf *out, const struct hold_verb *h, pid_t renewe
 /* `renewer` is the process that renews the lease; 0: none. */
 static enum exit_reason print_hold(void *verb, pid_t renewer)
 {
-    const struct hold_verb *h = verb;
+    struct hold_verb *h = verb;
     struct outbuf out = {.text = NULL};
-    enum exit_reason reason = REASON_GRANTED;
+    enum exit_reason reason = session_wait_for_stdout(
+        &h->session, renewer != 0 ? h->grant.expires_ms : h->granted_at_ms + h->session.hold_ms);
 
+    if (reason != REASON_GRANTED)
+        return reason;
     (h->session.options->json ? put_json : put_text)(&out, h, renewer);
     if (out.has_failed)
         reason = report_fault(&h->session.report, REASON_SYSTEM, "no memory", 0);

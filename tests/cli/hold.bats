@@ -191,7 +191,7 @@ refused() {
     refused 64 'usage: --log: needs --renew, as without' -k "$KEY" --for 1h --log x
     RLOCK_PROTOCOL=timestamp refused 64 'hold: not possible with --protocol timestamp' -k "$KEY" \
         --for 1h
-    refused 64 'usage: a private server: needs --renew, as such a server ends' -k "$KEY" --for 1h -u local:
+    refused 64 'usage: a private server: needs --renew, as such' -k "$KEY" --for 1h -u local:
 }
 
 @test "if the token or the result can't be written, hold gives the lock back and exits with 71" {
@@ -211,6 +211,23 @@ refused() {
     gone "$KEY"
     [[ -z $(hold_files) ]]
     alone
+}
+
+@test "if nobody reads the result, a signal ends hold, which gives the lock back" {
+    local renew
+    mkfifo "$DIR/unread"
+    exec 7<>"$DIR/unread"
+    head -c 65536 /dev/zero >&7
+    for renew in '' --renew; do
+        # shellcheck disable=SC2016,SC2086
+        start unread bash -c 'exec "$RLOCK" hold "$@" >"$DIR/unread"' _ -k "$KEY" --for 1h $renew
+        eventually 10 exists "$KEY"
+        kill "$pid"
+        ended 143 unread
+        gone "$KEY"
+        [[ -z $(hold_files) ]]
+    done
+    exec 7>&-
 }
 
 # ---- --renew ----
