@@ -2,7 +2,6 @@
 /* mistake: what the user probably meant by a command line that can't be carried out. */
 #include "options/mistake.h"
 
-#include "base/err.h"
 #include "options/verb.h"
 #include "wire/url.h"
 
@@ -14,23 +13,10 @@
 
 #define WORD_BYTES 64
 
-/* Write the start of a word, escaped for a terminal. The word may be a URL: mask its password. */
-static void show(char shown[WORD_BYTES], const char *word)
-{
-    char *masked = strdup(word);
-
-    shown[0] = '\0';
-    if (masked == NULL)
-        return;
-    url_mask(masked);
-    err_escape(shown, WORD_BYTES, masked);
-    free(masked);
-}
-
 bool mistake_needs_no_quotes(const char *text)
 {
     return *text != '\0' && text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                              "0123456789_./:@%+,-")] == '\0';
+                                              "0123456789_./:@%+=,-")] == '\0';
 }
 
 bool mistake_is_program(const char *word, const char *path)
@@ -78,14 +64,14 @@ static void suggest_key(struct mistake *mistake, char *const *words, const char 
     char key[WORD_BYTES];
     char program[WORD_BYTES];
 
-    show(key, words[0]);
+    url_show(key, WORD_BYTES, words[0]);
     if (!mistake_needs_no_quotes(key) || mistake_is_program(words[0], path))
         return;
     if (words[1] != NULL && strcmp(words[1], "-c") == 0)
         snprintf(mistake->hint, sizeof mistake->hint, "did you mean: rlock -k %s -c ...?", key);
     if (command == NULL)
         return;
-    show(program, command[0]);
+    url_show(program, WORD_BYTES, command[0]);
     snprintf(mistake->hint, sizeof mistake->hint, "did you mean: rlock -k %s -- %s%s?", key,
              program, command[1] == NULL ? "" : " ...");
 }
@@ -96,7 +82,7 @@ struct mistake mistake_unknown_verb(const char *word)
     struct mistake mistake = {.hint = ""};
     char shown[WORD_BYTES];
 
-    show(shown, word);
+    url_show(shown, WORD_BYTES, word);
     snprintf(mistake.why, sizeof mistake.why, "no such verb: %s", shown);
     if (strcmp(word, "run") == 0 || strcmp(word, "exec") == 0)
         snprintf(mistake.hint, sizeof mistake.hint,
@@ -119,7 +105,7 @@ struct mistake mistake_no_key(char *const *words, bool may_be_verb, const char *
     if (has_key_option(words + 1) && may_be_verb && !mistake_is_program(words[0], path))
         return mistake_unknown_verb(words[0]);
     if (has_key_option(words + 1)) {
-        show(shown, words[0]);
+        url_show(shown, WORD_BYTES, words[0]);
         snprintf(mistake.why, sizeof mistake.why,
                  "no key: the options of rlock end where the command begins, at %s", shown);
         snprintf(mistake.hint, sizeof mistake.hint, "did you mean: rlock -k KEY -- %s ...?", shown);
@@ -139,7 +125,7 @@ struct mistake mistake_in_command(const char *word)
     char shown[WORD_BYTES];
     size_t i;
 
-    show(shown, word);
+    url_show(shown, WORD_BYTES, word);
     if (verb_named(word) != VERB_RUN)
         snprintf(mistake.hint, sizeof mistake.hint,
                  "%s is a verb when it comes first: rlock %s ...", shown, shown);

@@ -33,15 +33,9 @@ struct parser {
 static bool complain(struct parser *parser, const struct option *row, const char *why,
                      const char *value)
 {
-    char *copy = strdup(value);
-    char shown[100] = "";
+    char shown[100];
 
-    if (copy != NULL) {
-        url_mask(copy); /* the user may have given a URL with a password to a wrong option */
-        err_escape(shown, sizeof shown, copy);
-        explicit_bzero(copy, strlen(copy));
-    }
-    free(copy);
+    url_show(shown, sizeof shown, value); /* a URL with a password, given to a wrong option? */
     snprintf(parser->why, sizeof parser->why, "%s: %s: \"%s\"", row->name, why, shown);
     return false;
 }

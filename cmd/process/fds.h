@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+/* Descriptors as the last two arguments of fds_keep() or fds_drop(). */
+#define FDS(...) (const int[]){__VA_ARGS__}, (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))
+
 /* fds_close: close the descriptor, unless it is -1, which it becomes. */
 void fds_close(int *fd);
 

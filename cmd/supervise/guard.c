@@ -522,12 +522,10 @@ static void drop_descriptors(const struct guard *guard)
 {
     const struct guard_plan *plan = guard->plan;
 
-    fds_drop(true,
-             (int[]){guard->fd, guard->children, guard->timer, plan->keep_fd, plan->hook_fd,
-                     guard->tree->root_fd, plan->cgroup->parent_fd, plan->cgroup->procs_fd,
-                     plan->cgroup->kill_fd, plan->cgroup->freeze_fd, plan->cgroup->events_fd,
-                     plan->begun_fd},
-             12);
+    fds_drop(true, FDS(guard->fd, guard->children, guard->timer, plan->keep_fd, plan->hook_fd,
+                       guard->tree->root_fd, plan->cgroup->parent_fd, plan->cgroup->procs_fd,
+                       plan->cgroup->kill_fd, plan->cgroup->freeze_fd, plan->cgroup->events_fd,
+                       plan->begun_fd));
 }
 
 static void wait_for_start(const struct guard *guard, struct guard_request *request)
@@ -595,10 +593,9 @@ static void start(struct guard *guard, struct guard_request *request)
         tell_begun(guard);
     else
         proctree_set_root(guard->tree); /* after spawn(), so that the command starts sooner */
-    fds_keep((int[]){guard->fd, plan->keep_fd, plan->hook_fd, guard->children, guard->timer,
-                     guard->tree->children, guard->tree->root_fd, plan->cgroup->parent_fd,
-                     plan->cgroup->kill_fd, plan->cgroup->freeze_fd, plan->cgroup->events_fd},
-             11);
+    fds_keep(FDS(guard->fd, plan->keep_fd, plan->hook_fd, guard->children, guard->timer,
+                 guard->tree->children, guard->tree->root_fd, plan->cgroup->parent_fd,
+                 plan->cgroup->kill_fd, plan->cgroup->freeze_fd, plan->cgroup->events_fd));
     /*
      * If somebody sends KILL to rlock's process group, the guard survives and ends the tree. A
      * group of its own in the same session would not do: at its exit rlock's group could become

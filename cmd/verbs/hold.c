@@ -10,6 +10,7 @@
 #include "cmd.h"
 
 #include "base/err.h"
+#include "options/mistake.h"
 #include "options/units.h"
 #include "output/json.h"
 #include "output/outbuf.h"
@@ -42,8 +43,7 @@ struct hold_verb {
 /* Append a word so that a shell reads it as this word. */
 static void add_shell_word(struct outbuf *out, const char *word)
 {
-    bool is_plain = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                 "_.:/@%+=,-") == strlen(word);
+    bool is_plain = mistake_needs_no_quotes(word);
 
     outbuf_add(out, is_plain ? " " : " '");
     for (; *word != '\0'; word++)

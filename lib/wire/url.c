@@ -671,6 +671,18 @@ void url_cli_options(const char *text, char options[URL_CLI_BYTES])
     url_fini(&url);
 }
 
+void url_show(char *out, size_t room, const char *word)
+{
+    char *masked = strdup(word);
+
+    out[0] = '\0';
+    if (masked == NULL)
+        return;
+    url_mask(masked);
+    err_escape(out, room, masked);
+    free(masked);
+}
+
 char *url_masked_copy(const char *word)
 {
     char *shown = strdup(word);

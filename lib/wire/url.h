@@ -109,6 +109,9 @@ void url_mask(char *text);
 /* url_may_hold_password: would url_mask() change the text? */
 bool url_may_hold_password(const char *text);
 
+/* url_show: write the start of a word, masked by url_mask(), and escaped for a terminal. */
+void url_show(char *out, size_t room, const char *word);
+
 /*
  * url_masked_copy: copy a word, masked if it contains "://". NULL: no memory. The caller frees it.
  */

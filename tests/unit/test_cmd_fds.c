@@ -63,7 +63,7 @@ static void drop_ours(void)
 
 static void drop_ours_but_two(void)
 {
-    fds_drop(true, (int[]){HIGH + 1, -1, LOW + 9}, 3);
+    fds_drop(true, FDS(HIGH + 1, -1, LOW + 9));
 }
 
 static void drop_inherited(void)
@@ -73,7 +73,7 @@ static void drop_inherited(void)
 
 static void keep_two(void)
 {
-    fds_keep((int[]){HIGH, -1, LOW + 9}, 3);
+    fds_keep(FDS(HIGH, -1, LOW + 9));
 }
 
 int main(void)
