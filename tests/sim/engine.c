@@ -160,13 +160,13 @@ static void resume(void *arg, uint64_t tag)
 
     if (task->has_ended || tag != task->n_waits)
         return;
-    if (process_is_dead(task->process)) {
+    if (task->process->is_dead) {
         task->has_ended = true;
         give_stack_back(task);
         return;
     }
-    if (process_stopped_until(task->process) > engine.now_us) {
-        engine_at(process_stopped_until(task->process), resume, task, tag);
+    if (task->process->stopped_until_us > engine.now_us) {
+        engine_at(task->process->stopped_until_us, resume, task, tag);
         return;
     }
     task->n_waits++;

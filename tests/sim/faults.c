@@ -233,13 +233,6 @@ static int draw_count(void)
     return (int)random_log(2, world.family->n_servers > 1 ? 12 : 40);
 }
 
-/* Most holds are brief, and the queue is seldom empty. */
-static void draw_brief_holds(struct client_world *clients)
-{
-    clients->hold_most_ms = BRIEF_HOLD_MS;
-    clients->pause_most_us = random_log(MS, 500 * MS);
-}
-
 void faults_run_world(uint64_t seed, int family)
 {
     struct client_world clients = {.n_servers = families[family].n_servers};
@@ -258,8 +251,10 @@ void faults_run_world(uint64_t seed, int family)
     clients.by_name = random_one_in(4);
     clients.hold_most_ms = 3 * clients.ttl_most_ms;
     clients.pause_most_us = random_log(10 * MS, 5 * SECOND);
-    if (has(BRIEF_HOLDS))
-        draw_brief_holds(&clients);
+    if (has(BRIEF_HOLDS)) { /* most holds are brief, and the queue is seldom empty */
+        clients.hold_most_ms = BRIEF_HOLD_MS;
+        clients.pause_most_us = random_log(MS, 500 * MS);
+    }
     clients.calls_to_fault = has(STOPPED_CLIENTS | KILLED_CLIENTS) ? random_log(500, 50000) : 0;
     clients.stop_one_in = !has(STOPPED_CLIENTS) ? 0 : has(KILLED_CLIENTS) ? 2 : 1;
     clients.latest_us = has(LATE_MESSAGES) ? random_log(100 * MS, 5 * SECOND) : 0;

@@ -256,7 +256,7 @@ static bool is_untroubled(const struct waiter *waiter)
 {
     int64_t since_us = engine_now() - FORGET_US;
 
-    return waiter->token[0] != '\0' && !process_is_dead(waiter->process) &&
+    return waiter->token[0] != '\0' && !waiter->process->is_dead &&
            waiter->process->troubled_us < since_us && server_troubled_us(waiter->server) < since_us;
 }
 

@@ -39,16 +39,6 @@ int64_t process_true_us(const struct process *process, int64_t boot_ms)
     return (int64_t)(elapsed / (1 + (double)process->rate_ppm / 1e6));
 }
 
-bool process_is_dead(const struct process *process)
-{
-    return process->is_dead;
-}
-
-int64_t process_stopped_until(const struct process *process)
-{
-    return process->stopped_until_us;
-}
-
 void process_stop(struct process *process, int64_t for_us)
 {
     trace("client %d: stopped for %.3f s", process->id, (double)for_us / 1e6);

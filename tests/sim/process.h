@@ -40,9 +40,6 @@ int64_t process_boot_us(const struct process *process);
 int64_t process_wall_us(const struct process *process);
 int64_t process_true_us(const struct process *process, int64_t boot_ms);
 
-bool process_is_dead(const struct process *process);
-int64_t process_stopped_until(const struct process *process);
-
 /* process_stop: as SIGSTOP, and SIGCONT after `for_us`. process_kill: as SIGKILL. */
 void process_stop(struct process *process, int64_t for_us);
 void process_kill(struct process *process);

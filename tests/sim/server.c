@@ -247,11 +247,6 @@ static void reply_info(const struct server *s, struct buffer *reply)
     redis_bulk(reply, text_of(text));
 }
 
-static void reply_role(struct buffer *reply)
-{
-    buffer_add_format(reply, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
-}
-
 /* Carries out a command, but not BLPOP. Replies to unknown ones with an error. */
 static void run_command(struct server *s, const struct text *word, size_t n, struct buffer *reply)
 {
@@ -260,7 +255,7 @@ static void run_command(struct server *s, const struct text *word, size_t n, str
     if (text_is_word(word[0], "INFO"))
         reply_info(s, reply);
     else if (text_is_word(word[0], "ROLE"))
-        reply_role(reply);
+        buffer_add_format(reply, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
     else if (text_is_word(word[0], "AUTH") || text_is_word(word[0], "SELECT"))
         buffer_add_format(reply, "+OK\r\n");
     else if (text_is_word(word[0], "CLUSTER"))

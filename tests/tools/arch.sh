@@ -18,6 +18,7 @@
 
 set -uo pipefail
 cd "${BASH_SOURCE[0]%/*}/../.." || exit 1
+. tests/tools/tap.sh arch
 
 mirror=${DISTROS_MIRROR:-http://deb.debian.org/debian}
 keyring=${DISTROS_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
@@ -50,21 +51,6 @@ test_cmd_password_lookup: test_left_behind()|qemu-user does not implement PR_SET
 test_cmd_outfile: test_filled_pipe()|qemu-user does not implement pwritev2
 test_cmd_private_server|executes itself as the server, which runs without the emulator
 ROWS
-}
-
-n=0
-failed=0
-
-# result STATUS TEXT [LOG]: prints one result; after a failure also the end of the log.
-result() {
-    n=$((n + 1))
-    if (($1 == 0)); then
-        echo "ok $n - arch: $2"
-    else
-        echo "not ok $n - arch: $2"
-        [[ -z ${3:-} ]] || tail -n 40 "$3" | sed 's/^/# /'
-        failed=$((failed + 1))
-    fi
 }
 
 # unpack FOLDER ARCH SUITE PACKAGE...: unpacks packages of a release of Debian, and all that they
@@ -158,8 +144,7 @@ test_arch() {
             -Wl,--dynamic-linker,$(echo "$libraries"/ld*.so.[0-9])" tests-built >"$log" 2>&1
     result $? "$arch: builds without warnings" "$log"
     while IFS='|' read -r name reason; do
-        n=$((n + 1))
-        echo "ok $n - arch: $arch: $name # skip $reason"
+        result 0 "$arch: $name # skip $reason"
     done < <(skipped)
     for name in "build/$arch"/unit/*; do
         [[ $name == *.[do] ]] || skipped | grep -q "^${name##*/}|" || unit+=("$name")
@@ -248,5 +233,4 @@ for each in "${wanted[@]}"; do
     # shellcheck disable=SC2086 # a row is several arguments
     with_tools "$action" $row </dev/null
 done
-echo "1..$n"
-((failed == 0))
+end_of_results

@@ -11,25 +11,16 @@
 
 set -uo pipefail
 cd "${BASH_SOURCE[0]%/*}/../.." || exit 1
+. tests/tools/tap.sh deb
 
-n=0
-failed=0
 log=$(mktemp)
 trap 'rm -f "$log" "$log".*' EXIT
 export DEBIAN_FRONTEND=noninteractive MANPAGER=cat
 
 # check TEXT COMMAND...: runs the command, and reports whether it succeeded.
 check() {
-    local text=$1
-    shift
-    n=$((n + 1))
-    if "$@" </dev/null >"$log" 2>&1; then
-        echo "ok $n - deb: $text"
-    else
-        echo "not ok $n - deb: $text"
-        tail -n 40 "$log" | sed 's/^/# /'
-        failed=$((failed + 1))
-    fi
+    "${@:2}" </dev/null >"$log" 2>&1
+    result $? "$1" "$log"
 }
 
 # files: prints all files of the system that a package could leave behind.
@@ -94,5 +85,4 @@ else
 fi
 files >"$log.after"
 check 'nothing of the packages is left' diff "$log.before" "$log.after"
-echo "1..$n"
-((failed == 0))
+end_of_results

@@ -19,24 +19,13 @@
 
 set -euo pipefail
 cd "${BASH_SOURCE[0]%/*}/../.."
+. tests/tools/tap.sh distros
 
 mirror=${DISTROS_MIRROR:-http://deb.debian.org/debian}
 keyring=${DISTROS_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
 bases=${XDG_CACHE_HOME:-$HOME/.cache}/rlock-roots
 folder=$PWD/build/distros
 root=
-n=0
-failed=0
-
-result() { # STATUS TEXT
-    n=$((n + 1))
-    if (($1 == 0)); then
-        echo "ok $n - distros: $2"
-    else
-        echo "not ok $n - distros: $2"
-        failed=$((failed + 1))
-    fi
-}
 
 # make_base SUITE: makes the root directory $bases/SUITE, with the local CA certificates of this
 # machine, unless there is one that is at most a week old. An older one is kept if the mirror can't
@@ -154,5 +143,4 @@ for each in "${systems[@]}"; do
     }
     run_in "$suite" "$kind"
 done
-echo "1..$n"
-((n > 0 && failed == 0))
+end_of_results

@@ -8,6 +8,7 @@
 
 set -uo pipefail
 cd "${BASH_SOURCE[0]%/*}/../.." || exit 1
+. tests/tools/tap.sh piuparts
 
 # Files that piuparts must not count, because no package of rlock's writes them: dpkg-preconfigure
 # of debconf makes tmp.ci when apt-get installs packages, and never removes it.
@@ -25,11 +26,5 @@ mkdir -p build
         xargs -0 piuparts -d "$VERSION_CODENAME" \
             -m 'http://deb.debian.org/debian main' "${ignored[@]}"
 } >"$log" 2>&1 </dev/null || status=$?
-if ((status == 0)); then
-    echo "ok 1 - piuparts: $(tail -n 1 "$log")"
-else
-    echo 'not ok 1 - piuparts'
-    { grep -A9 -E ' (ERROR|FAIL)' "$log" || tail -n 40 "$log"; } | sed 's/^/# /'
-fi
-echo '1..1'
-exit "$status"
+result "$status" "$(tail -n 1 "$log")" <(grep -A9 -E ' (ERROR|FAIL)' "$log" || cat "$log")
+end_of_results

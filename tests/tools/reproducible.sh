@@ -7,6 +7,7 @@
 
 set -euo pipefail
 cd "${BASH_SOURCE[0]%/*}/../.."
+. tests/tools/tap.sh reproducible
 
 command -v faketime >/dev/null || {
     echo '1..0 # SKIP reproducible: faketime is not installed'
@@ -35,22 +36,15 @@ build() {
 build "$folder/one" '2026-01-01 00:00:00'
 build "$folder/another/place" '2026-01-02 03:04:05'
 
-n=0
-failed=0
 files=$(cd "$folder/one" && echo dated.tar.gz rlock build/release/*)
 for name in $files build/release; do
-    n=$((n + 1))
     [[ $name != build/release ]] || { # each has the same names
         ls "$folder/one/$name" >"$folder/one/names"
         ls "$folder/another/place/$name" >"$folder/another/place/names"
         name=names
     }
-    if cmp "$folder/one/$name" "$folder/another/place/$name" >&2; then
-        echo "ok $n - reproducible: $name"
-    else
-        echo "not ok $n - reproducible: $name"
-        failed=1
-    fi
+    status=0
+    cmp "$folder/one/$name" "$folder/another/place/$name" >&2 || status=1
+    result "$status" "$name"
 done
-echo "1..$n"
-((failed == 0))
+end_of_results
