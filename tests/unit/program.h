@@ -19,6 +19,7 @@
 #ifndef PROGRAM_H
 #define PROGRAM_H
 
+#include "child.h"
 #include "cmd.h"
 #include "options/option_parser.h"
 #include "refuse.h"
@@ -286,21 +287,13 @@ static inline bool program_is_gone(pid_t pid)
     return pid > 0 && kill(pid, 0) != 0;
 }
 
-/*
- * Waits for the end of rlock, and kills rlock if that doesn't come. Returns the exit status; below
- * 0: minus the signal that ended rlock.
- */
+/* Waits for the end of rlock. Returns its status as child_status() does. */
 static inline int program_status(struct program *program)
 {
-    int status = 0;
+    int status = child_status(program->pid);
 
-    for (int i = 0; waitpid(program->pid, &status, WNOHANG) == 0; i++) {
-        if (i == PROGRAM_PATIENCE_MS)
-            kill(program->pid, SIGKILL);
-        poll(NULL, 0, 1);
-    }
     program->pid = -1;
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+    return status;
 }
 
 /* Reads all that rlock and its processes say, and ends the server. Returns rlock's exit status. */

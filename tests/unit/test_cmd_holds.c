@@ -7,7 +7,6 @@
 #include "user_entry.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <sys/stat.h>
 
 #define TOKEN "0123456789abcdef0123456789abcdef"

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static char root[] = "/tmp/test_host.XXXXXX";
 static char said[2000]; /* what host_report() has found, a line for each finding */

@@ -142,15 +142,4 @@ static void test_labels(void)
     outbuf_fini(&out);
 }
 
-static void test_nothing(void)
-{
-    struct outbuf out = {.text = NULL};
-
-    metrics_write(&metrics, &out);
-    is_str(outbuf_text(&out), "# HELP rlock_locks Number of locks that were listed.\n"
-                              "# TYPE rlock_locks gauge\nrlock_locks 0\n");
-    metrics_fini(&metrics);
-    outbuf_fini(&out);
-}
-
-TESTS(test_samples, test_ends, test_labels, test_nothing)
+TESTS(test_samples, test_ends, test_labels)

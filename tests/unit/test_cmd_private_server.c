@@ -6,6 +6,7 @@
  * copy of this program. This server listens and says what it was started with. The test is the
  * subreaper of all processes that it starts, so it can wait for the end of each.
  */
+#include "child.h"
 #include "fds.h"
 #include "files.h"
 #include "session/private_server.h"
@@ -140,14 +141,6 @@ static pid_t pid_in_about(const char *name)
     const char *at = strstr(read_file(in(dir_path, "about")), name);
 
     return at != NULL ? atoi(at + strlen(name)) : 0;
-}
-
-/* Waits for the end of a process that this test has adopted. -1: it is none. */
-static int status_of(pid_t pid)
-{
-    int status = -1;
-
-    return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
 }
 
 /* Waits until no descendant of this test is left; alarm(2) ends this test if one stays. */
@@ -300,7 +293,7 @@ static void test_start(void)
     ok(are_made_young(users), "each hour it makes the files young");
     is_int(count_fds(), fds + 2, "starting the server leaves no descriptor open");
     close(users);
-    is_int(status_of(keeper), 0, "without users the keeper exits");
+    is_int(child_status(keeper), 0, "without users the keeper exits");
     ok(is_readable(alive), "the keeper has killed the server before");
     close(alive);
     ok(server > 0 && kill(server, 0) != 0, "the keeper has reaped it, too");

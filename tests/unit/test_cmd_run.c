@@ -6,45 +6,27 @@
 
 #define WAIT_FOR_GO "echo $$ >&9; read go <&8"
 
-static void go_when_renewed(struct program *p)
-{
-    ok(program_await(p, "renewed")[0] != '\0', "a renewal is reported");
-    program_go(p);
-}
-
-static void go_when_lost(struct program *p)
-{
-    program_await(p, "lost");
-    program_go(p);
-}
-
 /* The kernel refuses TERM and KILL: rlock keeps the lock until the command ends by itself. */
-static void go_when_refused(struct program *p)
+static void is_kept(struct program *p)
 {
-    program_await(p, "can't be ended");
     is_int(server_count(p->server, ASKED_RELEASE), 0, "the lock is kept");
-    program_go(p);
 }
 
 /* A failed renewal is a notice, and so is the next that succeeds, but not the one after it. */
-static void go_when_renewed_twice(struct program *p)
+static void is_renewed_twice(struct program *p)
 {
     const char *line;
 
     while ((line = program_find(p, "renewed", 1)) == NULL && program_listen(p))
         continue;
     ok(line != NULL && strstr(line, "\"level\":\"info\"") != NULL);
-    program_go(p);
 }
 
-static void go_when_resumed(struct program *p)
+static void is_renewed_first(struct program *p)
 {
-    const char *first_renewed;
+    const char *first_renewed = strstr(p->said, "{\"event\":\"renewed\"");
 
-    program_await(p, "resumed");
-    first_renewed = strstr(p->said, "{\"event\":\"renewed\"");
     ok(first_renewed != NULL && first_renewed < strstr(p->said, "{\"event\":\"resumed\""));
-    program_go(p);
 }
 
 /*
@@ -73,7 +55,6 @@ static void type_interrupt(struct program *p)
 {
     ok(program_command(p) > 0 && write(p->terminal_fd, "\003", 1) == 1, "^C is typed");
     poll(NULL, 0, 50); /* rlock reads the signal before the command ends; else this shows less */
-    program_go(p);
 }
 
 /* A ttl of 30 s is not renewed during a test, one of 3 s after a second. */
@@ -81,24 +62,29 @@ static const struct run {
     const char *line;
     const char *script;            /* NULL: it waits for program_go() */
     void (*act)(struct program *); /* what happens while the command runs; NULL: nothing */
+    const char *until;             /* the message after which act() is called, and it may go on */
     const char *const *renewals;   /* the server's answers; NULL: RENEWED */
     int status;                    /* below 0: minus the signal that ends rlock */
     struct {
         const char *event, *words;
-    } said[8];
+    } said[11];
     const char *never_said[4];
     bool has_terminal, refuses_signals;
 } runs[] = {
     {"-k job -t 30s", "exit 3", .status = 3, .said = {{"granted", ""}, {"released", ""}},
      .never_said = {"ended", "lost", "max-hold"}},
-    {"-k job -t 3s", .act = go_when_renewed, .never_said = {"ended"}},
-    {"-k job -t 30s --max-hold 200ms", .status = 124,
+    {"-k job -t 3s", .until = "renewed", .said = {{"renewed", ""}}, .never_said = {"ended"}},
+    {"-k job -t 30s --max-hold 200ms --kill-after 200ms", "trap '' TERM; " WAIT_FOR_GO,
+     .status = 124,
      .said = {{"max-hold", "\"why\":\"the command ran for 0.2s, the limit\""},
               {"max-hold", "\"hint\":\"sh is being ended: TERM at "},
               {"max-hold", "\"limit_ms\":200,\"command\":\"sh\",\"term_at\":\""},
               {"max-hold", "\"kill_at\":\""},
               {"ended", "\"why\":\"sh: TERM at "},
+              {"ended", ", KILL at "},
+              {"ended", ", ended at "},
               {"ended", "\"command\":\"sh\",\"term_at\":\""},
+              {"ended", "\"kill_at\":\""},
               {"ended", "\"ended_at\":\""}}},
     {"-k job -t 3s", .renewals = ANSWERS(LOST_TO), .status = 76,
      .said = {{"lost", "\"cause\":\"held\",\"holder\":{"},
@@ -107,12 +93,11 @@ static const struct run {
               {"lost", "\"kill_at\":\""},
               {"ended", "\"ended_at\":\""}},
      .never_said = {"can't be ended"}},
-    {"-k job -t 3s --on-lost ignore", .act = go_when_lost, .renewals = ANSWERS(LOST_TO),
-     .status = 76, .said = {{"lost", ": sh runs on (--on-lost ignore)\""}},
-     .never_said = {"ended"}},
+    {"-k job -t 3s --on-lost ignore", .until = "lost", .renewals = ANSWERS(LOST_TO), .status = 76,
+     .said = {{"lost", ": sh runs on (--on-lost ignore)\""}}, .never_said = {"ended"}},
     {"-k job -t 1s", .act = stop_rlock, .renewals = ANSWERS(SILENT), .status = 76,
      .said = {{"lost", ""}}, .never_said = {"ended"}},
-    {"-k job -t 30s --kill-after 0 --max-hold 100ms", .act = go_when_refused,
+    {"-k job -t 30s --kill-after 0 --max-hold 100ms", .act = is_kept, .until = "can't be ended",
      .refuses_signals = true, .status = 76,
      .said = {{"can't be ended", "(sh): Operation not permitted\""},
               {"can't be ended", "\"hint\":\"rlock keeps the lock until that process ends\""}}},
@@ -121,13 +106,14 @@ static const struct run {
               {"lost", ", ended at "},
               {"lost", "\"cause\":\"rlock-killed\",\"command\":\"sh\",\"kill_at\":\""},
               {"lost", "\"hint\":\"the lock is free when its ttl ends\""}}},
-    {"-k job -t 3s", .act = go_when_renewed_twice, .renewals = ANSWERS(LOADING, RENEWED),
+    {"-k job -t 3s", .act = is_renewed_twice, .until = "renewed",
+     .renewals = ANSWERS(LOADING, RENEWED),
      .said = {{"renewal-failed", "\"level\":\"notice\""}, {"renewed", "\"level\":\"notice\""}}},
     /* a shell expects that rlock ends by the signal that the terminal has sent to both */
     {"-k job -t 30s",
      "trap 'read go <&8; trap - INT; kill -INT $$' INT; echo $$ >&9; while :; do sleep 0.1; done",
      type_interrupt, .has_terminal = true, .status = -SIGINT},
-    {"-k job -t 3s --on-lost pause", .act = go_when_resumed,
+    {"-k job -t 3s --on-lost pause", .act = is_renewed_first, .until = "resumed",
      .renewals = ANSWERS(AFTER(1600, RENEWED), RENEWED),
      .said = {{"paused", "\"why\":\"no renewal was confirmed in time"},
               {"resumed", "\"why\":\"after "}}},
@@ -157,8 +143,12 @@ static void finish_run(struct program *p, const struct run *run)
 {
     int status;
 
+    if (run->until != NULL)
+        program_await(p, run->until);
     if (run->act != NULL)
         run->act(p);
+    if (run->until != NULL || run->has_terminal)
+        program_go(p);
     status = program_end(p);
     if (status == PROGRAM_NO_FILTER) {
         skip(run->line, "the kernel allows no filter");
@@ -181,21 +171,14 @@ static bool is_long(const struct run *run)
     return strstr(run->line, "-t 3s") != NULL;
 }
 
-static bool can_pause(void)
-{
-    struct cgroup cgroup;
-    char path[1024];
-    bool can = cgroup_make(&cgroup, path, sizeof path) == 0;
-
-    cgroup_remove(&cgroup);
-    return can;
-}
-
 static void test_runs(void)
 {
     static struct program programs[RUNS];
-    size_t n = can_pause() ? RUNS : RUNS - 1;
+    struct cgroup cgroup;
+    char path[1024];
+    size_t n = cgroup_make(&cgroup, path, sizeof path) == 0 ? RUNS : RUNS - 1;
 
+    cgroup_remove(&cgroup);
     if (n < RUNS)
         skip("--on-lost pause", "no control group can be made here");
     for (size_t i = 0; i < n; i++)

@@ -23,22 +23,6 @@ static const char *value_of(const struct same_server *same, const char *name)
     return NULL;
 }
 
-static void test_names(void)
-{
-    char *one[] = {(char *)"redis://u:pw@h:7/3", (char *)"redis://a", (char *)"local:"};
-    char *other[] = {(char *)"local:", (char *)"redis://a", (char *)"redis://u:pw@h:7/3"};
-    char *names = same_server_names(one, 3);
-
-    is_str(names, "a:6379/0 h:7/3 local:", "the names are addresses and databases, sorted");
-    free(names);
-    names = same_server_names(other, 3);
-    is_str(names, "a:6379/0 h:7/3 local:", "their order doesn't depend on that of the URLs");
-    free(names);
-    names = same_server_names(one, 0);
-    is_str(names, "", "no server has no name");
-    free(names);
-}
-
 /* Which entries the command gets, with a server that is named by -u or elsewhere. */
 static void test_entries(void)
 {
@@ -96,6 +80,7 @@ static const struct {
     {"RLOCK_URL=redis://other redis://b", "RLOCK_PARENT_SERVER=b:6379/1 other:6379/0", false},
     {"RLOCK_URL=redis://other", "RLOCK_PARENT_SERVER=b:6379/1 other:6379/0", false},
     {"RLOCK_URL=redis://other redis://b/1", "RLOCK_PARENT_SERVER=other:6379/0", false},
+    {"RLOCK_URL=local:", "RLOCK_PARENT_SERVER=local:", true},
     {"RLOCK_URL= ", "RLOCK_PARENT_SERVER=other:6379/0", false},
 };
 
@@ -163,4 +148,4 @@ static void test_differs(void)
     same_server_fini(&same);
 }
 
-TESTS(test_names, test_entries, test_inherited, test_differs)
+TESTS(test_entries, test_inherited, test_differs)

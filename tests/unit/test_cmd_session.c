@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_session: the helper processes of a session end with it, or outlive it if disowned. */
+#include "child.h"
 #include "session/session.h"
 #include "tap.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define N_HELPERS 2
@@ -47,7 +47,6 @@ static void test_disown(void)
 {
     pid_t pid[N_HELPERS];
     int copy[N_HELPERS];
-    int status;
 
     start(pid);
     for (int i = 0; i < N_HELPERS; i++)
@@ -57,10 +56,9 @@ static void test_disown(void)
         ok(helper(i)->pid == 0 && helper(i)->fd == -1, "a disowned helper is not the session's");
     session_close(&session);
     for (int i = 0; i < N_HELPERS; i++) {
-        is_int(waitpid(pid[i], &status, WNOHANG), 0, "the helper runs on after the session's end");
-        status = -1;
+        is_int(waitpid(pid[i], NULL, WNOHANG), 0, "the helper runs on after the session's end");
         close(copy[i]);
-        ok(waitpid(pid[i], &status, 0) == pid[i] && status == 0, "without a user it ends");
+        is_int(child_status(pid[i]), 0, "without a user it ends");
     }
 }
 

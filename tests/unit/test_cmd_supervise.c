@@ -6,6 +6,7 @@
  * steps on a fake clock: at each step a random event of the guard, the renewer, the server or the
  * kernel happens. The same seed makes the same walk: test_cmd_supervise SEED.
  */
+#include "base/clock.h"
 #include "chance.h"
 #include "supervise/supervise_state.h"
 #include "tap.h"
@@ -346,11 +347,6 @@ static void must(bool holds, const char *what)
         w.event, w.run.state, w.run.on_lost, what);
 }
 
-static int64_t max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static void end_pause(void)
 {
     if (w.frozen_since_ms != 0)
@@ -439,7 +435,7 @@ static void note_actions(enum supervise_event event, unsigned actions)
     }
     if ((actions & A(EXTEND_GUARD)) != 0) {
         w.extended = supervise_state_deadlines(run);
-        asked_ms = max(w.extended.kill_ms, w.now_ms);
+        asked_ms = clock_later(w.extended.kill_ms, w.now_ms);
     }
     if ((actions & A(END_COMMAND)) != 0) {
         asked_ms = w.now_ms;
@@ -510,7 +506,7 @@ static int64_t draw_ms(void)
     case 1:
     case 2:
         if (next_ms != RLOCK_NEVER)
-            return max(0, next_ms - w.now_ms + below(3) - 1);
+            return clock_later(0, next_ms - w.now_ms + below(3) - 1);
         return below(2000);
     default:
         return below(1000);
@@ -567,7 +563,7 @@ static void be_silent(void)
 {
     while (is_live(w.run.state) && supervise_state_next_ms(&w.run) != RLOCK_NEVER &&
            w.n_run_steps < 10 * STEPS_OF_A_RUN_MAX)
-        pass_time(max(0, supervise_state_next_ms(&w.run) - w.now_ms));
+        pass_time(clock_later(0, supervise_state_next_ms(&w.run) - w.now_ms));
     if (w.run.on_lost == ON_LOST_KILL)
         must(!is_live(w.run.state), "a guard that doesn't answer by its limit is replaced in time");
 }
