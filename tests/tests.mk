@@ -159,6 +159,7 @@ ALL_BATS := tests/cli tests/fault $(if $(SANITIZE),,tests/interop)
 check-bats: $(B)/rlock $(TOOLS) $(ALSO_TESTED)  ## run all bats tests without the tag `long`
 	$(call bats,$(ALL_BATS),--filter-tags !long)
 
+check-long: private tested += BATS_TEST_TIMEOUT=900
 check-long: $(B)/rlock $(TOOLS)  ## run the bats tests with the tag `long`: storms, runaways
 	$(call bats,$(ALL_BATS),--filter-tags long)
 
