@@ -388,7 +388,7 @@ static void report_key_rule(struct probe *probe, const struct lock_keys *lock,
 /* What the server denies this user. */
 struct rights {
     struct refusals needed;  /* commands without which some lock can't be acquired */
-    struct refusals waiting; /* the command by which a waiter sleeps: it asks more often instead */
+    struct refusals waiting; /* BLPOP: a waiter who may not block asks more often */
     struct refusals admin;   /* commands that only the calls of rlock_admin.h need */
     struct refusals history; /* commands that the history needs */
     struct refusals keys;    /* keys of the lock */
@@ -515,7 +515,7 @@ static enum rlock_status report_no_scripts(struct probe *probe, const struct own
     if (in_need == NULL && probe->one.members.member->is_one_of_several)
         in_need = "a lock on several servers";
     add_refusal(&scripts, "", "EVAL", probe_last_words(probe));
-    probe_set_scripts(probe, PROBE_SCRIPTS_REFUSED);
+    probe->scripts = PROBE_SCRIPTS_REFUSED;
     quorum_use_commands(&probe->one); /* also by check_locks() */
     if (in_need != NULL || !may_use_commands) {
         probe_report(probe, "scripts", RLOCK_GRADE_UNSAFE,
@@ -569,7 +569,7 @@ static enum rlock_status check_rights(struct probe *probe)
     keys_add(&owner.lock[0].keys, &request);
     st = probe_ask(probe, &request, &reply);
     if (st == RLOCK_OK && is_rights_reply(reply)) {
-        probe_set_scripts(probe, PROBE_SCRIPTS_RUN);
+        probe->scripts = PROBE_SCRIPTS_RUN;
         parse_rights(&rights, reply);
         if (*rights.no_write == '\0')
             st = try_commands(probe, &rights.needed);
@@ -612,7 +612,7 @@ static enum rlock_status check_user(struct probe *probe)
 
     request_begin(&request, "ACL");
     request_add(&request, "WHOAMI");
-    st = probe_fetch_text(probe, &request, "ACL WHOAMI", &name);
+    st = probe_fetch_text(probe, &request, &name);
     if (st != RLOCK_OK)
         return st;
     if (name == NULL && wanted == NULL)

@@ -33,21 +33,6 @@ void probe_select(struct probe *probe, const struct quorum *quorum, struct membe
     probe->scripts = PROBE_SCRIPTS_UNTRIED;
 }
 
-void probe_set_cluster(struct probe *probe, bool is_cluster)
-{
-    probe->is_cluster = is_cluster;
-}
-
-void probe_set_replica(struct probe *probe, bool is_replica)
-{
-    probe->is_replica = is_replica;
-}
-
-void probe_set_scripts(struct probe *probe, enum probe_scripts scripts)
-{
-    probe->scripts = scripts;
-}
-
 const char *probe_key(const struct probe *probe)
 {
     return probe->key != NULL ? probe->key : DEFAULT_KEY;
@@ -89,8 +74,7 @@ enum rlock_status probe_ask(struct probe *probe, const struct request *request,
     return quorum_ask(&probe->one, request, probe->deadline, reply, &probe->err);
 }
 
-enum rlock_status probe_fetch_text(struct probe *probe, const struct request *request,
-                                   const char *command, char **text)
+enum rlock_status probe_fetch_text(struct probe *probe, const struct request *request, char **text)
 {
     const struct resp_value *reply = NULL;
     enum rlock_status st = probe_ask(probe, request, &reply);
@@ -102,7 +86,7 @@ enum rlock_status probe_fetch_text(struct probe *probe, const struct request *re
         return probe_is_denied(probe, st) ? RLOCK_OK : st;
     string = resp_string(reply, &n);
     if (string == NULL)
-        return err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what %s returns", command);
+        return reply_unexpected_command(&probe->err);
     *text = strdup(string);
     return *text == NULL ? err_set(&probe->err, RLOCK_E_MEMORY, 0, "no memory") : RLOCK_OK;
 }

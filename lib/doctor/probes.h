@@ -8,7 +8,7 @@
 
 enum probe_scripts { PROBE_SCRIPTS_UNTRIED, PROBE_SCRIPTS_RUN, PROBE_SCRIPTS_REFUSED };
 
-/* The server under examination. Only probes.c writes these fields. */
+/* The server under examination. The checks set the last fields, and probe_select() clears them. */
 struct probe {
     const struct rlock_examiner *examiner; /* borrowed; receives the findings */
     const char *key; /* borrowed; the lock for which rights are tried; NULL: see probe_key() */
@@ -35,15 +35,6 @@ void probe_init(struct probe *probe, const struct quorum *quorum, const char *ke
 
 /* probe_select: sends the next requests to this member, and reports findings about this member. */
 void probe_select(struct probe *probe, const struct quorum *quorum, struct member *member);
-
-/* probe_set_cluster: notes whether the server is a node of a Cluster. */
-void probe_set_cluster(struct probe *probe, bool is_cluster);
-
-/* probe_set_replica: notes whether the server is a replica. */
-void probe_set_replica(struct probe *probe, bool is_replica);
-
-/* probe_set_scripts: notes whether the server has run rlock's script, or refused it. */
-void probe_set_scripts(struct probe *probe, enum probe_scripts scripts);
 
 /* probe_key: the key of the lock for which rights are tried: the caller's, or "rlock-doctor". */
 const char *probe_key(const struct probe *probe);
@@ -73,10 +64,9 @@ const char *probe_last_words(const struct probe *probe);
 /*
  * probe_fetch_text: sends `request`, whose reply is one string. After RLOCK_OK `*text` is a copy of
  * the string, which the caller frees, or NULL if the server denies this user the command. After a
- * fault `*text` is NULL. The error message names the request by `command`.
+ * fault `*text` is NULL.
  */
-enum rlock_status probe_fetch_text(struct probe *probe, const struct request *request,
-                                   const char *command, char **text);
+enum rlock_status probe_fetch_text(struct probe *probe, const struct request *request, char **text);
 
 /*
  * probe_setting: asks by CONFIG GET for the setting `name`, and copies its value into `out`, which

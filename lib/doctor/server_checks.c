@@ -51,7 +51,7 @@ static enum rlock_status fetch_info(struct probe *probe, char **info)
     struct request request;
 
     request_begin(&request, "INFO");
-    return probe_fetch_text(probe, &request, "INFO", info);
+    return probe_fetch_text(probe, &request, info);
 }
 
 /* Reads the mode, "standalone", "sentinel" or "cluster". Valkey names the field server_mode. */
@@ -79,7 +79,7 @@ static enum rlock_status find_slot_owner(struct probe *probe, char **info)
         read_mode(*info, mode, sizeof mode);
     if (st != RLOCK_OK)
         return st;
-    probe_set_cluster(probe, strcmp(mode, "cluster") == 0);
+    probe->is_cluster = strcmp(mode, "cluster") == 0;
     if (!probe->is_cluster)
         return RLOCK_OK;
     request_begin(&request, "EXISTS");
@@ -135,7 +135,7 @@ static void check_role(struct probe *probe, const char *info)
     if (!server_info_text(info, "role", role, sizeof role)) {
         report_unknown(probe, "role");
     } else if (strcmp(role, "slave") == 0) {
-        probe_set_replica(probe, true);
+        probe->is_replica = true;
         server_info_text(info, "master_host", host, sizeof host);
         server_info_text(info, "master_port", port, sizeof port);
         probe_report(probe, "role", RLOCK_GRADE_UNSAFE, "name the primary with -u",

@@ -180,7 +180,7 @@ enum rlock_status topology_check_cluster(struct probe *probe)
 
     request_begin(&request, "CLUSTER");
     request_add(&request, "NODES");
-    st = probe_fetch_text(probe, &request, "CLUSTER NODES", &nodes);
+    st = probe_fetch_text(probe, &request, &nodes);
     if (st == RLOCK_OK)
         st = probe_setting(probe, "cluster-node-timeout", node_timeout, sizeof node_timeout);
     if (st == RLOCK_OK && nodes == NULL)
