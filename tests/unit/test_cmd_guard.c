@@ -95,12 +95,6 @@ static void start(struct guard_request request)
     start_with_pipe(request);
 }
 
-static void run(const char *script)
-{
-    make_plan(script);
-    start(start_now());
-}
-
 static bool is_ready(void)
 {
     struct pollfd ready = {.fd = ready_fd, .events = POLLIN};
@@ -556,7 +550,8 @@ static void test_fate(void)
     char text[200];
     struct guard_news news;
 
-    run(WAIT_FOR_EVER);
+    make_plan(WAIT_FOR_EVER);
+    start(start_now());
     ok(is_ready(), "the command runs");
     guard_client_fate(&guard, text, sizeof text);
     is_str(text, "has neither answered nor ended the command in time", "the guard lives");
@@ -576,7 +571,8 @@ static void test_fate(void)
     is_int(guard.pid, 0, "the guard is reaped");
     stop();
 
-    run("exit 0");
+    make_plan("exit 0");
+    start(start_now());
     hear_done("the command ends");
     guard_client_dismiss(&guard);
     guard.is_gone = true;

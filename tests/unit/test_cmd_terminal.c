@@ -19,8 +19,9 @@ static int open_master(void)
     return master;
 }
 
-static void test_size(int master)
+static void test_size(void)
 {
+    int master = open_master();
     int slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
     int before = dup(STDOUT_FILENO);
     struct terminal terminal;
@@ -34,17 +35,11 @@ static void test_size(int master)
     dup2(before, STDOUT_FILENO);
     close(before);
     close(slave);
+    close(master);
     ok(terminal.is_terminal, "stdout is a terminal");
     is_int((int64_t)terminal.lines, 33, "it has 33 lines");
     is_int((int64_t)terminal.columns, 99, "it has 99 columns");
     is_int((int64_t)columns, 99, "--help has 99 columns, too");
 }
 
-int main(void)
-{
-    int master = open_master();
-
-    RUN(test_size(master));
-    close(master);
-    return done_testing();
-}
+TESTS(test_size)
