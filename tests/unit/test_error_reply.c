@@ -70,6 +70,8 @@ static const struct {
     {"ERR This Redis command is not allowed from script", RLOCK_E_UNSUPPORTED,
      RLOCK_REASON_SCRIPTS_REJECTED},
     {"ERR DB index is out of range", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
+    {"ERR unknown command 'BLPOP', with args beginning with: 'OOM' 'TASK'", RLOCK_E_UNSUPPORTED,
+     RLOCK_REASON_NONE},
     {"ERR", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
     {"", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
 };
