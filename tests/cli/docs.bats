@@ -408,25 +408,10 @@ used_commands() {
     done <"$DIR/rows"
 }
 
-# code_map FOLDER: prints a row for each file, in the order of LAYERS, from the file's first
-# comment.
-code_map() {
-    local top=$1
-    awk '!/^#|^library/ { for (i = 2; i <= NF; i++) print ($1 == "." ? "" : $1 "/"), $i }' \
-        "$ROOT/$top/LAYERS" | sed 's/^ /- /' | while read -r folder name; do
-        [[ $folder != - ]] || folder=
-        cat "$ROOT/$top/$folder$name".[ch] |
-            sed -nE "s,^(/\*| \*) $name: (.*[^.])\.?( \*/)?$,\2,; t found; b
-                :found s,\.? \*/$,,; s,.*,| $folder | \`$name\` | & |,p; q"
-    done
+header_names() { basename -s .h "$ROOT"/{lib,cmd}/*/*.h; }
+header_summaries() {
+    grep -hm1 -E '^(/\*| \*) [a-z_0-9]+: ' "$ROOT"/{lib,cmd}/*/*.h | sed -E 's/^.. ([^:]*):.*/\1/'
 }
-lib_map() { code_map lib; }
-cmd_map() { code_map cmd; }
-map_of() {
-    sed -n "/^### $1\//,/^###* [^$1]/{/^| .*| \`/p}" "$ROOT/docs/architecture.md"
-}
-lib_rows() { map_of lib; }
-cmd_rows() { map_of cmd; }
 
 readme_targets() { { grep -oE '`make [a-z-]+|^ +make [a-z-]+' "$ROOT/README.md" |
     sed 's/.*make //'; make_targets; }; }
@@ -472,8 +457,7 @@ own_pages            named_pages          the .Xr of the manual pages
 public_names         described_names      man/rlock.3
 public_values        described_values     man/rlock.3
 header_structs       manual_structs       man/rlock.3
-lib_map              lib_rows             docs/architecture.md, Map: lib/
-cmd_map              cmd_rows             docs/architecture.md, Map: cmd/
+header_names         header_summaries     the first comment of a header: "NAME: what it does"
 make_targets         readme_targets       README.md: no such make target
 END
     return "$differ"
