@@ -151,8 +151,7 @@ enum rlock_status inspect_read(struct quorum *one, const struct lock_keys *keys,
         return st;
     }
     begin_inspect(&request, keys, "", "1");
-    if (stays)
-        request_stay(&request);
+    request_stay(&request);
     st = quorum_ask(one, &request, deadline, &reply, err);
     return st == RLOCK_OK ? read_view(reply, &lock->view, lock->holders, err) : st;
 }

@@ -23,7 +23,8 @@ struct inspected {
  * inspect_read: read one lock without its waiters, by a script or by commands. `one` has one
  * member. The view is valid until that member is asked again.
  *
- *   stays  true: a lock that a Cluster has moved to another server is a fault
+ *   stays  true: a lock that a Cluster has moved to another server is a fault, as it always is
+ *          with a script
  */
 enum rlock_status inspect_read(struct quorum *one, const struct lock_keys *keys, bool stays,
                                struct inspected *lock, struct rlock_deadline deadline,

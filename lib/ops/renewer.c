@@ -123,13 +123,11 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void close_pipe(int fd[2])
+/* A descriptor of -1 is none. */
+static void close_pipe(const int fd[2])
 {
-    int i;
-
-    for (i = 0; i < 2; i++)
-        if (fd[i] >= 0)
-            close(fd[i]);
+    close(fd[0]);
+    close(fd[1]);
 }
 
 enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,

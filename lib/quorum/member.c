@@ -672,7 +672,6 @@ void member_ask(struct member *member, const struct request *request, reply_pars
                                               .read = read,
                                               .limits = limits,
                                               .try_deadline_ms = limits.connect_deadline_ms};
-    member->reply = NULL;
     member->route.current = member->route.primary;
     if (read != NULL)
         member->server.grant_connection = 0;

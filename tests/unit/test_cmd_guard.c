@@ -561,7 +561,8 @@ static void test_fate(void)
     waitid(P_PID, (id_t)guard.pid, &(siginfo_t){0}, WSTOPPED | WNOWAIT);
     guard_client_fate(&guard, text, sizeof text);
     is_str(text, "does not answer: it is stopped", "the guard is stopped");
-    kill(guard.pid, SIGKILL);
+    is_int(guard_client_await(&guard, 0), ETIMEDOUT,
+           "a guard that tells nothing in time is killed");
     waitid(P_PID, (id_t)guard.pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
     is_int(guard_client_hear(&guard, &news), -1, "a dead guard is noticed");
     guard_client_fate(&guard, text, sizeof text);

@@ -132,6 +132,7 @@ static void test_answers(void)
 {
     struct password_helper helper = start(NULL);
     pid_t pid = helper.pid;
+    int64_t from_ms;
 
     write_file(path, "one\n");
     ok(looks_up(&helper), "the file is read");
@@ -146,6 +147,12 @@ static void test_answers(void)
     password_helper_leave(&helper);
     ok(helper.pid == 0 && helper.fd == -1, "a helper that was left is not ours");
     ok(child_status(pid) == 0, "without a user it ends");
+
+    from_ms = rlock_clock_ms();
+    helper = start("echo pw");
+    ok(looks_up(&helper) && looks_up(&helper) && looks_up(&helper), "the command runs three times");
+    ok(rlock_clock_ms() >= from_ms + 1000, "it runs at most once in a second, but twice at first");
+    password_helper_stop(&helper);
 }
 
 /* waitpid(2) has succeeded even if errno has an old value. */

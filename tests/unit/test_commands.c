@@ -83,6 +83,8 @@ static enum rlock_status talk(const char *const *lines)
     for (; *lines != NULL && ok(st == RLOCK_PENDING, "the operation goes on"); lines += 2) {
         commands_build(&commands, &request);
         sends(&request, lines[0]);
+        is_int((int64_t)request.connection, strncmp(lines[0], "MULTI", 5) == 0,
+               "only EXEC needs the connection that watches the key");
         if (lines[1] == NULL)
             break;
         resp_reader_gather(reader, (size_t)request.n_commands);
@@ -201,6 +203,12 @@ static void test_parent(void)
          RLOCK_OK, REPLY_OK, "a lock that a parent holds is granted under its lease");
     ok(answer.n_locks == 1 && answer.lock[0].parent == 1 && answer.lock[0].ttl_ms == 9000 &&
        answer.fence == 7);
+    owner.lock[0].parent = 1;
+    ends(COMMANDS_RENEW,
+         ANSWERS(LOOK_RENEW, NOTED(FOUND(held), NIL),
+                 "MULTI; SET k " PARENT " v1 try=1 ttl=30000 host=h XX PX 30000; EXEC"),
+         RLOCK_PENDING, 0, "the parent's lease is renewed");
+    owner.lock[0].parent = 0;
     ends(COMMANDS_ACQUIRE,
          ANSWERS(LOOK, FOUND_FOR(":20000\r\n", held, server_bulk("7")),
                  "MULTI; PEXPIRE k 9000; EXEC", CHANGED, LOOK, FREE, CLAIM(OURS)),
@@ -232,12 +240,12 @@ static void test_renew(void)
     ends(COMMANDS_RENEW,
          ANSWERS(LOOK_RENEW, NOTED(FOUND_FOR(":31000\r\n", OURS, NIL), NIL),
                  "MULTI; SET k " TOKEN " v1 try=1 ttl=31000 host=h "
-                 "since=1700000000000 XX PX 31000; EXEC"),
-         RLOCK_PENDING, 0, "a renewal doesn't shorten a lease that another process has noted");
-    ends(COMMANDS_RENEW,
-         ANSWERS(LOOK_RENEW, NOTED(FOUND_FOR(":31001\r\n", OURS, NIL), NIL),
+                 "since=1700000000000 XX PX 31000; EXEC",
+                 CHANGED, LOOK_RENEW, NOTED(FOUND_FOR(":31001\r\n", OURS, NIL), NIL),
                  "MULTI; PEXPIRE k 30000; EXEC"),
-         RLOCK_PENDING, 0, "a lease longer than any that was noted is no such lease");
+         RLOCK_PENDING, 0,
+         "a renewal doesn't shorten a lease that another process has noted; one that is longer "
+         "than any that was noted is no such lease");
 }
 
 static void test_release(void)

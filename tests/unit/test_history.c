@@ -316,6 +316,7 @@ static void test_keys(void)
         "*2\r\n$1\r\n0\r\n*1\r\n:1\r\n",
         "*2\r\n$32\r\n11111111111111111111111111111111\r\n*0\r\n",
     };
+    char many[1000] = "*2\r\n$1\r\n0\r\n*32\r\n";
     const char *const *pages = ANSWERS(page_one, TIME, "*0\r\n", "*0\r\n", "-WRONGTYPE\r\n",
                                        "*0\r\n", page_two, TIME, "*0\r\n");
 
@@ -324,6 +325,10 @@ static void test_keys(void)
     is_str(list_asked, "SCAN 0 MATCH *:rlock:*history COUNT 30 ", "one SCAN examines 30 keys");
     is_int(list_keys(pages, "w*"), RLOCK_OK, "a list with a pattern is read");
     is_str(seen.hosts, "web ", "only locks whose keys match are shown");
+    for (size_t i = 0; i < 32; i++)
+        strcat(many, "$17\r\n{k}:rlock:history\r\n");
+    is_int(list_keys(ANSWERS(many, "*0\r\n"), NULL), RLOCK_OK);
+    ok(seen.n == 32, "the histories of a long page are read by several requests");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         okf(list_keys((const char *const[]){bad[i], NULL}, NULL) == RLOCK_E_PROTOCOL,
             "malformed reply %zu is refused", i);

@@ -84,8 +84,12 @@ static void test_list(void)
 {
     is_int(run(LIST, ANSWERS(FOUND, VALUE, "$1\r\nx\r\n", READING(VALUE)), NULL), RLOCK_OK);
     is_str(seen.text, "a web1 ", "only the key that rlock wrote is a lock");
-    is_int(run(LIST, ANSWERS(FOUND, VALUE, UNREAD, "-MOVED 1 h:1\r\n"), NULL), RLOCK_OK);
-    is_int(seen.n_locks, 0, "a lock that has moved to another server isn't listed");
+    for (int scripts = RLOCK_SCRIPTS_YES; scripts <= RLOCK_SCRIPTS_NO; scripts++) {
+        is_int(see(LIST, (enum rlock_scripts)scripts,
+                   ANSWERS(FOUND, VALUE, UNREAD, "-MOVED 1 h:1\r\n"), NULL),
+               RLOCK_OK);
+        is_int(seen.n_locks, 0, "a lock that has moved to another server isn't listed");
+    }
     is_int(run(LIST, ANSWERS("*2\r\n$2\r\n17\r\n*0\r\n", FOUND, "$0\r\n\r\n", "$0\r\n\r\n"), NULL),
            RLOCK_OK, "the keys of a server are listed in two pages");
     is_int(seen.n_requests, 8, "SCAN goes on until its cursor is 0");
@@ -177,6 +181,8 @@ static void test_last_ends(void)
            RLOCK_OK, "a list with a pattern is read");
     is_int(seen.n_requests, 1, "no history of another key is read");
     is_int(list_ends(ANSWERS(HISTORY, FREE_LOCK, TIME, UNREAD), NULL), RLOCK_OK);
+    is_int(run(LIST, ANSWERS(HISTORY), NULL), RLOCK_OK, "a list without the last ends is read");
+    is_int(seen.n_requests, 1, "no lock is looked for that has only a history");
     for (size_t i = 0; i < 10; i++)
         entries[i] = server_bulk("grant v1 token=1");
     entries[10] = NULL;

@@ -7,8 +7,8 @@ end
 -- Returns whether this error says that the user lacks a right, or that the server doesn't have the
 -- command. Redis 6, 7 and 8 use different words.
 local function is_about_rights(err)
-  return string.find(err, 'NOPERM', 1, true) or string.find(err, 'ACL', 1, true) or
-    string.find(err, "can't ", 1, true) or string.find(err, 'nknown', 1, true)
+  return string.find(err, 'NOPERM') or string.find(err, 'ACL') or
+    string.find(err, "can't ") or string.find(err, 'nknown')
 end
 
 -- Returns the error reply about the first right that the user lacks for `use`, or nil. The acquire
