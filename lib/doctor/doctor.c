@@ -305,6 +305,7 @@ enum {
     RIGHTS_HISTORY = 8,      /* commands for the history */
     RIGHTS_NO_WRITE = 10,    /* a string: why the server executes no writes now */
     RIGHTS_HISTORY_KEY = 11, /* a string: what is wrong with the history's key */
+    RIGHTS_WRONG_TYPE = 12,  /* a string: the error about the lock's key, of another type */
     RIGHTS_STRINGS
 };
 
@@ -491,12 +492,24 @@ static enum rlock_status try_plain_rights(struct probe *probe, const struct owne
 {
     const struct lock_keys *keys = &owner->lock[0].keys;
     enum rlock_status st = try_alone(probe, keys->wake, &rights->needed);
+    const struct resp_value *reply = NULL;
+    struct request request;
 
     if (st == RLOCK_OK && *rights->needed.which == '\0')
         st = try_queued(probe, keys, NULL, &rights->needed);
     if (st == RLOCK_OK && *rights->needed.which == '\0')
         st = try_queued(probe, keys, keys->name[KEY_LOCK], &rights->keys);
-    return st;
+    if (st != RLOCK_OK || *rights->needed.which != '\0' || *rights->keys.which != '\0')
+        return st;
+    request_begin(&request, "GETRANGE");
+    request_add(&request, keys->name[KEY_LOCK]);
+    request_add(&request, "0");
+    request_add(&request, "0");
+    st = probe_ask(probe, &request, &reply);
+    if (st != RLOCK_E_REFUSED || probe->err.reason != RLOCK_REASON_KEY_TYPE)
+        return st;
+    snprintf(probe->wrong_type, sizeof probe->wrong_type, "%.90s", probe_last_words(probe));
+    return RLOCK_OK;
 }
 
 /*
@@ -571,6 +584,8 @@ static enum rlock_status check_rights(struct probe *probe)
     if (st == RLOCK_OK && is_rights_reply(reply)) {
         probe->scripts = PROBE_SCRIPTS_RUN;
         parse_rights(&rights, reply);
+        snprintf(probe->wrong_type, sizeof probe->wrong_type, "%s",
+                 resp_string(resp_array_at(reply, RIGHTS_WRONG_TYPE), &(size_t){0}));
         if (*rights.no_write == '\0')
             st = try_commands(probe, &rights.needed);
         if (st == RLOCK_OK && *rights.no_write == '\0')
@@ -672,6 +687,13 @@ static enum rlock_status check_locks(struct probe *probe)
     enum rlock_status st = list_locks(&probe->one, NULL, deadline, &visitor, &probe->err);
     bool is_cut = st != RLOCK_OK && st != RLOCK_STOPPED && deadline_has_passed(deadline);
 
+    if (*probe->wrong_type != '\0') {
+        probe_report(probe, "locks", RLOCK_GRADE_UNSAFE,
+                     "look at that key, and DEL it if no other program needs it",
+                     "%.60s can't be granted, as another program uses this key: %s",
+                     probe_key(probe), probe->wrong_type);
+        return RLOCK_OK;
+    }
     if (probe_is_denied(probe, st)) {
         probe_report(probe, "locks", RLOCK_GRADE_UNKNOWN,
                      "allow the user the commands that list needs",

@@ -30,6 +30,7 @@ void probe_select(struct probe *probe, const struct quorum *quorum, struct membe
     quorum_set_patience(&probe->one, quorum->members.connect_ms, REPLY_MAX_MS);
     probe->is_replica = false;
     probe->is_cluster = false;
+    probe->wrong_type[0] = '\0';
     probe->scripts = PROBE_SCRIPTS_UNTRIED;
 }
 

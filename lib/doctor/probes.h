@@ -22,6 +22,7 @@ struct probe {
     bool is_replica;            /* INFO says that the server is a replica */
     enum probe_scripts scripts; /* what became of rlock's script */
     bool is_cluster;            /* INFO or HELLO says that the server is a node of a Cluster */
+    char wrong_type[100]; /* the server's error about a lock's key of another type; "": none */
 };
 
 /*

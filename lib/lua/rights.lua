@@ -3,7 +3,7 @@
 -- user. Removes each key that it writes. rlock_examine calls this script.
 -- KEYS: those of one lock, see shared/keys.lua
 -- ARGV: none; the owner's token, in KEYS, is a new one
--- Returns twelve texts. Ten of them are five pairs: which commands are denied, with blanks between
+-- Returns 13 texts. Ten of them are five pairs: which commands are denied, with blanks between
 -- their names, and the first error about them. The pairs are about
 --           commands that every lock needs,
 --           commands for waiters, and for a release that wakes a waiter,
@@ -11,8 +11,9 @@
 --           commands of inspect.lua, break.lua and history.lua, and of lists,
 --           commands for the history.
 -- The 11th text is an error that isn't about rights but keeps the server from writing, such as a
--- full memory. The 12th says what is wrong with the history's key. If the user may not use one of
--- the keys, the server doesn't run this script.
+-- full memory. The 12th says what is wrong with the history's key, the 13th is the error about a
+-- lock's key of another type. If the user may not use one of the keys, the server doesn't run this
+-- script.
 --@include shared/clock.lua
 --@include shared/constants.lua
 --@include shared/keys.lua
@@ -95,6 +96,8 @@ try_all('history')
 
 local entries = redis.pcall('LRANGE', lock.history, 0, 0)
 local is_foreign = entries.err and string.find(entries.err, 'WRONGTYPE', 1, true)
-answer[11], answer[12] = state,
-  is_foreign and string.sub(lock.history, 1, 200) .. ' is no list' or ''
+local held = redis.pcall('GET', lock.key)
+answer[11], answer[12], answer[13] = state,
+  is_foreign and string.sub(lock.history, 1, 200) .. ' is no list' or '',
+  type(held) == 'table' and string.find(held.err, 'WRONGTYPE', 1, true) and held.err or ''
 return answer

@@ -18,7 +18,8 @@
 #define UNSET "*0\r\n"
 #define EMPTY "$0\r\n\r\n"
 #define SIX EMPTY EMPTY EMPTY EMPTY EMPTY EMPTY
-#define RIGHTS "*12\r\n" SIX SIX
+#define RIGHTS "*13\r\n" SIX SIX EMPTY
+#define WRONGTYPE "WRONGTYPE Operation against"
 #define ALL_RIGHTS RIGHTS, UNSET, UNSET /* and two settings of scripts */
 #define DENIED_KEYS "-NOPERM no\r\n"
 #define DONE "+OK\r\n"
@@ -102,8 +103,7 @@ static const struct row rows[] = {
     {"doesn't know SCAN", ANSWERS(WELL(GOOD_INFO), "-ERR unknown command\r\n"), RLOCK_OK,
      "locks 1 ", ""},
     {"replies to rights.lua with a number as the first string",
-     ANSWERS(NOW, GOOD_INFO, SETTINGS, "*12\r\n:1\r\n" EMPTY EMPTY EMPTY EMPTY EMPTY SIX),
-     RLOCK_E_PROTOCOL, "user 0 ", ""},
+     ANSWERS(NOW, GOOD_INFO, SETTINGS, "*13\r\n:1\r\n" SIX SIX), RLOCK_E_PROTOCOL, "user 0 ", ""},
     {"has a lock with a bad helper key", ANSWERS(WELL(GOOD_INFO), BAD_FENCE), RLOCK_OK, "locks 3 ",
      "1 of 1 locks can't be granted, as a helper key has another program's data: "
      "{k}:rlock:fence is no fence"},
@@ -168,8 +168,18 @@ static const struct {
     {"denies the keys of a lock whose key is too long for a message",
      ANSWERS(NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, UNSET, UNSET, TIMES(NOW), NO_LOCKS),
      "rights 3 ", "\nallow the user ~" LONG_60 "* ~{" LONG_60 "*\n", LONG_60 "1", false, NULL},
+    {"has a list in place of the lock",
+     ANSWERS(NOW, GOOD_INFO, SETTINGS, "*13\r\n" SIX SIX "$27\r\n" WRONGTYPE "\r\n", UNSET, UNSET,
+             TIMES(NOW), NO_LOCKS),
+     "locks 3 ", "job can't be granted, as another program uses this key: WRONGTYPE", "job", false,
+     NULL},
+    {"has a list in place of the lock of a user without scripts",
+     ANSWERS(NOW, GOOD_INFO, SETTINGS, DONE_12, DONE_12, DONE_12, "-" WRONGTYPE "\r\n", UNSET,
+             UNSET, TIMES(NOW), NO_LOCKS),
+     "locks 3 ", "job can't be granted, as another program uses this key", "job", true, NULL},
     {"executes all commands that locks need without scripts",
-     ANSWERS(NOW, GOOD_INFO, SETTINGS, DONE_12, DONE_12, DONE_12, UNSET, UNSET, TIMES(NOW), NOPERM),
+     ANSWERS(NOW, GOOD_INFO, SETTINGS, DONE_12, DONE_12, DONE_12, DONE, UNSET, UNSET, TIMES(NOW),
+             NOPERM),
      "user 0 rights 0 clock", "all that a lock with plain commands needs for job", "job", true,
      "SET job  NX PX 1 "},
     {"denies GETRANGE to a user who holds locks without scripts",
