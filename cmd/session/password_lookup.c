@@ -87,7 +87,7 @@ static void wait_for_turn(struct lookup *l)
 
 static void run_command(struct lookup *l, int64_t deadline_ms)
 {
-    char line[ANSWER_BYTES] = "";
+    static char line[ANSWER_BYTES];
     char why[HELPER_WHY_BYTES];
 
     wait_for_turn(l);
@@ -129,12 +129,13 @@ static _Noreturn void serve(struct lookup *l)
 
 int password_helper_start(struct password_helper *helper, const struct password_place *place)
 {
-    struct lookup l = {.place = place};
+    static struct lookup l; /* not in the frame, as gcc's code touches each page of a frame */
     pid_t pid;
     int failed;
 
     if (place->name == NULL)
         return 0;
+    l = (struct lookup){.place = place};
     dumpable_forbid();
     pid = helper_fork(&l.fd, "rlock-password");
     failed = errno;

@@ -270,8 +270,8 @@ static const char *cgroup_hint(int failed)
 static enum exit_reason make_cgroup(struct run *run)
 {
     const char *option = run->options->cgroup ? "--cgroup" : "--on-lost pause";
-    char path[PATH_MAX];
-    char why[PATH_MAX + 200];
+    static char path[PATH_MAX]; /* not in the frame of cmd_run(), which this one is merged into */
+    char why[500];
     int failed = cgroup_make(&run->cgroup, path, sizeof path);
     bool is_denied = failed == EACCES || failed == EPERM;
 
@@ -282,7 +282,7 @@ static enum exit_reason make_cgroup(struct run *run)
     if (failed == ENOSYS)
         snprintf(why, sizeof why, "%s: needs Linux 5.14 or later, and cgroup v2 mounted", option);
     else
-        snprintf(why, sizeof why, "%s: no control group can be made in %s%s: %s", option, path,
+        snprintf(why, sizeof why, "%s: no control group can be made in %.200s%s: %s", option, path,
                  is_denied ? ", which isn't delegated to this user" : "", strerror(failed));
     report_event(&run->session.report, REPORT_FAILURE, EVENT_SYSTEM, why, cgroup_hint(failed));
     return REASON_SYSTEM;
