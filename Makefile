@@ -126,9 +126,14 @@ comma := ,
 
 compile = $(Q)$(if $(V),,echo "  CC    $@" &&) mkdir -p $(@D) && \
           $(CC) $(ALL_CPPFLAGS) $(1) $(ALL_CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
+# The scripts' texts, last, stand behind all constants that a run reads: it needs no text if the
+# server knows the scripts, and the kernel maps 64 kB and more around each byte that is read. A
+# holder takes 120 kB less than with the texts among the constants.
+TEXTS   = %/lib/lock/scripts.o
 link    = $(Q)$(if $(V),,echo "  LINK  $@" &&) mkdir -p $(@D) && \
-          $(CC) $(ALL_CFLAGS) $(SANITIZE) $(ALL_LDFLAGS) $(WRAPS) -o $@ $(filter %.o,$^) \
-          $(filter %.a,$^) $(HIREDIS_LIBS) \
+          $(CC) $(ALL_CFLAGS) $(SANITIZE) $(ALL_LDFLAGS) $(WRAPS) -o $@ \
+          $(filter-out $(TEXTS),$(filter %.o,$^)) $(filter %.a,$^) $(HIREDIS_LIBS) \
+          $(filter $(TEXTS),$^) \
           $(if $(OPENSSL_LIBS),-Wl$(comma)--wrap=OPENSSL_cpuid_setup $(OPENSSL_LIBS)) -ldl
 
 # ---- source and object files ---------------------------------------------------------------------
@@ -166,7 +171,7 @@ static:  ## install what is missing, build ./rlock-static, which needs no librar
 	$(Q)$(MAKE) FLAVOUR=$(STATIC)
 	$(Q)cp -f build/$(STATIC)/rlock rlock-static
 
-$(B)/rlock: $(CMD_OBJ) $(B)/librlock.a
+$(B)/rlock: $(CMD_OBJ) $(LIB_OBJ) $(HIREDIS_OBJ) $(B)/tls.$(TLS)
 	$(link)
 
 $(B)/librlock.a: $(LIB_OBJ) $(HIREDIS_OBJ) $(B)/tls.$(TLS)

@@ -142,15 +142,15 @@ function emit(line, file, nr,    where, name) {
 }
 
 # Prints the script as a C literal, the SHA1 digest by which EVALSHA names the script, and the table
-# of lines.
+# of lines. The digest is a macro: an array would stand between the texts, see TEXTS in Makefile.
 function print_c(    digest) {
     printf "\nstatic const char script_%s[] =\n%s    ;\n", script, literal
-    printf "static const char sha1_%s[] = \"", script
+    printf "#define sha1_%s \"", script
     fflush()
     digest = "sha1sum | cut -c 1-40 | tr -d '\\n'"
     printf "%s", text | digest
     close(digest)
-    print "\";"
+    print "\""
     printf "static const struct script_line lines_%s[] = {%s\n};\n", script, table
 }
 
