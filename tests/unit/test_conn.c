@@ -181,6 +181,7 @@ static void test_setup_replies(void)
  */
 static void test_endings(void)
 {
+    static char endless[65 * 1024] = "+"; /* a reply may have 64 KiB */
     static const struct {
         const char *says;
         size_t n_replies; /* that the request has */
@@ -193,12 +194,14 @@ static void test_endings(void)
         {":1\r\n:2\r\n", 1, false, RLOCK_E_PROTOCOL},
         {":1\r\n:", 1, false, RLOCK_E_PROTOCOL},
         {"nonsense\r\n", 1, false, RLOCK_E_PROTOCOL},
+        {endless, 1, false, RLOCK_E_PROTOCOL},
         {"-NOAUTH Authentication required.\r\n", 3, true, RLOCK_OK},
         {"-LOADING\r\n-LOADING\r\n", 3, true, RLOCK_E_UNREACHABLE},
         {"+OK\r\n", 3, true, RLOCK_E_UNREACHABLE},
         {"", 3, true, RLOCK_E_UNREACHABLE},
     };
 
+    memset(endless + 1, 'x', sizeof endless - 2);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int fd = open_and_ping();
 
