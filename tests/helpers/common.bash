@@ -83,7 +83,8 @@ source "$ROOT/tests/helpers/hold.bash"
 bats_kill_childprocesses_of() { # PID of the test's shell
     local its_pid pids RLOCK_TEST_MARK="test:${BATS_TEST_FILENAME##*/}:$BATS_TEST_NUMBER:$1"
     pids=$(descendants "$1" && marked)
-    ps -o pid,stat,args -p "$(xargs <<<"$pids")" >"$HUNG"
+    ps -o pid,stat,args -p "$(xargs <<<"$pids")" >"$BATS_TEST_TMPDIR/hung"
+    : >"$HUNG"
     for its_pid in $pids; do
         [[ $its_pid == "$BASHPID" ]] || kill -KILL "$its_pid" || :
     done
@@ -394,7 +395,7 @@ show_why_it_failed() {
     [[ -z ${BATS_TEST_COMPLETED:-} && -z ${BATS_TEST_SKIPPED:-} ]] || return 0
     echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg) on $PROCESSORS processors"
     echo "processes: $(ps -e --no-headers | wc -l), of these $(ps -eo stat= | grep -c '^Z') zombies"
-    [[ -z ${BATS_TIMED_OUT:-} ]] || grep -v bats-exec "$HUNG" || :
+    [[ -z ${BATS_TIMED_OUT:-} ]] || grep -v bats-exec "$BATS_TEST_TMPDIR/hung" || :
     [[ -z ${output:-} ]] || { echo '--- output of the last run' && tail -n 20 <<<"$output"; }
     [[ -z ${stderr:-} ]] || printf '%s\n' '--- stderr of the last run' "$stderr"
     for file in "$DIR"/*.err; do
