@@ -86,6 +86,11 @@ static const struct row rows[] = {
      "refused, so this user can't have a lock with --scripts yes here (the server says: NOPERM "
      "this user can't run the 'eval' command)\nuse --scripts auto (RLOCK_SCRIPTS=auto), or allow "
      "the user +eval +evalsha"},
+    {"denies scripts, so that its locks are read without them",
+     ANSWERS(NOW, GOOD_INFO, SETTINGS, "-NOPERM this user can't run the 'eval' command\r\n",
+             TIMES(NOW), "*2\r\n$1\r\n0\r\n*1\r\n$15\r\n{k}:rlock:fence\r\n", ":9000\r\n",
+             "$7\r\nforeign\r\n", NOW, "$1\r\n7\r\n", ":0\r\n"),
+     RLOCK_OK, "locks 0 ", "1, and each lock expires by itself"},
     {"wants a password", ANSWERS("-NOAUTH Authentication required.\r\n"), RLOCK_E_REFUSED, "", ""},
     {"replies to INFO with a number", ANSWERS(NOW, ":1\r\n"), RLOCK_E_PROTOCOL, "connection 0 ",
      ""},

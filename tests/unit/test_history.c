@@ -130,6 +130,7 @@ static void test_ends(void)
     is_int(hold->end, RLOCK_HOLD_RELEASED);
     is_str(hold->by.text, "ann@web2, pid 7: x y");
     is_int(hold->held_ms, 20000, "the length is computed from the grant and the end");
+    is_int(hold->renewals, -1, "the number of renewals is not known");
     read_page(&free_lock,
               ENTRIES(GRANT_A, "1700000020000 break v1 token=" ID_A "," ID_B " host=h user=root"));
     ok(seen.n == 2 && hold[0].end == RLOCK_HOLD_BROKEN && hold[1].end == RLOCK_HOLD_BROKEN,
