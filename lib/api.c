@@ -149,8 +149,7 @@ static bool goes_on(struct rlock *lock, const char *what, enum rlock_status *st,
         return false;
     if (what == NULL) {
         quorum_use_commands(&lock->quorum);
-        if (lock->owner.n_locks > 0)
-            owner_use_commands(&lock->owner);
+        owner_use_commands(&lock->owner);
         return true;
     }
     snprintf(text, sizeof text, "%s needs scripts", what);

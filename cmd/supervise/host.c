@@ -71,10 +71,10 @@ static void look_at_tls(struct host *host)
 {
     const struct rlock_config none = {.tls_ca = NULL};
     struct tls_context *tls = NULL;
-    struct rlock_error err;
+    struct rlock_error err = {.text = ""};
 
-    if (tls_context_new(&tls, &none, &err) != RLOCK_OK)
-        snprintf(host->tls_error, sizeof host->tls_error, "%.190s", err.text);
+    (void)!tls_context_new(&tls, &none, &err);
+    snprintf(host->tls_error, sizeof host->tls_error, "%.190s", err.text);
     tls_context_free(tls);
 }
 

@@ -69,6 +69,9 @@ column() { rlock history -k "$KEY" | sed -n 1p | awk -v name="$1" '{ print index
     redis_cli lpush "$HISTORY" "end v1 $token status=0 reason=exited held=1" \
         "grant v1 $token ttl=30000 since=1700000000000" >/dev/null
     assert_eq "$(shown | wc -l) $(shown --since 1d | wc -l)" '6 5' 'holds, and those of a day'
+    redis_cli lpush "$HISTORY" "grant v1 token=000000000002 fence=2 ttl=30000 since=1600000000000"
+    assert_match "$(rlock history -k "$KEY" --json)" \
+        '"vanished","granted":[^,]*,"after":[^,]*,"before":.*"ended","granted":.*"fence":1,'
 }
 
 @test "history: in a quorum a hold says how many servers have it" {
