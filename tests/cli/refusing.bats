@@ -36,7 +36,7 @@ declare -gA messages=(
 weak +scripts: refused, so rlock takes locks with plain commands .* .the server says: [^:]*
 good +rights: all that a lock with plain commands needs for '
     [no]='user: default
-unsafe +rights: denied: EVAL SET INCR PEXPIRE MULTI DEL .the server says: NOPERM [^:]*
+unsafe +rights: denied: EVAL MULTI .the server says: NOPERM [^:]*
 good +clock: .*rights$'
     [asks]='weak +rights: unknown to the server: BLPOP, so waiters ask .* says.*nothing to allow'
     [untold]='unknown +info: no answer .*the server says: .*, so version, .*documentation'

@@ -46,7 +46,7 @@ run_through_line() { start holder "$RLOCK" -u "redis://127.0.0.1:$LINE_PORT" -k 
 once -n -u $URL
 wait -w 2 -u unix://$REDIS_SOCKET
 default -u $URL
-ended -u unix://$REDIS_SOCKET
+ended --connect-timeout 60s -u unix://$REDIS_SOCKET
 END
     eventually 10 blocks_signals ended
     kill -TERM "$(<"$DIR/pids/ended")"
