@@ -11,16 +11,15 @@
 #include "base/err.h"
 #include "base/reason.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 /*
  * What each error reply means. Of the rows whose `words` occur in the reply, the first one counts.
- * If `words` begin with '^', they must be at the start of the reply; if they begin with a capital,
- * at the start of a word that isn't in quotes, as a key may be. They stand in the row itself: to a
- * pointer the dynamic linker would have to add the program's address at each start.
+ * If `words` begin with '^', they must be at the start of the reply. What the server quotes of the
+ * request doesn't count, as keys are any text. They stand in the row itself: to a pointer the
+ * dynamic linker would have to add the program's address at each start.
  */
 static const struct {
     char words[40];
@@ -98,14 +97,12 @@ static const struct {
 
 static bool matches(const char *reply, const char *words)
 {
-    const char *at = reply;
+    const char *args = strstr(reply, ", with args "); /* of an unknown command: keys, for example */
+    const char *at = strstr(reply, words);
 
     if (words[0] == '^')
         return strncmp(reply, words + 1, strlen(words + 1)) == 0;
-    while ((at = strstr(at, words)) != NULL && isupper(words[0]) && at > reply &&
-           strchr(" :-", at[-1]) == NULL)
-        at++;
-    return at != NULL;
+    return at != NULL && (args == NULL || at < args);
 }
 
 /*

@@ -70,8 +70,10 @@ static const struct {
     {"ERR This Redis command is not allowed from script", RLOCK_E_UNSUPPORTED,
      RLOCK_REASON_SCRIPTS_REJECTED},
     {"ERR DB index is out of range", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
-    {"ERR unknown command 'BLPOP', with args beginning with: 'OOM' 'TASK'", RLOCK_E_UNSUPPORTED,
-     RLOCK_REASON_NONE},
+    {"ERR unknown command 'BLPOP', with args beginning with: 'TASK' 'job:OOM' 'x's -BUSY'",
+     RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
+    {"ERR unknown command `BLPOP`, with args beginning with: `OOM`, `a READONLY`, ",
+     RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
     {"ERR", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
     {"", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
 };
