@@ -148,24 +148,22 @@ static void kill_if_frozen(int parent_fd, const char *name)
  * function removes a directory only if its name has our pid namespace and the pid of an rlock, and
  * kill(2) reports that no process has that pid.
  */
-void cgroup_remove_old(const struct cgroup *cgroup)
+void cgroup_remove_old(void)
 {
-    int fd = openat(cgroup->parent_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *parent = fd < 0 ? NULL : fdopendir(fd);
+    char path[PATH_MAX];
+    DIR *parent = find_parent(path, sizeof path) ? opendir(path) : NULL;
     unsigned long ours = pid_namespace();
     const struct dirent *entry;
     unsigned long namespace;
     int pid;
 
-    if (parent == NULL) {
-        fds_close(&fd);
+    if (parent == NULL)
         return;
-    }
     while ((entry = readdir(parent)) != NULL)
         if (sscanf(entry->d_name, PREFIX "%lu-%d-", &namespace, &pid) == 2 && ours != 0 &&
             namespace == ours && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) {
-            kill_if_frozen(cgroup->parent_fd, entry->d_name);
-            unlinkat(cgroup->parent_fd, entry->d_name, AT_REMOVEDIR);
+            kill_if_frozen(dirfd(parent), entry->d_name);
+            unlinkat(dirfd(parent), entry->d_name, AT_REMOVEDIR);
         }
     closedir(parent);
 }

@@ -30,10 +30,10 @@ struct cgroup {
 int cgroup_make(struct cgroup *cgroup, char *path, unsigned room);
 
 /*
- * cgroup_remove_old: remove the directories beside `cgroup` of rlocks that have ended. Kills the
- * frozen processes in them, as nobody else would ever let them run.
+ * cgroup_remove_old: remove the cgroups, below the one that the caller is in, of rlocks that have
+ * ended. Kills the frozen processes in them, as nobody else would ever let them run.
  */
-void cgroup_remove_old(const struct cgroup *cgroup);
+void cgroup_remove_old(void);
 
 /*
  * cgroup_enter: move the calling process into the cgroup; children that it starts from then on are

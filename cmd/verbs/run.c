@@ -272,13 +272,14 @@ static enum exit_reason make_cgroup(struct run *run)
     const char *option = run->options->cgroup ? "--cgroup" : "--on-lost pause";
     static char path[PATH_MAX]; /* not in the frame of cmd_run(), which this one is merged into */
     char why[500];
-    int failed = cgroup_make(&run->cgroup, path, sizeof path);
-    bool is_denied = failed == EACCES || failed == EPERM;
+    bool is_denied;
+    int failed;
 
-    if (failed == 0) {
-        cgroup_remove_old(&run->cgroup);
+    cgroup_remove_old(); /* first, as there may be no room for more (cgroup.max.descendants) */
+    failed = cgroup_make(&run->cgroup, path, sizeof path);
+    is_denied = failed == EACCES || failed == EPERM;
+    if (failed == 0)
         return REASON_GRANTED;
-    }
     if (failed == ENOSYS)
         snprintf(why, sizeof why, "%s: needs Linux 5.14 or later, and cgroup v2 mounted", option);
     else

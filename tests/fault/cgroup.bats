@@ -84,13 +84,14 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
     has_no_command_cgroup
 }
 
-@test "the command leaves a daemon: it runs on in its cgroup; a later rlock removes the cgroup" {
+@test "the command leaves a daemon: it runs on in its cgroup; a later rlock takes its place" {
     start_as_nobody first "$BIN/rlock" --cgroup -k "$KEY" -- sh -c 'setsid sleep 60 & echo $!'
     ended 0 first
     alive "$output"
     has_command_cgroup
     kill -KILL "$output"
     eventually 5 dead "$output"
+    echo 1 >"$CGROUP/cgroup.max.descendants"
     start_as_nobody next "$BIN/rlock" --cgroup -k "$KEY" -- true
     ended 0 next
     has_no_command_cgroup

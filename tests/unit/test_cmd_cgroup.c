@@ -324,12 +324,12 @@ static void test_leftovers(void)
     is_busy = true;
     is_int(cgroup_make(&cgroup, path, sizeof path), 0, "a cgroup is made beside old ones");
     is_int(first_byte(name[FROZEN_OF_DEAD], "cgroup.kill"), '\0', "which kills nothing");
-    cgroup_remove_old(&cgroup);
+    cgroup_remove_old();
     is_int(first_byte(name[FROZEN_OF_DEAD], "cgroup.kill"), '1');
     is_int(first_byte(name[OF_DEAD], "cgroup.kill"), '\0');
     is_int(first_byte(name[FROZEN_OF_LIVING], "cgroup.kill"), '\0');
     is_busy = false;
-    cgroup_remove_old(&cgroup);
+    cgroup_remove_old();
     ok(!is_there(name[OF_DEAD]), "the directory of a dead rlock is removed");
     ok(is_there(name[OF_LIVING]), "the directory of a process that lives stays");
     ok(is_there(name[OF_OTHER_NAMESPACE]));
