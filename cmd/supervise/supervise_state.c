@@ -59,7 +59,7 @@ static void expect_answer(struct supervision *run, int64_t from_ms)
     if (run->answer_by_ms != RLOCK_NEVER)
         return;
     if (is_ignoring(run))
-        run->answer_by_ms = run->in.now_ms + run->timing.renew_ms;
+        run->answer_by_ms = run->in.now_ms + run->timing.renew_ms / 2;
     else if (run->frozen_since_ms != 0)
         run->answer_by_ms = from_ms + run->timing.kill_margin_ms;
 }
@@ -78,6 +78,7 @@ static void ask_guard(struct supervision *run)
  */
 static void hear_guard(struct supervision *run, enum supervise_state next)
 {
+    run->was_late = false;
     run->answer_by_ms =
         next == SUPERVISE_STATE_UNKILLABLE ? run->in.now_ms + run->timing.renew_ms : RLOCK_NEVER;
 }
@@ -448,10 +449,16 @@ static enum supervise_state replace_dead_guard(struct supervision *run)
 
 /*
  * The guard is silent after a deadline. A command that isn't frozen may have run until now, longer
- * than the lease allows, so the lock counts as lost; with --on-lost ignore LEASE_DUE tells that.
+ * than the lease allows, so the lock counts as lost; with --on-lost ignore LEASE_DUE tells that,
+ * and the guard has as much time again: if the whole machine stood still, we may run first.
  */
 static enum supervise_state replace_silent_guard(struct supervision *run)
 {
+    if (is_ignoring(run) && !run->was_late) {
+        run->was_late = true;
+        run->answer_by_ms = run->in.now_ms + run->timing.renew_ms / 2;
+        return run->state;
+    }
     if (run->frozen_since_ms == 0 && !is_ignoring(run))
         note_loss(run, loss_by_time(run));
     return replace_dead_guard(run);

@@ -189,6 +189,7 @@ struct supervision {
     int64_t frozen_since_ms; /* when the guard froze the command; 0: it isn't frozen */
     int64_t answer_by_ms;    /* if no deadline shows that the guard hangs: when the guard must
                                 have sent its next message, or RLOCK_NEVER */
+    bool was_late;           /* answer_by_ms has passed once, with --on-lost ignore */
     int64_t last_pause_ms;   /* how long the last pause was */
     int64_t paused_ms;       /* how long all pauses were together */
     pid_t refused_pid;       /* the last process that the kernel won't let us end; 0: none */

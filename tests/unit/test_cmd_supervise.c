@@ -323,6 +323,7 @@ static struct walk {
     int64_t paused_ms;         /* the sum of all pauses that have ended */
     int64_t answer_by_ms;      /* if no deadline shows that the guard hangs: when the guard must
                                   have sent its next message; or RLOCK_NEVER */
+    bool was_late;             /* the guard was silent at one limit, and nothing was done yet */
     struct deadlines extended; /* the deadlines that were sent to the guard last */
     bool end_is_asked;         /* the guard was asked to end the command */
     bool is_unproven;          /* the lease was not proven for the whole run */
@@ -361,6 +362,12 @@ static bool is_ignoring(void)
     return w.run.on_lost == ON_LOST_IGNORE && w.run.kind == SUPERVISE_COMMAND;
 }
 
+/* A guard that can't kill a process repeats that: if it is silent then, it has no second chance. */
+static bool has_second_chance(void)
+{
+    return is_ignoring() && !w.was_late && w.run.state != S(UNKILLABLE);
+}
+
 /* Records what the event means by the promises of the manual, not by the table under test. */
 static void note_event(enum supervise_event event, const struct supervise_input *input)
 {
@@ -371,7 +378,7 @@ static void note_event(enum supervise_event event, const struct supervise_input 
     case E(RENEWED):
     case E(MAX_HOLD_DUE):
         if (is_ignoring() && w.answer_by_ms == RLOCK_NEVER)
-            w.answer_by_ms = w.now_ms + w.run.timing.renew_ms;
+            w.answer_by_ms = w.now_ms + w.run.timing.renew_ms / 2;
         break;
     case E(LOCK_LOST):
     case E(SERVER_GONE):
@@ -380,6 +387,7 @@ static void note_event(enum supervise_event event, const struct supervise_input 
         w.is_unproven = true;
         if (event == E(KILL_REFUSED))
             w.answer_by_ms = w.now_ms + w.run.timing.renew_ms;
+        w.was_late = w.was_late && event != E(KILL_REFUSED);
         w.is_server_gone = w.is_server_gone || event == E(SERVER_GONE);
         break;
     case E(GUARD_PAUSED):
@@ -394,6 +402,7 @@ static void note_event(enum supervise_event event, const struct supervise_input 
         break;
     case E(GUARD_AGREED):
         end_pause();
+        w.was_late = false;
         if (w.run.state == S(UNKILLABLE))
             w.answer_by_ms = w.now_ms + w.run.timing.renew_ms;
         break;
@@ -403,6 +412,12 @@ static void note_event(enum supervise_event event, const struct supervise_input 
         end_pause();
         break;
     case E(GUARD_LATE):
+        /* both processes may have been stopped, and this one runs first: a second chance */
+        if (has_second_chance()) {
+            w.was_late = true;
+            w.answer_by_ms = w.now_ms + w.run.timing.renew_ms / 2;
+            break;
+        }
         w.is_unproven = w.is_unproven || (w.frozen_since_ms == 0 && !is_ignoring());
         end_pause();
         break;
@@ -465,6 +480,7 @@ static int64_t replaced_by_ms(void)
 static void step(enum supervise_event event, struct supervise_input input)
 {
     enum supervise_state before = w.run.state;
+    bool is_first_limit = event == E(GUARD_LATE) && has_second_chance();
     unsigned actions;
 
     w.n_steps++;
@@ -475,6 +491,8 @@ static void step(enum supervise_event event, struct supervise_input input)
     actions = supervise_state_handle(&w.run, event, w.now_ms, input);
     note_actions(event, actions);
     w.n_releases += before != S(RELEASING) && w.run.state == S(RELEASING);
+    must(!is_first_limit || w.run.state == before,
+         "with --on-lost ignore a guard has a second chance to answer");
     must(supervise_state_next_ms(&w.run) <= replaced_by_ms(),
          "a guard that doesn't answer by its limit is replaced in time");
     if ((actions & A(START_RENEWER)) != 0)
@@ -602,7 +620,7 @@ static void walk_once(void)
     w.now_ms = GRANTED_MS + below(100);
     w.frozen_since_ms = w.paused_ms = 0;
     w.answer_by_ms = RLOCK_NEVER;
-    w.end_is_asked = w.is_unproven = w.is_server_gone = w.is_given_back = false;
+    w.end_is_asked = w.is_unproven = w.is_server_gone = w.is_given_back = w.was_late = false;
     w.n_lost_told = w.n_releases = w.n_run_steps = 0;
     supervise_state_init(&w.run, below(4) ? SUPERVISE_COMMAND : SUPERVISE_BOUND, &grant, GRANTED_MS,
                          (enum on_lost)below(ON_LOST_IGNORE + 1), max_hold_ms);
