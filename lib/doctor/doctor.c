@@ -687,13 +687,11 @@ static enum rlock_status check_locks(struct probe *probe)
     enum rlock_status st = list_locks(&probe->one, NULL, deadline, &visitor, &probe->err);
     bool is_cut = st != RLOCK_OK && st != RLOCK_STOPPED && deadline_has_passed(deadline);
 
-    if (*probe->wrong_type != '\0') {
+    if (*probe->wrong_type != '\0')
         probe_report(probe, "locks", RLOCK_GRADE_UNSAFE,
                      "look at that key, and DEL it if no other program needs it",
                      "%.60s can't be granted, as another program uses this key: %s",
                      probe_key(probe), probe->wrong_type);
-        return RLOCK_OK;
-    }
     if (probe_is_denied(probe, st)) {
         probe_report(probe, "locks", RLOCK_GRADE_UNKNOWN,
                      "allow the user the commands that list needs",
