@@ -102,17 +102,19 @@ bool config_is_exposed(const char *path)
     return (is.st_mode & (is.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IROTH)) != 0;
 }
 
-static const char stopped[] = "the deadline's stop descriptor is readable";
+const struct config_wait config_wait_forever = {.ms = RLOCK_NEVER, .stop_fd = -1};
+
+static const char interrupted[] = "the wait was interrupted";
 
 /*
  * Read the file to its end, but at most `room` bytes, into `text`. `*used` becomes the number of
  * bytes that were read. Returns NULL, or the reason why the file can't be used.
  */
-static const char *read_all(int fd, struct rlock_deadline deadline, char *text, size_t room,
+static const char *read_all(int fd, const struct config_wait *wait, char *text, size_t room,
                             size_t *used)
 {
-    struct pollfd more[] = {{.fd = fd, .events = POLLIN},
-                            {.fd = deadline.stop_fd, .events = POLLIN}};
+    struct rlock_deadline deadline = deadline_in(deadline_never, wait->ms);
+    struct pollfd more[] = {{.fd = fd, .events = POLLIN}, {.fd = wait->stop_fd, .events = POLLIN}};
     ssize_t n = 1;
 
     for (*used = 0; n != 0 && *used < room;) {
@@ -121,12 +123,14 @@ static const char *read_all(int fd, struct rlock_deadline deadline, char *text, 
             *used += (size_t)n;
         else if (n < 0 && errno != EAGAIN && errno != EINTR)
             return strerror(errno);
-        else if (n < 0 && more[1].revents != 0)
-            return stopped;
         else if (n < 0 && deadline_has_passed(deadline))
-            return "its writer has not closed the pipe within --connect-timeout";
-        else if (n < 0)
-            poll(more, 2, deadline_poll_ms(deadline));
+            return "its writer has not closed the pipe in time; "
+                   "a longer --connect-timeout gives it more time";
+        else if (n < 0 && poll(more, 2, deadline_poll_ms(deadline)) > 0 && more[1].revents != 0) {
+            if (wait->is_interrupted(wait->context))
+                return interrupted;
+            deadline = deadline_in(deadline_never, wait->ms);
+        }
     }
     if (*used > CONFIG_BYTES_MAX)
         return "larger than 64 KiB";
@@ -138,7 +142,7 @@ static const char *read_all(int fd, struct rlock_deadline deadline, char *text, 
  * `*why` is the reason, or NULL: errno is the reason. With `is_trusted`, refuse a file that other
  * users may write: rlock obeys what the file says, so such a user could change the server.
  */
-static char *load(const char *path, bool is_trusted, struct rlock_deadline deadline, size_t *used,
+static char *load(const char *path, bool is_trusted, const struct config_wait *wait, size_t *used,
                   const char **why)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -158,7 +162,7 @@ static char *load(const char *path, bool is_trusted, struct rlock_deadline deadl
     if (*why == NULL && (text = malloc(room + 1)) == NULL)
         *why = strerror(ENOMEM);
     if (*why == NULL)
-        *why = read_all(fd, deadline, text, room, used);
+        *why = read_all(fd, wait, text, room, used);
     if (*why == NULL && *used == room && room <= CONFIG_BYTES_MAX)
         *why = "the file grew while rlock read it";
     if (text != NULL)
@@ -183,7 +187,7 @@ enum config_result config_read(const char *path, config_taker *take, void *conte
     char *rest;
 
     errno = 0;
-    rest = text = load(path, true, deadline_never, &n, &failed);
+    rest = text = load(path, true, &config_wait_forever, &n, &failed);
     if (text == NULL && (errno == ENOENT || errno == ENOTDIR))
         return CONFIG_ABSENT;
     if (text == NULL) {
@@ -201,17 +205,17 @@ enum config_result config_read(const char *path, config_taker *take, void *conte
     return good ? CONFIG_READ : CONFIG_BAD;
 }
 
-char *config_first_line(const char *path, struct rlock_deadline deadline, const char **why)
+char *config_first_line(const char *path, const struct config_wait *wait, const char **why)
 {
     size_t n;
-    char *text = load(path, false, deadline, &n, why);
+    char *text = load(path, false, wait, &n, why);
     size_t line = text == NULL ? 0 : strcspn(text, "\r\n");
 
     if (text != NULL)
         explicit_bzero(text + line, n - line);
     else if (*why == NULL)
         *why = strerror(errno);
-    else if (*why == stopped)
+    else if (*why == interrupted)
         *why = NULL;
     return text;
 }

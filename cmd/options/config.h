@@ -3,9 +3,9 @@
 #ifndef CONFIG_H
 #define CONFIG_H
 
-#include <rlock.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define CONFIG_BYTES_MAX 65536 /* a larger file is refused */
 
@@ -39,12 +39,23 @@ bool config_names_descriptor(const char *path);
  */
 bool config_is_exposed(const char *path);
 
+/* How long config_first_line() waits for the writer of a pipe. */
+struct config_wait {
+    int64_t ms;  /* RLOCK_NEVER: without limit */
+    int stop_fd; /* -1: none */
+    /* called when stop_fd is readable, and reads it; false: go on, for `ms` from now */
+    bool (*is_interrupted)(void *context);
+    void *context;
+};
+
+extern const struct config_wait config_wait_forever; /* no limit, and no stop_fd */
+
 /*
  * config_first_line: read the first line of a file, without its newline, onto the heap. The caller
  * frees the line by secret_free(), as it may be a password. NULL: `*why` is the reason, which the
- * caller doesn't free, or NULL: the stop descriptor is readable. The file may belong to any user.
- * Blocks until a pipe's writer has closed it, or until `deadline`.
+ * caller doesn't free, or NULL: the wait was interrupted. The file may belong to any user. Blocks
+ * until a pipe's writer has closed it, or as long as `wait` allows.
  */
-char *config_first_line(const char *path, struct rlock_deadline deadline, const char **why);
+char *config_first_line(const char *path, const struct config_wait *wait, const char **why);
 
 #endif

@@ -56,10 +56,10 @@ static enum rlock_status no_memory(struct rlock_error *err)
  * other files, once for each connection.
  */
 static enum rlock_status read_pipe(char **password, const char *what, const char *path,
-                                   struct rlock_deadline deadline, struct rlock_error *err)
+                                   const struct config_wait *wait, struct rlock_error *err)
 {
     const char *why = NULL;
-    char *line = config_first_line(path, deadline, &why);
+    char *line = config_first_line(path, wait, &why);
 
     if (line == NULL && why == NULL)
         return RLOCK_STOPPED;
@@ -75,11 +75,11 @@ static enum rlock_status read_pipe(char **password, const char *what, const char
 }
 
 static enum rlock_status use_file(struct password_place *place, char **password, const char *what,
-                                  const char *path, struct rlock_deadline deadline,
+                                  const char *path, const struct config_wait *wait,
                                   struct rlock_error *err)
 {
     if (config_names_descriptor(path))
-        return read_pipe(password, what, path, deadline, err);
+        return read_pipe(password, what, path, wait, err);
     *place = (struct password_place){.name = what, .file = path};
     return RLOCK_OK;
 }
@@ -190,11 +190,11 @@ static enum rlock_status copy_urls(struct credentials *credentials, const struct
 
 static enum rlock_status find_password(struct credentials *credentials,
                                        const struct options *options, const char *variable,
-                                       struct rlock_deadline deadline, struct rlock_error *err)
+                                       const struct config_wait *wait, struct rlock_error *err)
 {
     if (variable == NULL && options->password_file != NULL)
         return use_file(&credentials->place, &credentials->password, "password file",
-                        options->password_file, deadline, err);
+                        options->password_file, wait, err);
     if (variable == NULL && options->password_command != NULL)
         credentials->place = (struct password_place){.name = "password command",
                                                      .command = options->password_command};
@@ -206,7 +206,7 @@ static enum rlock_status find_password(struct credentials *credentials,
 /* VALKEYCLI_AUTH and REDISCLI_AUTH are not used for Sentinels: they are for the servers. */
 static enum rlock_status find_sentinel_password(struct credentials *credentials,
                                                 const struct options *options,
-                                                struct rlock_deadline deadline,
+                                                const struct config_wait *wait,
                                                 struct rlock_error *err)
 {
     const char *value = environment_value("RLOCK_SENTINEL_PASSWORD");
@@ -215,7 +215,7 @@ static enum rlock_status find_sentinel_password(struct credentials *credentials,
         (*value == '\0' ||
          options_origin(options, "sentinel-password-file")->from >= FROM_ENVIRONMENT))
         return use_file(&credentials->sentinel_place, &credentials->sentinel_password,
-                        "sentinel password file", options->sentinel_password_file, deadline, err);
+                        "sentinel password file", options->sentinel_password_file, wait, err);
     if (*value == '\0')
         return RLOCK_OK;
     credentials->sentinel_password = strdup(value);
@@ -245,7 +245,7 @@ size_t credentials_in_urls(const struct credentials *credentials)
 }
 
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
-                                   struct rlock_deadline deadline, struct rlock_error *err)
+                                   const struct config_wait *wait, struct rlock_error *err)
 {
     const char *variable;
     enum source other = source_beside_urls(options, &variable);
@@ -259,9 +259,9 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
         st = copy_urls(credentials, options, err);
     if (st == RLOCK_OK &&
         (credentials_in_urls(credentials) < credentials->n_urls || other > options->url_from))
-        st = find_password(credentials, options, variable, deadline, err);
+        st = find_password(credentials, options, variable, wait, err);
     if (st == RLOCK_OK && has_sentinel_url(credentials))
-        st = find_sentinel_password(credentials, options, deadline, err);
+        st = find_sentinel_password(credentials, options, wait, err);
     has_other = credentials->password != NULL || credentials->place.name != NULL;
     for (i = 0; has_other && other > options->url_from && i < credentials->n_urls; i++) {
         char *secret = url_find_password(credentials->url[i], &n);

@@ -3,6 +3,7 @@
 #ifndef CREDENTIALS_H
 #define CREDENTIALS_H
 
+#include "options/config.h"
 #include "options/options.h"
 #include "session/password_lookup.h"
 
@@ -32,10 +33,10 @@ struct credentials {
  * Returns  RLOCK_OK, RLOCK_STOPPED, RLOCK_E_CONFIG (a file can't be read, VALKEY_URL or REDIS_URL
  *          is no URL, or a parent rlock has removed the URL from the environment) or
  *          RLOCK_E_MEMORY.
- * Blocks   while it reads a password file that is a pipe, until `deadline`.
+ * Blocks   while it reads a password file that is a pipe, as long as `wait` allows.
  */
 enum rlock_status credentials_read(struct credentials *credentials, const struct options *options,
-                                   struct rlock_deadline deadline, struct rlock_error *err);
+                                   const struct config_wait *wait, struct rlock_error *err);
 
 /* credentials_in_urls: how many of the URLs have a password. */
 size_t credentials_in_urls(const struct credentials *credentials);

@@ -60,7 +60,7 @@ static void answer_password(struct lookup *l, const char *line)
 static void read_file(struct lookup *l)
 {
     const char *why;
-    char *line = config_first_line(l->place->file, deadline_never, &why);
+    char *line = config_first_line(l->place->file, &config_wait_forever, &why);
 
     if (line == NULL)
         answer_reason(l, why);

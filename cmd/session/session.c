@@ -418,17 +418,18 @@ enum exit_reason session_open_with(struct session *session, const char *program,
     return session_fault(session, &err);
 }
 
+static bool is_interrupted(void *session)
+{
+    return session_is_interrupted(session);
+}
+
 enum exit_reason session_read_credentials(struct session *session, struct credentials *credentials)
 {
+    const struct config_wait wait = {session->options->connect_ms, session->signals.stop_fd,
+                                     is_interrupted, session};
     struct rlock_error err = {.status = RLOCK_OK};
-    struct rlock_deadline deadline;
-    enum rlock_status st;
+    enum rlock_status st = credentials_read(credentials, session->options, &wait, &err);
 
-    do {
-        deadline = session_deadline(session);
-        deadline.stop_fd = session->signals.stop_fd;
-        st = credentials_read(credentials, session->options, deadline, &err);
-    } while (st == RLOCK_STOPPED && !session_is_interrupted(session));
     if (st == RLOCK_STOPPED)
         return REASON_INTERRUPTED;
     return st == RLOCK_OK ? REASON_GRANTED : session_fault(session, &err);
@@ -501,10 +502,11 @@ static enum exit_reason use_hold(struct session *session)
 
 static enum exit_reason read_token_file(struct session *session, const char *path)
 {
+    const struct config_wait wait = {.ms = session->options->connect_ms, .stop_fd = -1};
     const char *failed = NULL;
     char why[256];
 
-    session->token_from_file = config_first_line(path, session_deadline(session), &failed);
+    session->token_from_file = config_first_line(path, &wait, &failed);
     session->token = session->token_from_file;
     if (session->token == NULL) {
         snprintf(why, sizeof why, "token file %.150s: %s", path, failed);

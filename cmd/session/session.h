@@ -105,8 +105,9 @@ enum exit_reason session_read_holds(struct session *session, const struct creden
                                     bool creates);
 
 /*
- * session_read_credentials: credentials_read(), within --connect-timeout. Returns REASON_GRANTED
- * (the caller calls credentials_fini()), REASON_INTERRUPTED, or the reason that was reported.
+ * session_read_credentials: credentials_read(), each pipe within --connect-timeout. Returns
+ * REASON_GRANTED (the caller calls credentials_fini()), REASON_INTERRUPTED, or the reason that was
+ * reported.
  */
 enum exit_reason session_read_credentials(struct session *session, struct credentials *credentials);
 
@@ -118,8 +119,8 @@ enum exit_reason session_read_credentials(struct session *session, struct creden
  * Returns  REASON_GRANTED, REASON_INTERRUPTED (`interrupted_by` is the signal), or the reason that
  * was reported.
  *
- * Blocks   only for a password file that is a pipe, at most --connect-timeout, and for the private
- *          server, at most as long as rlock may wait for the lock.
+ * Blocks   only for each password file that is a pipe, at most --connect-timeout, and for the
+ *          private server, at most as long as rlock may wait for the lock.
  */
 enum exit_reason session_open(struct session *session, const char *program);
 

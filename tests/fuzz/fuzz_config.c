@@ -3,7 +3,6 @@
  * fuzz_config: reads a configuration file of any bytes into the options, and reads a password file
  * of the same bytes. The first byte of the input is an enum file_case.
  */
-#include "base/clock.h"
 #include "base/secret.h"
 #include "fuzz.h"
 #include "options/config.h"
@@ -52,7 +51,7 @@ static const char *write_file(const uint8_t *bytes, size_t n)
 static void read_password(const char *path)
 {
     const char *why = NULL;
-    char *line = config_first_line(path, deadline_never, &why);
+    char *line = config_first_line(path, &config_wait_forever, &why);
 
     must((line == NULL) == (why != NULL));
     must(line == NULL || strpbrk(line, "\r\n") == NULL);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cmd_credentials: of several passwords the right one is used, and none stays readable. */
-#include "base/clock.h"
 #include "files.h"
 #include "session/credentials.h"
 #include "tap.h"
@@ -100,7 +99,7 @@ static struct rlock_error err;
 static enum rlock_status read_credentials(const struct options *options)
 {
     err = (struct rlock_error){.text = ""};
-    return credentials_read(&found, options, deadline_never, &err);
+    return credentials_read(&found, options, &config_wait_forever, &err);
 }
 
 /* Returns the password that rlock has found; "in-file": it will read the password file later. */
@@ -199,26 +198,43 @@ static void test_several(void)
     credentials_fini(&found);
 }
 
-/* The writer of a pipe may hang: a time, or a signal, ends the wait for it. */
+static int pipes[2];
+static int stop[2];
+
+/* Takes a signal: 'E' ends rlock, 'S' stops it; when it continues, the writer ends the password. */
+static bool take_signal(void *context)
+{
+    char byte;
+
+    (void)context;
+    if (read(stop[0], &byte, 1) != 1 || byte == 'E')
+        return true;
+    ok(write(pipes[1], "ret\n", 4) == 4 && close(pipes[1]) == 0);
+    return false;
+}
+
+/*
+ * The writer of a pipe may hang: a time, or a signal, ends the wait for it. A signal that stops
+ * rlock doesn't, and loses nothing that was read before.
+ */
 static void test_pipe(void)
 {
     char path[32];
-    int pipes[2];
-    int stop[2];
     struct options options = {.password_file = path, .password_from = FROM_COMMAND_LINE};
-    struct rlock_deadline deadline = {rlock_clock_ms() + 20, -1};
+    struct config_wait wait = {20, -1, take_signal, NULL};
 
     set_variable("RLOCK_PASSWORD", NULL);
     ok(pipe(pipes) == 0 && pipe(stop) == 0);
     snprintf(path, sizeof path, "/dev/fd/%d", pipes[0]);
-    ok(credentials_read(&found, &options, deadline, &err) == RLOCK_E_CONFIG);
-    ok(strstr(err.text, "has not closed the pipe within --connect-timeout") != NULL, err.text);
-    deadline = (struct rlock_deadline){RLOCK_NEVER, stop[0]};
-    is_int(write(stop[1], "", 1), 1);
-    is_int(credentials_read(&found, &options, deadline, &err), RLOCK_STOPPED);
-    is_int(write(pipes[1], "pw\n", 3), 3);
-    close(pipes[1]);
-    ok(read_credentials(&options) == RLOCK_OK && same(found.password, "pw"));
+    ok(credentials_read(&found, &options, &wait, &err) == RLOCK_E_CONFIG);
+    ok(strstr(err.text, "in time; a longer --connect-timeout") != NULL, err.text);
+    wait.ms = RLOCK_NEVER;
+    wait.stop_fd = stop[0];
+    is_int(write(stop[1], "E", 1), 1);
+    is_int(credentials_read(&found, &options, &wait, &err), RLOCK_STOPPED);
+    ok(write(pipes[1], "sec", 3) == 3 && write(stop[1], "S", 1) == 1);
+    is_int(credentials_read(&found, &options, &wait, &err), RLOCK_OK);
+    ok(found.password != NULL && same(found.password, "secret"));
     credentials_fini(&found);
 }
 
