@@ -184,6 +184,15 @@ static void add_refusal(struct refusals *refusals, const char *between, const ch
 }
 
 /*
+ * Does the last denial name no command, but a key that the user may not use? Redis asks for the
+ * right to the command first.
+ */
+static bool is_about_key(const struct probe *probe)
+{
+    return strstr(probe_last_words(probe), " to access ") != NULL;
+}
+
+/*
  * Runs a command that rlock itself sends, not one of its scripts. If the server denies the command,
  * adds `which` to the refusals and returns RLOCK_OK.
  */
@@ -198,6 +207,8 @@ static enum rlock_status try_command(struct probe *probe, const struct request *
         return RLOCK_OK;
     if (!probe_is_denied(probe, st))
         return st;
+    if (is_about_key(probe))
+        return RLOCK_OK;
     add_refusal(refusals, " ", which, probe_last_words(probe));
     refusals->is_unknown = st == RLOCK_E_UNSUPPORTED;
     return RLOCK_OK;
@@ -284,7 +295,8 @@ static enum rlock_status try_queued(struct probe *probe, const struct lock_keys 
     for (i = 1; st == RLOCK_OK && i < request.n_commands - 2; i++) { /* not DISCARD and EXEC */
         error = resp_error(resp_array_at(replies, (size_t)i));
         if (error == NULL || (key != NULL ? *refusals->which != '\0' : is_repeated(&request, i)) ||
-            !probe_is_denied(probe, error_reply_read(error, NULL, &kind, &probe->err)))
+            !probe_is_denied(probe, error_reply_read(error, NULL, &kind, &probe->err)) ||
+            (key == NULL && is_about_key(probe)))
             continue;
         add_refusal(refusals, " ", key != NULL ? key : request.word[request.first[i]],
                     probe_last_words(probe));

@@ -27,6 +27,7 @@
 #define DONE_12 DONE_4, DONE_4, DONE_4
 #define LONG_60 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define NOPERM "-NOPERM this user has no permissions\r\n"
+#define NO_KEY "-NOPERM No permissions to access a key\r\n"
 #define NO_LOCKS "*2\r\n$1\r\n0\r\n*0\r\n"
 #define TIMES(x) x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x
 #define WHOAMI "$7\r\ndefault\r\n"
@@ -192,9 +193,11 @@ static const struct {
              TIMES(NOW), NOPERM),
      "rights 3 ", "denied: GETRANGE (", "job", true, "GETRANGE {job}:rlock:"},
     {"denies the keys to a user who holds locks without scripts",
-     ANSWERS(NOW, GOOD_INFO, SETTINGS, DONE_12, DONE_4, DONE_4, DONE_4, NOPERM, NOPERM, DONE, DONE,
-             DONE_4, DONE_4, UNSET, UNSET, TIMES(NOW), NOPERM),
-     "rights 3 ", "denied: the keys of job (the server says: NOPERM ", "job", true, NULL},
+     ANSWERS(NOW, GOOD_INFO, SETTINGS, NO_KEY, NO_KEY, DONE, DONE, DONE, NO_KEY, NO_KEY, DONE_12,
+             DONE_4, DONE, NO_KEY, NO_KEY, DONE, DONE, DONE_4, DONE_4, UNSET, UNSET, TIMES(NOW),
+             NOPERM),
+     "rights 3 ", "denied: the keys of job (the server says: NOPERM No permissions to access a key",
+     "job", true, NULL},
 };
 
 #define FOUND_BYTES 4000
