@@ -59,6 +59,7 @@ column() { rlock history -k "$KEY" | sed -n 1p | awk -v name="$1" '{ print index
     run -0 rlock -k "$KEY" --history 99 --once 0.01 -- true
     eventually 5 gone "$KEY"
     token=$(rlock acquire -k "$KEY" --history 99)
+    assert_eq "$(ends | sed -n 5p) $(shown | tail -n 1)" 'held now held'
     RLOCK_TOKEN=$token run -0 rlock release -k "$KEY"
     ends >"$DIR/ends"
     assert_eq "$(head -n 4 "$DIR/ends")" "$(printf '%s\n' 'status 3' 'status 137, signal 9' \
