@@ -656,6 +656,7 @@ static void start(struct supervisor *s)
     int failed;
 
     s->timer = plan->timer >= 0 ? plan->timer : timer_open();
+    failed = s->timer < 0 ? errno : 0;
     if (!runs_command(s))
         return;
     if (session_is_interrupted(s->session)) {
@@ -665,7 +666,8 @@ static void start(struct supervisor *s)
         return;
     }
     environment_put_grant(request.variables, plan->grant);
-    failed = s->timer < 0 ? errno : guard_client_start(s->guard, plan->guard_plan, &request);
+    if (failed == 0)
+        failed = guard_client_start(s->guard, plan->guard_plan, &request);
     /* START is sent first, because a write to the terminal may block. */
     progress_say_granted(&s->session->progress, plan->granted_ms, plan->grant->fence);
     if (failed == 0)

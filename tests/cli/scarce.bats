@@ -48,18 +48,18 @@ show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] |
 }
 
 # injected SYSCALL when=CALLS ARG...: runs rlock under strace, which lets the system call fail in
-# each process: when=1 the first call, when=1+ all calls.
+# each process by $error: when=1 the first call, when=1+ all calls.
 injected() {
     local call=$1 when=$2
     shift 2
     # LeakSanitizer fails under strace.
     ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 run --separate-stderr strace -f -qq \
-        -o "$DIR/trace" -e trace="$call" -e inject="$call:error=EAGAIN:$when" "$RLOCK" "$@"
+        -o "$DIR/trace" -e trace="$call" -e inject="$call:error=${error:-EAGAIN}:$when" "$RLOCK" "$@"
     grep -q INJECTED "$DIR/trace" || fail "rlock did not call $call"
 }
 
-@test "if no process can be started, rlock exits with 71, and the lock is free at once" {
-    local call
+@test "if no process or timer can be made, rlock exits with 71, and the lock is free at once" {
+    local call error
     need strace
     for call in clone,?fork ?vfork; do
         # ThreadSanitizer replaces vfork by fork.
@@ -69,6 +69,11 @@ injected() {
         assert_line "^rlock: $KEY: system: .*can.t (start the guard|be started): Resource "
         gone "$KEY"
     done
+    error=EMFILE
+    injected timerfd_create when=1+ -k "$KEY" -- touch "$DIR/ran"
+    assert_status 71
+    assert_line "^rlock: $KEY: system: .*: Too many open files"
+    gone "$KEY"
     [[ ! -e $DIR/ran ]]
 }
 
