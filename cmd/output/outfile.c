@@ -68,17 +68,19 @@ static ssize_t write_at_once(int fd, const char *bytes, size_t n)
 }
 
 /*
- * Fails with EAGAIN if the descriptor does not accept all bytes within `within_ms`. Each write has
- * at most PIPE_BUF bytes: a pipe that poll(2) reports as writable accepts no more without blocking.
+ * Fails with EAGAIN if the descriptor does not accept all bytes within `within_ms`; a process that
+ * got no processor time until then tries once more. Each write has at most PIPE_BUF bytes: a pipe
+ * that poll(2) reports as writable accepts no more without blocking.
  */
 static bool write_in_time(int fd, const char *bytes, size_t n, int within_ms)
 {
     struct pollfd room = {.fd = fd, .events = POLLOUT};
     int64_t end_ms = rlock_clock_ms() + within_ms;
+    bool is_late = false;
     ssize_t done;
 
     while (n > 0) {
-        if (within_ms <= 0 || poll(&room, 1, within_ms) <= 0) {
+        if (is_late || poll(&room, 1, within_ms > 0 ? within_ms : 0) <= 0) {
             errno = EAGAIN;
             return false;
         }
@@ -91,6 +93,7 @@ static bool write_in_time(int fd, const char *bytes, size_t n, int within_ms)
         } else {
             poll(NULL, 0, RETRY_MS);
         }
+        is_late = within_ms <= 0;
         within_ms = (int)(end_ms - rlock_clock_ms());
     }
     return true;

@@ -173,6 +173,8 @@ static void test_filled_pipe(void)
     if (pipe2(ends, O_CLOEXEC) != 0 || (child = fork()) < 0)
         abort();
     if (child == 0) {
+        if (!outfile_offer(ends[1], "x", 1, 0))
+            _exit(2); /* there is room, although the time is over */
         filled = ends[1];
         alarm(20); /* ends a write that blocks */
         _exit(outfile_offer(ends[1], "x", 1, 20) ? 1 : errno);

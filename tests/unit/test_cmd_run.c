@@ -26,7 +26,8 @@ static void is_renewed_first(struct program *p)
 {
     const char *first_renewed = strstr(p->said, "{\"event\":\"renewed\"");
 
-    ok(first_renewed != NULL && first_renewed < strstr(p->said, "{\"event\":\"resumed\""));
+    if (!ok(first_renewed != NULL && first_renewed < strstr(p->said, "{\"event\":\"resumed\"")))
+        printf("# %s\n", p->said);
 }
 
 /*
