@@ -50,11 +50,11 @@ show_open='open=; for fd in 0 1 2 3 4 5 6 7 8 9; do [ ! -e "/proc/$$/fd/$fd" ] |
 # injected SYSCALL when=CALLS ARG...: runs rlock under strace, which lets the system call fail in
 # each process by $error: when=1 the first call, when=1+ all calls.
 injected() {
-    local call=$1 when=$2
+    local call=$1 when=error=${error:-EAGAIN}:$2
     shift 2
     # LeakSanitizer fails under strace.
     ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 run --separate-stderr strace -f -qq \
-        -o "$DIR/trace" -e trace="$call" -e inject="$call:error=${error:-EAGAIN}:$when" "$RLOCK" "$@"
+        -o "$DIR/trace" -e trace="$call" -e inject="$call:$when" "$RLOCK" "$@"
     grep -q INJECTED "$DIR/trace" || fail "rlock did not call $call"
 }
 
