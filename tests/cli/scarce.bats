@@ -79,14 +79,14 @@ injected() {
 
 @test "if no thread can be started, the command runs until its lease ends, and rlock tries again" {
     need strace
-    injected clone3 when=1+ -t 1 -k "$KEY" -- sh -c 'sleep 0.3; exit 6'
+    injected clone3 when=1+ -t 6 -k "$KEY" -- sh -c 'sleep 2.1; exit 6'
     assert_status 6
     assert_match "$stderr" "^rlock: $KEY: renewal-failed: can.t start the renewer: Resource "
     gone "$KEY"
     injected clone3 when=1+ -t 1 -k "$KEY" -- sleep 20
     assert_status 76
     assert_match "$stderr" "rlock: $KEY: lost: no renewal was confirmed in time"
-    injected clone3 when=1 -t 1 -k "$KEY" -- sh -c 'sleep 1.2; exit 6' # the second try succeeds
+    injected clone3 when=1 -t 6 -k "$KEY" -- sh -c 'sleep 6.1; exit 6' # the second try succeeds
     assert_status 6
 }
 
