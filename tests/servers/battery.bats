@@ -162,7 +162,8 @@ renewed() { [[ $(redis_cli info commandstats) =~ cmdstat_pexpire:calls=([0-9]+) 
     kind=$("$RLOCK_TEST_SERVER" --version | cut -d ' ' -f 1)
     run rlock doctor -k "$KEY"
     assert_match "$output" "good +server: +$kind $version"
-    refute_match "$output" 'unsafe'
+    # somebody may set the machine's clock meanwhile
+    refute_match "$(grep -vE 'clock( rate)?:' <<<"$output")" 'unsafe'
 }
 
 # bats test_tags=topology
