@@ -102,7 +102,7 @@ static bool matches(const char *reply, const char *words)
 
     if (words[0] == '^')
         return strncmp(reply, words + 1, strlen(words + 1)) == 0;
-    return at != NULL && (args == NULL || at < args);
+    return at != NULL && (args == NULL || at <= args); /* "" is at `args` if nothing is in front */
 }
 
 /*

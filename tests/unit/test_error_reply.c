@@ -75,6 +75,7 @@ static const struct {
     {"ERR unknown command `BLPOP`, with args beginning with: `OOM`, `a READONLY`, ",
      RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
     {"ERR", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
+    {", with args S", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
     {"", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
 };
 
