@@ -68,6 +68,15 @@ break_it() { run --separate-stderr "$RLOCK" break -k "$KEY" "$@"; }
     exists "$KEY"
 }
 
+@test "break: all holders of a shared lock are told" {
+    hold one -k "$KEY" -s -t 1m
+    hold two -k "$KEY" -s -t 1m
+    break_it --yes
+    assert_status 0
+    assert_line "broken: it was held for [0-9]+s by sh of .*; and by sh of "
+    gone "$KEY"
+}
+
 @test "break: without a terminal and without --yes it exits with 64 and asks nothing" {
     redis_cli set "$KEY" x
     redis_cli config resetstat

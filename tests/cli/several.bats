@@ -36,6 +36,8 @@ load ../helpers/server
     hold two -k "$KEY:a" -k "$KEY:c" -t 1
     redis_cli del "$KEY:c" >/dev/null
     eventually 5 exists "$KEY:c"
+    run -75 --separate-stderr rlock -n -k "$KEY:b" -k "$KEY:c" -- true
+    assert_line ": $KEY:b is held by another program"
     let_pass two
     assert_match "$stderr" ': restored:'
     redis_cli del "$KEY:b" >/dev/null

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static char root[] = "/tmp/test_host.XXXXXX";
 static char said[2000]; /* what host_report() has found, a line for each finding */
@@ -64,6 +65,7 @@ static void test_look(void)
     write_below("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
     host_look(&host, root);
     ok(host.has_proc, "/proc is there");
+    is_int(host.is_root, geteuid() == 0);
     is_str(host.hidepid, "", "it hides nothing");
     is_str(host.clock_source, "tsc", "the clock source is read");
     write_below("/proc/self/mountinfo",
@@ -77,6 +79,8 @@ static void test_look(void)
     write_below("/proc/self/mountinfo", "23 28 0:21 / /proc rw - proc proc rw,hidepid=off\n");
     host_look(&host, root);
     is_str(host.hidepid, "", "hidepid=off hides nothing");
+    host.is_root = false;
+    ok(strstr(report(&host, &(struct options){.n_urls = 0}), "/proc is mounted with") == NULL);
 }
 
 static void test_report(void)
@@ -85,6 +89,7 @@ static void test_report(void)
         .has_proc = true, .n_descriptors = 1024, .clock_source = "tsc", .clock_step_us = 1};
     const struct options use = {.n_urls = 0}; /* the URL is the default, or VALKEY_URL's */
     const struct options frozen = {.needs_cgroup = true};
+    const struct options several = {.n_urls = 5};
     struct host host = good;
 
     ok(report(&good, &frozen)[0] == '0' + RLOCK_GRADE_GOOD && strchr(said, '\n')[1] == '\0');
@@ -104,6 +109,8 @@ static void test_report(void)
     host = good;
     host.n_descriptors = 50; /* enough for 48 without the 4 of one server */
     ok(report(&host, &use)[0] == '0' + RLOCK_GRADE_WEAK && strstr(said, "ulimit -n") != NULL);
+    host.n_descriptors = 60;
+    ok(strstr(report(&host, &several), "rlock may need 68") != NULL);
     host = good;
     snprintf(host.clock_source, sizeof host.clock_source, "refined-jiffies");
     ok(report(&host, &use)[0] == '0' + RLOCK_GRADE_WEAK, "a coarse clock is weak");

@@ -307,6 +307,10 @@ static void test_command(void)
     ok(parse("-n -k K x") == RLOCK_OK && options.wait_ms == 0);
     ok(parse("-k K x") == RLOCK_OK && options.wait_ms == 7000);
     unsetenv("RLOCK_WAIT");
+    setenv("RLOCK_PASSWORD_FILE", "f", 1);
+    ok(parse("-k K --password-command c x") == RLOCK_OK && options.password_file == NULL &&
+       strcmp(options.password_command, "c") == 0 && options.password_from == FROM_COMMAND_LINE);
+    unsetenv("RLOCK_PASSWORD_FILE");
 }
 
 /* Which verb a command line has, and which words are left for it. */

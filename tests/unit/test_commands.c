@@ -203,6 +203,8 @@ static void test_parent(void)
          RLOCK_OK, REPLY_OK, "a lock that a parent holds is granted under its lease");
     ok(answer.n_locks == 1 && answer.lock[0].parent == 1 && answer.lock[0].ttl_ms == 9000 &&
        answer.fence == 7);
+    ends(COMMANDS_ACQUIRE, ANSWERS(LOOK, FOUND(PARENT " v1 try=1 host=h")), RLOCK_E_PROTOCOL, 0,
+         "a lock of a parent whose value doesn't tell its TTL isn't granted");
     owner.lock[0].parent = 1;
     ends(COMMANDS_RENEW,
          ANSWERS(LOOK_RENEW, NOTED(FOUND(held), NIL),
@@ -269,6 +271,11 @@ static void test_release(void)
                  OK QUEUED QUEUED QUEUED "*3\r\n" OK OK ":1\r\n"),
          RLOCK_OK, REPLY_OK,
          "a process that renews the lease is told of the release, and can't put the lock back");
+    for (size_t i = 0; i < 2; i++)
+        ends(COMMANDS_RELEASE,
+             ANSWERS(LOOK, FOUND_FOR(":20000\r\n", KEPT, i == 0 ? NIL : server_bulk("1x")),
+                     "MULTI; SET " WAKE " released PX 20000; DEL k; EXEC"),
+             RLOCK_PENDING, 0, "a release writes no fence that is missing or another program's");
     ends(COMMANDS_RELEASE, ANSWERS(LOOK, FOUND_FOR(":-1\r\n", KEPT, NIL), "MULTI; DEL k; EXEC"),
          RLOCK_PENDING, 0, "a note about a lock without a TTL would never end");
     ends(COMMANDS_RELEASE, ANSWERS(LOOK, FOUND(SHARED)), RLOCK_E_USAGE, 0,

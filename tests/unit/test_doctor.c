@@ -75,7 +75,7 @@ static const struct row rows[] = {
     {"is a Sentinel of Valkey", ANSWERS(WELL(SENTINEL_INFO), NO_LOCKS), RLOCK_OK, "server 3 ", ""},
     {"allows nothing but scripts",
      ANSWERS(NOW, NOPERM, NOPERM, RIGHTS, NOPERM, NOPERM, TIMES(NOW), NO_LOCKS), RLOCK_OK,
-     "connection 0 info 1 user 0 rights 0 scripts 0 clock",
+     "connection 0 info 1 user 0 rights 0 history 0 scripts 0 clock",
      " permissions), so version, role, eviction, persistence and replicas were not checked\nallow "
      "the user +info\n"},
     {"denies TIME", ANSWERS(NOPERM), RLOCK_OK, "rights 3 ",
@@ -256,6 +256,7 @@ static void test_row(const struct row *row, const char *key, bool without_script
     struct rlock *lock;
 
     config.scripts = without_scripts ? RLOCK_SCRIPTS_NO : RLOCK_SCRIPTS_YES;
+    config.history = without_scripts ? 0 : 9;
     (void)!server_open(&server, config, &lock, &err);
     st = examine(lock, key, &err);
     okf(st == row->st && strstr(told.seen, row->seen) != NULL,
@@ -301,7 +302,7 @@ static void test_clocks(void)
         .answers = {[ASKED_OTHER] = ANSWERS(NOW, GOOD_INFO, SETTINGS, ALL_RIGHTS, SLOW, SLOW, SLOW,
                                             SLOW, SLOW, NOW, NOW, NOW, NOW, NOW, NOW, NOW, NOW, NOW,
                                             NOW, SLOW, SLOW, SLOW, SLOW, SLOW, NO_LOCKS),
-                    [ASKED_WAKE] = ANSWERS(NOT_WOKEN)}};
+                    [ASKED_WAKE] = ANSWERS(NOPERM)}};
     struct rlock *lock;
     int64_t read_ms[LAST + 2]; /* of the samples, and of the request that follows them */
     int64_t least_ms;
@@ -317,6 +318,7 @@ static void test_clocks(void)
         read_ms[i] = server_read_ms(&server, ASKED_OTHER, N_BEFORE + i);
     okf(told.middle_ms >= SLOW_MS, "half of the round trips take 100 ms or more: %.1f ms",
         told.middle_ms);
+    ok(*finding_of("denied: BLPOP, so waiters ask several times a second") != '\0');
     sscanf(finding_of("the server's clock is "), "the server's clock is %d.", &behind_s);
     okf(behind_s >= before_s && behind_s <= time(NULL) - 1700000000,
         "the server's clock is behind by as much as it is: %d s", behind_s);

@@ -85,11 +85,12 @@ static void check_helper(const char *helper, const char *key)
 
 static void check_key(const char *key)
 {
+    struct rlock_error err = {.sys = 0};
     struct lock_keys keys;
-    enum rlock_status st = keys_init(&keys, key, "0123456789abcdef", NULL);
+    enum rlock_status st = keys_init(&keys, key, "0123456789abcdef", &err);
 
     n_keys += st == RLOCK_OK;
-    if (st != (has_helpers(key) ? RLOCK_OK : RLOCK_E_USAGE))
+    if (st != (has_helpers(key) ? RLOCK_OK : RLOCK_E_USAGE) || err.sys != 0)
         okf(false, "%s is refused if it must be, and only then", key);
     for (int i = KEY_FENCE; st == RLOCK_OK && i < KEYS_PER_LOCK; i++)
         check_helper(keys.name[i], key);

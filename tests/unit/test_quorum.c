@@ -348,6 +348,7 @@ static void test_votes(void)
             (unsigned long long)grant.fence, err.text);
         if (strstr(err.text, "count again in ") != NULL)
             ok(atof(strstr(err.text, "count again in ") + strlen("count again in ")) < 60);
+        ok(quorum_has_heard(&several.quorum, ~0U) && !quorum_has_heard(&several.quorum, 0));
         quorum_end();
         is_about(quorum_count(ASKED_CONFIRM), votes[row].confirms, "confirms");
         is_about(quorum_count(ASKED_UNDO), votes[row].undos, "undos");
@@ -676,6 +677,7 @@ static void test_alone(void)
     quorum_begin();
     quorum_answers(ASKED_OTHER, ":1\r\n", ":2\r\n", ":3\r\n");
     need(start_three());
+    is_str(several.quorum.members.client_name, "rlock:k");
     one = quorum_alone(&several.quorum, &several.quorum.members.member[1], pollfds);
     request_begin(&request, "PING");
     ok(quorum_ask(&one, &request, in(60000), &reply, NULL) == RLOCK_OK && resp_int(reply) == 2);
