@@ -487,6 +487,8 @@ static void step(enum supervise_event event, struct supervise_input input)
     w.n_run_steps++;
     w.visited[before][event] = true;
     w.event = event;
+    must(event != E(GUARD_LATE) || !is_ignoring() || w.now_ms >= w.answer_by_ms,
+         "with --on-lost ignore a guard has its whole time to answer");
     note_event(event, &input);
     actions = supervise_state_handle(&w.run, event, w.now_ms, input);
     note_actions(event, actions);
