@@ -81,13 +81,22 @@ const char *progress_trouble_words(enum rlock_status status)
     return row_of(status)->words;
 }
 
+/* Write for how long rlock still tries, rounded up to whole seconds. */
+static void put_time_left(char time[UNITS_TEXT_BYTES], const struct rlock_obstacle *obstacle,
+                          int64_t now_ms)
+{
+    units_text(time, obstacle->gives_up_ms - now_ms + 999);
+}
+
 void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle, int64_t now_ms)
 {
     bool has_limit = obstacle->gives_up_ms != 0; /* before any server has answered */
     char time[UNITS_TEXT_BYTES];
 
-    units_text(time,
-               has_limit ? obstacle->gives_up_ms - now_ms + 999 : now_ms - obstacle->trouble_ms);
+    if (has_limit)
+        put_time_left(time, obstacle, now_ms);
+    else
+        units_text(time, now_ms - obstacle->trouble_ms);
     snprintf(out, room, "%s%s for %s: %s", row_of(obstacle->trouble.status)->words,
              has_limit ? ", trying" : "", time, obstacle->trouble.text);
 }
@@ -275,7 +284,7 @@ static void say_trouble(const struct progress *progress, const struct rlock_obst
     else
         snprintf(why, sizeof why, "for %s: %s", time, obstacle->trouble.text);
     if (obstacle->gives_up_ms != 0) {
-        units_text(time, obstacle->gives_up_ms - now_ms + 999);
+        put_time_left(time, obstacle, now_ms);
         snprintf(hint, sizeof hint, "trying for %s", time);
     }
     report_say(progress->report, REPORT_NOTICE,

@@ -71,6 +71,12 @@ static char *read_path(const char *file, char text[TEXT_BYTES])
     return path;
 }
 
+/* Is this the character behind a whole name in a path, and not within a longer name? */
+static bool ends_name(char c)
+{
+    return c == '/' || c == '\0';
+}
+
 static bool find_parent(char *path, size_t room)
 {
     char root[1024];
@@ -83,7 +89,7 @@ static bool find_parent(char *path, size_t room)
         return false;
     /* in a container the mount may show only the cgroups below `root`, so cut `root` off */
     n = strlen(root);
-    if (strcmp(root, "/") != 0 && strncmp(own, root, n) == 0 && strchr("/", own[n]) != NULL)
+    if (strcmp(root, "/") != 0 && strncmp(own, root, n) == 0 && ends_name(own[n]))
         own += n;
     return snprintf(path, room, "%s%s", point, own) < (int)room;
 }
@@ -264,15 +270,13 @@ bool cgroup_has(const struct cgroup *cgroup, pid_t pid)
     char text[TEXT_BYTES];
     const char *path;
     const char *at;
-    char behind;
 
     snprintf(file, sizeof file, "/proc/%d/cgroup", (int)pid);
     path = read_path(file, text);
     if (path == NULL)
         return errno == ENOENT || errno == ESRCH;
     at = strstr(path, cgroup->name);
-    behind = at != NULL ? at[strlen(cgroup->name)] : '-';
-    return behind == '/' || behind == '\0';
+    return at != NULL && ends_name(at[strlen(cgroup->name)]);
 }
 
 void cgroup_remove(struct cgroup *cgroup)

@@ -44,15 +44,15 @@ struct deadlines supervise_state_deadlines(const struct supervision *run)
     return deadlines_of_lease(run->expires_ms, run->timing.kill_margin_ms, grace_ms(run));
 }
 
-/* The command may run on without the lock, so no deadline shows that the guard hangs. */
+/* May the command run on without the lock? Then the guard has no deadlines. */
 static bool is_ignoring(const struct supervision *run)
 {
     return run->on_lost == ON_LOST_IGNORE && run->kind == SUPERVISE_COMMAND;
 }
 
 /*
- * Nor has a frozen command such a deadline. But the guard has to answer each EXTEND: note until
- * when.
+ * Where no deadline shows that the guard hangs, its answer does: note until when the guard has to
+ * answer an EXTEND, if the command is frozen or is_ignoring().
  */
 static void expect_answer(struct supervision *run, int64_t from_ms)
 {
@@ -64,7 +64,7 @@ static void expect_answer(struct supervision *run, int64_t from_ms)
         run->answer_by_ms = from_ms + run->timing.kill_margin_ms;
 }
 
-/* With --on-lost ignore, send the guard something that it has to answer with the request. */
+/* If is_ignoring(), send an EXTEND with the request: the guard has to answer only that. */
 static void ask_guard(struct supervision *run)
 {
     if (is_ignoring(run))
@@ -450,13 +450,15 @@ static enum supervise_state replace_dead_guard(struct supervision *run)
 /*
  * The guard is silent after a deadline. A command that isn't frozen may have run until now, longer
  * than the lease allows, so the lock counts as lost; with --on-lost ignore LEASE_DUE tells that,
- * and the guard has as much time again: if the whole machine stood still, we may run first.
+ * and the guard has as much time again: if the whole machine stood still, this process may go on
+ * before the guard.
  */
 static enum supervise_state replace_silent_guard(struct supervision *run)
 {
     if (is_ignoring(run) && !run->was_late) {
         run->was_late = true;
-        run->answer_by_ms = run->in.now_ms + run->timing.renew_ms / 2;
+        run->answer_by_ms = RLOCK_NEVER;
+        expect_answer(run, run->in.now_ms);
         return run->state;
     }
     if (run->frozen_since_ms == 0 && !is_ignoring(run))

@@ -328,15 +328,16 @@ static void mask_refused(char *text)
         mask(end + 1, end + strlen(end));
 }
 
-static void show_refused(const char *text, char shown[URL_SHOWN_BYTES])
+/* Writes the start of a text, whose passwords `hide` overwrites, escaped for a terminal. */
+static void show_masked(char *out, size_t room, const char *text, void (*hide)(char *text))
 {
     char *copy = strdup(text);
 
-    shown[0] = '\0';
+    out[0] = '\0';
     if (copy == NULL)
         return;
-    mask_refused(copy);
-    err_escape(shown, URL_SHOWN_BYTES, copy);
+    hide(copy);
+    err_escape(out, room, copy);
     secret_free(copy);
 }
 
@@ -385,7 +386,7 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
     url_fini(&parsed);
     if (why.status != RLOCK_E_CONFIG)
         return err_set(err, why.status, 0, "%s", why.text);
-    show_refused(text, shown);
+    show_masked(shown, URL_SHOWN_BYTES, text, mask_refused);
     return err_set(err, RLOCK_E_CONFIG, 0, "bad URL: \"%s\": %s", shown, why.text);
 }
 
@@ -458,7 +459,7 @@ bool url_suggest(const char *text, char shown[URL_SHOWN_BYTES])
               url_parse(&url, made, NULL) == RLOCK_OK;
     if (is_good) {
         url_fini(&url);
-        show_refused(made, shown);
+        show_masked(shown, URL_SHOWN_BYTES, made, mask_refused);
     }
     secret_free(made);
     return is_good;
@@ -673,14 +674,7 @@ void url_cli_options(const char *text, char options[URL_CLI_BYTES])
 
 void url_show(char *out, size_t room, const char *word)
 {
-    char *masked = strdup(word);
-
-    out[0] = '\0';
-    if (masked == NULL)
-        return;
-    url_mask(masked);
-    err_escape(out, room, masked);
-    free(masked);
+    show_masked(out, room, word, url_mask);
 }
 
 char *url_masked_copy(const char *word)
