@@ -104,7 +104,28 @@ bool config_is_exposed(const char *path)
 
 const struct config_wait config_wait_forever = {.ms = RLOCK_NEVER, .stop_fd = -1};
 
+/* config_first_line() knows this reason by its address. */
 static const char interrupted[] = "the wait was interrupted";
+
+/*
+ * Wait until the pipe has more, or its writer has closed it. NULL: read again; else the reason why
+ * not. A signal that doesn't end rlock, such as one that has stopped it, moves the deadline.
+ */
+static const char *wait_for_writer(int fd, const struct config_wait *wait,
+                                   struct rlock_deadline *deadline)
+{
+    struct pollfd more[] = {{.fd = fd, .events = POLLIN}, {.fd = wait->stop_fd, .events = POLLIN}};
+
+    if (deadline_has_passed(*deadline))
+        return "its writer has not closed the pipe in time; "
+               "a longer --connect-timeout gives it more time";
+    if (poll(more, 2, deadline_poll_ms(*deadline)) <= 0 || more[1].revents == 0)
+        return NULL;
+    if (wait->is_interrupted(wait->context))
+        return interrupted;
+    *deadline = deadline_in(deadline_never, wait->ms);
+    return NULL;
+}
 
 /*
  * Read the file to its end, but at most `room` bytes, into `text`. `*used` becomes the number of
@@ -114,24 +135,20 @@ static const char *read_all(int fd, const struct config_wait *wait, char *text, 
                             size_t *used)
 {
     struct rlock_deadline deadline = deadline_in(deadline_never, wait->ms);
-    struct pollfd more[] = {{.fd = fd, .events = POLLIN}, {.fd = wait->stop_fd, .events = POLLIN}};
+    const char *why = NULL;
     ssize_t n = 1;
 
-    for (*used = 0; n != 0 && *used < room;) {
+    for (*used = 0; why == NULL && n != 0 && *used < room;) {
         n = read(fd, text + *used, room - *used);
         if (n > 0)
             *used += (size_t)n;
         else if (n < 0 && errno != EAGAIN && errno != EINTR)
-            return strerror(errno);
-        else if (n < 0 && deadline_has_passed(deadline))
-            return "its writer has not closed the pipe in time; "
-                   "a longer --connect-timeout gives it more time";
-        else if (n < 0 && poll(more, 2, deadline_poll_ms(deadline)) > 0 && more[1].revents != 0) {
-            if (wait->is_interrupted(wait->context))
-                return interrupted;
-            deadline = deadline_in(deadline_never, wait->ms);
-        }
+            why = strerror(errno);
+        else if (n < 0)
+            why = wait_for_writer(fd, wait, &deadline);
     }
+    if (why != NULL)
+        return why;
     if (*used > CONFIG_BYTES_MAX)
         return "larger than 64 KiB";
     return memchr(text, '\0', *used) != NULL ? "not a text: there is a NUL byte in it" : NULL;
