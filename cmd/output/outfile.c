@@ -68,9 +68,9 @@ static ssize_t write_at_once(int fd, const char *bytes, size_t n)
 }
 
 /*
- * Fails with EAGAIN if the descriptor does not accept all bytes within `within_ms`; a process that
- * got no processor time until then tries once more. Each write has at most PIPE_BUF bytes: a pipe
- * that poll(2) reports as writable accepts no more without blocking.
+ * Fails with EAGAIN if the descriptor does not accept all bytes within `within_ms`. Tries once more
+ * after that time, in which rlock may have got no processor. Each write has at most PIPE_BUF bytes:
+ * a pipe that poll(2) reports as writable accepts no more without blocking.
  */
 static bool write_in_time(int fd, const char *bytes, size_t n, int within_ms)
 {

@@ -87,7 +87,7 @@ static void wait_for_turn(struct lookup *l)
 
 static void run_command(struct lookup *l, int64_t deadline_ms)
 {
-    static char line[ANSWER_BYTES];
+    static char line[ANSWER_BYTES]; /* static as in password_helper_start(); cleared below */
     char why[HELPER_WHY_BYTES];
 
     wait_for_turn(l);
@@ -129,7 +129,7 @@ static _Noreturn void serve(struct lookup *l)
 
 int password_helper_start(struct password_helper *helper, const struct password_place *place)
 {
-    static struct lookup l; /* not in the frame, as gcc's code touches each page of a frame */
+    static struct lookup l; /* static: gcc's code touches each page of a large frame in each run */
     pid_t pid;
     int failed;
 

@@ -4,8 +4,8 @@
  *
  * Without the token, which is only in a file of the user, nobody can release the lock. So the
  * server grants a lease of 30 s first. When rlock has stored the token, it renews the lease for the
- * whole length of the hold; with --renew rlock forks a process that renews the lease
- * again and again.
+ * whole length of the hold; with --renew rlock forks a process that renews the lease again and
+ * again.
  */
 #include "cmd.h"
 

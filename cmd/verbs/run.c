@@ -270,7 +270,7 @@ static const char *cgroup_hint(int failed)
 static enum exit_reason make_cgroup(struct run *run)
 {
     const char *option = run->options->cgroup ? "--cgroup" : "--on-lost pause";
-    static char path[PATH_MAX]; /* not in the frame of cmd_run(), which this one is merged into */
+    static char path[PATH_MAX]; /* static: gcc touches large frames in each run */
     char why[500];
     bool is_denied;
     int failed;

@@ -242,22 +242,25 @@ static enum rlock_status try_commands(struct probe *probe, struct refusals *refu
     return try_command(probe, &request, 0, "WAIT for --replicas", refusals);
 }
 
-/* Tries the commands that tell the connection what to do with the others, on the key `scratch`. */
+/* Tries, with the key `scratch`, the commands without which try_queued() can't try the others. */
 static enum rlock_status try_alone(struct probe *probe, const char *scratch,
                                    struct refusals *refusals)
 {
-    static const char commands[][6] = {"PTTL", "WATCH", "MULTI", "EXEC"};
+    static const struct {
+        char name[6];
+        bool has_key;
+    } commands[] = {{"PTTL", true}, {"WATCH", true}, {"MULTI", false}, {"EXEC", false}};
     enum rlock_status st = RLOCK_OK;
     struct request request;
     size_t i;
 
     for (i = 0; st == RLOCK_OK && i < sizeof commands / sizeof commands[0]; i++) {
-        request_begin(&request, commands[i]);
-        if (i < 2)
+        request_begin(&request, commands[i].name);
+        if (commands[i].has_key)
             request_add(&request, scratch);
         /* EXEC fails without MULTI, whatever the user may do */
-        if (i < 3 || strstr(refusals->which, "MULTI") == NULL)
-            st = try_command(probe, &request, 0, commands[i], refusals);
+        if (strcmp(commands[i].name, "EXEC") != 0 || strstr(refusals->which, "MULTI") == NULL)
+            st = try_command(probe, &request, 0, commands[i].name, refusals);
     }
     return st;
 }
@@ -273,7 +276,8 @@ static bool is_repeated(const struct request *request, int nth)
 }
 
 /*
- * Tries the other commands that locks need without scripts. The server executes none of them.
+ * Tries, within MULTI, the other commands that locks need without scripts. The server executes none
+ * of them.
  *
  *   key  NULL: on `wake`, and notes the names of the commands that are denied
  *        else: on the lock's keys, and notes `key` if one of them is denied
@@ -350,8 +354,8 @@ static void add_pair(struct refusals *refusals, const struct resp_value *reply, 
 }
 
 /*
- * Appends a pattern for keys to an ACL rule: `before`, the first `n` bytes of a key, `behind`. In
- * the pattern '?' stands for a blank, as Redis takes no rule with blanks.
+ * Appends to an ACL rule a pattern for keys: `before`, then the first `n` bytes of `key`, then
+ * `behind`. In the pattern '?' stands for a blank, as Redis takes no rule with blanks.
  */
 static void add_pattern(char rule[RULES_BYTES], const char *before, const char *key, size_t n,
                         const char *behind)
@@ -386,6 +390,7 @@ static void report_key_rule(struct probe *probe, const struct lock_keys *lock,
         add_pattern(change, "{", key, n, "*");
     } else {
         add_pattern(change, "", key, n, "");
+        /* the names of the lock's other keys differ in their last word */
         add_pattern(change, "", fence, strlen(fence) - strlen("fence"), "*");
     }
     err_make_printable(change);

@@ -241,9 +241,10 @@ static int64_t last_renewal_ms(const struct lock_state *state, const struct rloc
 }
 
 /*
- * For each hold without an end, finds out whether it lasts. If it doesn't, it ended between
- * alive_ms, its last known renewal, and ended_ms: now, or the next grant if the lock is exclusive,
- * or the end of the last lease if that was sooner, and the server still tells it.
+ * For each hold without an end in the history, finds out whether the hold lasts. A hold that
+ * doesn't last ended between alive_ms, its last known renewal, and ended_ms: the present, or, if
+ * sooner, the next grant of an exclusive lock, or the end of the last lease if the server still
+ * tells that end.
  */
 static void close_open(struct noted_list *list, const struct lock_state *state)
 {

@@ -17,9 +17,10 @@
 
 /*
  * What each error reply means. Of the rows whose `words` occur in the reply, the first one counts.
- * If `words` begin with '^', they must be at the start of the reply. What the server quotes of the
- * request doesn't count, as keys are any text. They stand in the row itself: to a pointer the
- * dynamic linker would have to add the program's address at each start.
+ * If `words` begin with '^', they must be at the start of the reply. Words within the arguments of
+ * a command that the server quotes don't count, as a key may be any text. The array `words` is in
+ * the row itself: to a pointer the dynamic linker would have to add the program's address at each
+ * start.
  */
 static const struct {
     char words[40];

@@ -514,8 +514,7 @@ static enum rlock_status step_request(struct conn *conn, const struct resp_value
     if (st == RLOCK_OK &&
         (conn->sent_bytes < conn->request_bytes || !resp_reader_is_empty(conn->replies)))
         st = err_set(err, RLOCK_E_PROTOCOL, 0,
-                     "reply: more came than was asked for: look at a proxy in "
-                     "between");
+                     "reply: more came than was asked for: look at a proxy in between");
     return st;
 }
 

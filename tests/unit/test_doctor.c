@@ -142,8 +142,8 @@ static const struct row rows[] = {
 };
 
 /*
- * What the doctor finds and does for a user who names a lock, or holds locks without scripts. All
- * examinations succeed.
+ * What doctor finds and sends if the user names a lock, or if the server refuses scripts. Each
+ * examination returns RLOCK_OK.
  */
 static const struct {
     const char *what;
