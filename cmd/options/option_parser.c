@@ -10,6 +10,7 @@
 #include "options/units.h"
 #include "wire/url.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,77 +56,58 @@ static bool parse_choice(const struct option *row, const char *value, int64_t *c
 }
 
 /*
- * Parse the value of a flag. In the environment and in files it is a word for yes or no. On the
+ * Parse the value of a flag. In the environment and in files it is a word for no or yes. On the
  * command line a flag has no value (NULL), and means yes.
  */
-static bool parse_flag(const char *value, bool *is_on)
+static bool parse_flag(const char *value, int64_t *is_on)
 {
-    static const struct {
-        const char *word;
-        bool is_on;
-    } words[] = {{"yes", true},    {"no", false}, {"true", true},
-                 {"false", false}, {"1", true},   {"0", false}};
+    static const char *const words[] = {"no", "yes", "false", "true", "0", "1"};
     size_t i;
 
-    for (i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (value != NULL && strcmp(value, words[i].word) == 0) {
-            *is_on = words[i].is_on;
+    *is_on = value == NULL;
+    for (i = 0; value != NULL && i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(value, words[i]) == 0) {
+            *is_on = i % 2;
             return true;
         }
-    *is_on = value == NULL;
     return value == NULL;
 }
 
-static bool complain_choice(struct parser *parser, const struct option *row, const char *value)
+/* Complain about a value of another kind, or out of the range, than the option's row says. */
+static bool complain_value(struct parser *parser, const struct option *row, const char *value)
 {
-    char why[64];
+    char least[UNITS_TEXT_BYTES];
+    char most[UNITS_TEXT_BYTES];
+    char why[128];
 
-    snprintf(why, sizeof why, "not one of %s", row->argument);
+    units_exact(least, row->least);
+    units_exact(most, row->most);
+    if (row->kind == OPTION_DURATION)
+        snprintf(why, sizeof why, "not a duration (30, 0.5, 500ms, 5m, 1h30m, 1d) from %s to %s",
+                 least, most);
+    else if (row->kind == OPTION_NUMBER)
+        snprintf(why, sizeof why, "not a number from %" PRId64 " to %" PRId64, row->least,
+                 row->most);
+    else
+        snprintf(why, sizeof why, "not one of %s",
+                 row->argument != NULL ? row->argument : "yes|no");
     return complain(parser, row, why, value);
 }
 
 static bool take_number(struct parser *parser, const struct option *row, const char *value)
 {
     int64_t *at = (int64_t *)((char *)parser->options + row->offset);
-    bool on;
+    bool is_good;
 
-    switch (row->kind) {
-    case OPTION_DURATION:
-    case OPTION_DURATION_OR_ZERO:
-    case OPTION_STAY:
-        if (!units_duration(value, at))
-            return complain(parser, row, "not a duration such as 30, 0.5, 500ms, 5m, 1h30m or 1d",
-                            value);
-        if (*at == 0 && row->kind != OPTION_DURATION_OR_ZERO)
-            return complain(parser, row, "must be more than zero", value);
-        if (*at > RLOCK_TTL_MAX_MS && row->kind == OPTION_STAY)
-            return complain(parser, row, "at most 30d", value);
-        return true;
-    case OPTION_STATUS:
-        return units_number(value, 255, at) ||
-               complain(parser, row, "not a number from 0 to 255", value);
-    case OPTION_NUMBER:
-        return (units_number(value, RLOCK_SLOTS_MAX, at) && *at > 0) ||
-               complain(parser, row, "not a number from 1 to 1000", value);
-    case OPTION_PID:
-        return (units_number(value, INT_MAX, at) && *at > 0) ||
-               complain(parser, row, "not a process ID", value);
-    case OPTION_NUMBER_OR_ZERO:
-        return units_number(value, RLOCK_REPLICAS_MAX, at) ||
-               complain(parser, row, "not a number from 0 to 1000", value);
-    case OPTION_CHOICE:
-        return parse_choice(row, value, at) || complain_choice(parser, row, value);
-    case OPTION_FLAG:
-        if (!parse_flag(value, &on))
-            return complain(parser, row, "neither yes nor no", value);
-        *at = on;
-        return true;
-    case OPTION_TEXT:
-    case OPTION_TEXTS:
-    case OPTION_ASK:
-        break;
-    }
-    return false;
+    if (row->kind == OPTION_DURATION)
+        is_good = units_duration(value, at) && *at >= row->least && *at <= row->most;
+    else if (row->kind == OPTION_NUMBER)
+        is_good = units_number(value, row->most, at) && *at >= row->least;
+    else if (row->kind == OPTION_CHOICE)
+        is_good = parse_choice(row, value, at);
+    else
+        is_good = parse_flag(value, at);
+    return is_good || complain_value(parser, row, value);
 }
 
 static bool keep_text(struct options *options, const char *value, const char **kept)
@@ -714,6 +696,8 @@ static bool check(struct parser *parser)
     }
     if (verb->takes_one_key && options->n_keys > 1)
         return refuse(parser, "only one key may be given", "");
+    if (options->verb == VERB_HOLD && options->hold_ms == 0)
+        return refuse(parser, "--for: say for how long to hold the lock, as with --for 2h", "");
     if (verb->words != VERB_WORDS_COMMAND)
         return true;
     if (options->command == NULL && options->argv[0] == NULL && !options->explain)
@@ -764,19 +748,6 @@ static void choose_password(struct options *options)
         options_origin(options, is_command ? "password-command" : "password-file")->from;
 }
 
-/* The time that --for says, without which `rlock hold` can't be carried out. */
-static bool check_hold(struct parser *parser)
-{
-    const struct options *options = parser->options;
-
-    if (options->verb != VERB_HOLD)
-        return true;
-    if (options->hold_ms == 0)
-        return refuse(parser, "--for: say for how long to hold the lock, as with --for 2h", "");
-    return (options->hold_ms >= RLOCK_TTL_MIN_MS && options->hold_ms <= RLOCK_TTL_MAX_MS) ||
-           refuse(parser, "--for: must be from 1s to 30d", "");
-}
-
 /*
  * True if --json stands anywhere on the command line, or RLOCK_JSON is on. Only for messages about
  * bad options: the parser stops at a bad option, and --json may stand behind it.
@@ -784,11 +755,13 @@ static bool check_hold(struct parser *parser)
 static bool asks_for_json(char **argv)
 {
     const char *variable = getenv("RLOCK_JSON");
-    bool is_on = variable != NULL && *variable != '\0' && parse_flag(variable, &is_on) && is_on;
+    int64_t is_on = 0;
 
+    if (variable != NULL)
+        parse_flag(variable, &is_on);
     for (; *argv != NULL && strcmp(*argv, "--") != 0; argv++)
         is_on = is_on || strcmp(*argv, "--json") == 0;
-    return is_on;
+    return is_on != 0;
 }
 
 enum rlock_status option_parser_read(struct options *options, char **argv, struct rlock_error *err)
@@ -814,8 +787,7 @@ enum rlock_status option_parser_read(struct options *options, char **argv, struc
     options->mode = mode_of(options);
     options->protocol = protocol_of(options);
     options->needs_cgroup = options->cgroup || options->on_lost == ON_LOST_PAUSE;
-    if (st == RLOCK_OK &&
-        !(check_hold(&parser) && combination_check(options, parser.why, sizeof parser.why)))
+    if (st == RLOCK_OK && !combination_check(options, parser.why, sizeof parser.why))
         st = RLOCK_E_USAGE;
     if (st != RLOCK_OK && asks_for_json(argv))
         options->json = 1;

@@ -130,14 +130,9 @@ struct options {
 enum option_kind {
     OPTION_TEXT,
     OPTION_TEXTS,    /* may be repeated: the field is an array, the next field its length */
-    OPTION_DURATION, /* at least 1 ms */
-    OPTION_DURATION_OR_ZERO,
-    OPTION_STAY,   /* how long a key stays taken: 1 ms to RLOCK_TTL_MAX_MS */
-    OPTION_STATUS, /* 0 to 255 */
-    OPTION_NUMBER, /* 1 to RLOCK_SLOTS_MAX */
-    OPTION_PID,
-    OPTION_NUMBER_OR_ZERO,
-    OPTION_CHOICE, /* one of the words in `argument`; the field is the word's index */
+    OPTION_DURATION, /* in ms, from `least` to `most` */
+    OPTION_NUMBER,   /* from `least` to `most` */
+    OPTION_CHOICE,   /* one of the words in `argument`; the field is the word's index */
     /* No argument on the command line, where the option sets the field to 1. In the environment and
      * in files the value is yes or no. */
     OPTION_FLAG,
@@ -163,8 +158,10 @@ struct option {
     enum option_group group;
     const char *argument; /* its argument in --help, or the words to choose from; NULL: none */
     enum option_kind kind;
-    size_t offset;          /* offset of the option's field in struct options */
-    unsigned verbs;         /* IN() of each verb that accepts the option */
+    int64_t least;  /* of OPTION_DURATION and OPTION_NUMBER: the range of the value, which the */
+    int64_t most;   /* message about another value names */
+    size_t offset;  /* offset of the option's field in struct options */
+    unsigned verbs; /* IN() of each verb that accepts the option */
     bool is_everywhere;     /* the environment and files may set the option, too */
     const char *by_default; /* the default as --help shows it; NULL: none */
     const char *help;

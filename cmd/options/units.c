@@ -2,6 +2,7 @@
 /* units: parse durations and numbers, and print durations. */
 #include "options/units.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -125,6 +126,16 @@ void units_text(char text[UNITS_TEXT_BYTES], int64_t ms)
         snprintf(text, UNITS_TEXT_BYTES, "%lldh%02lldm", s / 3600, s / 60 % 60);
     else
         snprintf(text, UNITS_TEXT_BYTES, "%lldd%02lldh", s / 86400, s / 3600 % 24);
+}
+
+void units_exact(char text[UNITS_TEXT_BYTES], int64_t ms)
+{
+    if (ms % 1000 != 0)
+        snprintf(text, UNITS_TEXT_BYTES, "%" PRId64 "ms", ms);
+    else if (ms == 0 || ms % 86400000 != 0)
+        snprintf(text, UNITS_TEXT_BYTES, "%" PRId64 "s", ms / 1000);
+    else
+        snprintf(text, UNITS_TEXT_BYTES, "%" PRId64 "d", ms / 86400000);
 }
 
 void units_tenths(char text[UNITS_TEXT_BYTES], int64_t ms)

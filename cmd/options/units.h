@@ -31,6 +31,9 @@ bool units_number(const char *text, int64_t most, int64_t *value);
  */
 void units_text(char text[UNITS_TEXT_BYTES], int64_t ms);
 
+/* units_exact: write a duration in one unit, without rounding: "1ms", "30s" or "30d". */
+void units_exact(char text[UNITS_TEXT_BYTES], int64_t ms);
+
 /* units_tenths: write a duration below a minute as "12.3s", and any other as units_text() does. */
 void units_tenths(char text[UNITS_TEXT_BYTES], int64_t ms);
 

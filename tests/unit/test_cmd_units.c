@@ -97,6 +97,20 @@ static const struct {
     {INT64_MAX, "106751991167d07h"},
 };
 
+static void test_exact(void)
+{
+    char text[UNITS_TEXT_BYTES];
+
+    units_exact(text, 0);
+    is_str(text, "0s", "no time at all is printed in seconds");
+    units_exact(text, 1001);
+    is_str(text, "1001ms", "a time that isn't whole seconds is printed in milliseconds");
+    units_exact(text, DAY + 1000);
+    is_str(text, "86401s", "a time that isn't whole days is printed in seconds");
+    units_exact(text, 30 * DAY);
+    is_str(text, "30d", "whole days are printed as days");
+}
+
 static void test_tenths(void)
 {
     char text[UNITS_TEXT_BYTES];
@@ -115,6 +129,7 @@ static void test_tenths(void)
 
 int main(void)
 {
+    RUN(test_exact());
     RUN(test_tenths());
     char text[UNITS_TEXT_BYTES];
     int64_t value;
