@@ -24,8 +24,8 @@
 #   server    a server has ended by itself
 #
 # BUILD-DIRECTORY/soak has the events, the servers' logs, and the output of clients that violated
-# something. Root gets network and PID namespaces of its own, and a link to the servers that the
-# script can cut; otherwise it cuts no link.
+# something, with the last writes of their servers. Root gets network and PID namespaces of its own,
+# and a link to the servers that the script can cut; otherwise it cuts no link.
 #
 # SPDX-License-Identifier: MIT
 
@@ -33,6 +33,7 @@ import argparse
 import collections
 import ctypes
 import errno
+import glob
 import heapq
 import os
 import random
@@ -101,7 +102,8 @@ class Server:
                 self.soak.network.inside([
                     program, "--bind", self.host, "--port", str(self.port), "--protected-mode",
                     "no", "--unixsocket", f"{self.dir}/socket", "--dir", self.dir, "--save", "",
-                    "--appendonly", "yes", "--appendfsync", "always", "--aclfile", self.acl()]),
+                    "--appendonly", "yes", "--appendfsync", "always", "--aclfile", self.acl(),
+                    "--auto-aof-rewrite-percentage", "0", "--aof-timestamp-enabled", "yes"]),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def kill(self):
@@ -110,6 +112,13 @@ class Server:
 
     def forget(self):
         shutil.rmtree(f"{self.dir}/appendonlydir", ignore_errors=True)
+
+    def save_writes(self, path):
+        """Copies the last writes, with the times that the server notes among them."""
+        for name in glob.glob(f"{self.dir}/appendonlydir/*.incr.aof"):
+            with open(name, "rb") as log, open(path, "wb") as copy:
+                log.seek(-min(os.path.getsize(name), 2 << 20), os.SEEK_END)
+                shutil.copyfileobj(log, copy)
 
     def ask(self, *words):
         """The reply to a command; None if the server did not answer, or not without an error."""
@@ -419,6 +428,8 @@ class Soak:
             if client.began_at is not None:
                 lock.served_at = now()
         if why is not None:
+            for server in client.locks[0].deployment.servers:
+                server.save_writes(f"{self.dir}/said/{client.number}.{server.name}")
             self.violation("verdict", f"client {client.number}: {why}, after "
                            f"{client.gone_at - client.started_at:.2f} s: "
                            f"{' '.join(client.words[1:])!r} said {self.said(client)!r}")
