@@ -40,9 +40,9 @@ enum part {
     HAS_NOTE = 4,      /* it reads the note for the owner's token */
     LEAVES_NOTE = 8,   /* it leaves a note for the holder's token */
     RAISES_FENCE = 16, /* it raises the last fence, so that no late renewal puts the lock back */
-    EXTENDS = 32,      /* STEP_COMMIT sets a new TTL, */
-    WRITES = 64,       /* or writes another value, */
-    DELETES = 128,     /* or deletes the key */
+    EXTENDS = 32,      /* STEP_COMMIT sets a new TTL */
+    WRITES = 64,       /* STEP_COMMIT writes another value, with its TTL */
+    DELETES = 128,     /* STEP_COMMIT deletes the key; a change has one of these three */
     ON_WAKE = 256      /* all commands are about the owner's list, `wake`, and no other key */
 };
 
@@ -59,9 +59,10 @@ enum part {
  * the server denied MULTI in STEP_COMMIT, it would execute the commands that follow at once, also
  * if the key has got another value. After TIME come commands that may fail: see find_refusal().
  *
- * STEP_FENCE: the SET with NX writes the server's time in microseconds as the last fence, only if
- * the server has no last fence, for example because it has expired. The time was read while the
- * lock was ours, so it is greater than every fence that the server has drawn before.
+ * STEP_FENCE: PEXPIRE comes first, so that the last fence doesn't expire before INCR. The SET with
+ * NX writes the server's time in microseconds as the last fence, only if the server has no last
+ * fence, for example because it has expired. The time was read while the lock was ours, so it is
+ * greater than every fence that the server has drawn before.
  *
  * STEP_COMMIT: if another process renews the lease, that process finds the note with its next
  * renewal, and doesn't report a lost lock. The command about the lock's key comes last, see
@@ -91,9 +92,9 @@ static const struct {
     {STEP_CLAIM, 0, "SET", "K V NX PX T"},
     {STEP_CLAIM, 0, "TIME", ""},
 
+    {STEP_FENCE, 0, "PEXPIRE", "F L"},
     {STEP_FENCE, 0, "SET", "F N NX PX L"},
     {STEP_FENCE, 0, "INCR", "F"},
-    {STEP_FENCE, 0, "PEXPIRE", "F L"},
     {STEP_FENCE, 0, "GETRANGE", "K 0 E"},
 
     {STEP_COMMIT, CHANGES, "MULTI", ""},
@@ -372,7 +373,7 @@ static enum rlock_status decide_acquire(struct commands *commands, const struct 
         return keys_foreign_fence(commands->keys, err);
     make_value(commands);
     commands->ttl_ms = owner->ttl_ms;
-    return commands->exists ? commit(commands, WRITES) : go_on(commands, STEP_CLAIM);
+    return commands->exists ? commit(commands, RAISES_FENCE | WRITES) : go_on(commands, STEP_CLAIM);
 }
 
 /* Decides a renewal of a lock that its token doesn't hold any more, by the note for the token. */
@@ -513,15 +514,23 @@ static enum rlock_status read_claim(struct commands *commands, const struct resp
     return go_on(commands, is_done(set) ? STEP_FENCE : STEP_LOOK);
 }
 
+/*
+ * A fence that isn't greater than the last one doesn't count: the key has vanished before INCR. Our
+ * next STEP_COMMIT writes the server's time to it.
+ */
 static enum rlock_status read_fence(struct commands *commands, const struct resp_value *replies,
                                     struct reply *answer, struct rlock_error *err)
 {
-    int64_t fence = resp_int(resp_array_at(replies, 1));
+    bool was_missing = is_done(resp_array_at(replies, 1));
+    int64_t last = was_missing ? commands->number : (int64_t)commands->fence;
+    int64_t fence = resp_int(resp_array_at(replies, 2));
 
-    if (!resp_is_int(resp_array_at(replies, 1)) || !read_value(commands, resp_array_at(replies, 3)))
+    if (!resp_is_int(resp_array_at(replies, 2)) || !read_value(commands, resp_array_at(replies, 3)))
         return reply_unexpected_command(err);
     if (fence < 1 || fence > FENCE_MAX)
         return keys_foreign_fence(commands->keys, err);
+    if (fence <= last)
+        return go_on(commands, STEP_LOOK);
     answer->fence = (uint64_t)fence;
     return end(answer, strcmp(commands->seen, commands->value) == 0 ? REPLY_OK : REPLY_LATE);
 }

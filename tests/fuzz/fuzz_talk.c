@@ -98,15 +98,15 @@ static const struct {
     {.head = "|1\r\n+ttl\r\n:3600\r\n+OK\r\n"},
     {.head = "$70000\r\n"},
     {.head = "*65\r\n"},
-    /* to SET and TIME, which claim the lock; then to SET, INCR, PEXPIRE and GETRANGE: the fence */
+    /* to SET and TIME, which claim the lock; then to PEXPIRE, SET, INCR and GETRANGE: the fence */
     {.head = "+OK\r\n" TIME},
     {.head = "$-1\r\n" TIME},
     {.head = "-MOVED 1 127.0.0.1:7001\r\n" TIME},
     {.head = "-OOM command not allowed\r\n" TIME},
-    {"+OK\r\n:1700000000000001\r\n:1\r\n", OURS, ""},
-    {"$-1\r\n:42\r\n:1\r\n", "another program's value", ""},
-    {"$-1\r\n-ERR value is not an integer or out of range\r\n:1\r\n", OURS, ""},
-    {"$-1\r\n:-5\r\n:1\r\n", OURS, ""},
+    {":0\r\n+OK\r\n:1700000000000001\r\n", OURS, ""},
+    {":1\r\n$-1\r\n:42\r\n", "another program's value", ""},
+    {":1\r\n$-1\r\n-ERR value is not an integer or out of range\r\n", OURS, ""},
+    {":1\r\n$-1\r\n:-5\r\n", OURS, ""},
     /* to PTTL, MULTI, EXEC, WATCH, GETRANGE, TIME, GET and perhaps GET, which read the lock */
     {":20000\r\n" WATCHED, OURS, TIME "$-1\r\n"},
     {":20000\r\n" WATCHED, OURS, TIME "$-1\r\n$-1\r\n"},

@@ -22,9 +22,9 @@
 #define LOOK "PTTL k; MULTI; EXEC; WATCH k; GETRANGE k 0 1278; TIME; GET " FENCE
 #define LOOK_RENEW LOOK "; GET " WAKE
 #define CLAIM(value) "SET k " value " NX PX 30000; TIME"
-#define DRAW                                                                         \
-    "SET " FENCE " 1700000000000007 NX PX 604800000; INCR " FENCE "; PEXPIRE " FENCE \
-    " 604800000; GETRANGE k 0 1278"
+#define DRAW                                                                                   \
+    "PEXPIRE " FENCE " 604800000; SET " FENCE " 1700000000000007 NX PX 604800000; INCR " FENCE \
+    "; GETRANGE k 0 1278"
 #define CHANGED OK QUEUED NIL /* replies to MULTI, a command and EXEC, if the key has changed */
 
 static const char *const key = "k";
@@ -126,7 +126,12 @@ static const char *replies(const char *const *reply)
 #define FOUND(value) FOUND_FOR(":20000\r\n", value, NIL)
 #define FREE FOUND_FOR(":-2\r\n", "", NIL)
 #define NOTED(found, note) REPLIES(found, note) /* those to LOOK_RENEW */
-#define DRAWN(fence, value) REPLIES(NIL, fence, ":1\r\n", server_bulk(value))
+#define DRAWN(fence, value) REPLIES(":1\r\n" NIL, fence, server_bulk(value))
+/* What a second attempt sends that finds the first one's value, and the replies. */
+#define REWRITE(attempt, fence)                                                    \
+    "MULTI; SET " FENCE " " fence " PX 604800000; SET k " TOKEN " v1 try=" attempt \
+    " ttl=30000 host=h since=1700000000000 XX PX 30000; EXEC"
+#define REWRITTEN OK QUEUED QUEUED "*2\r\n" OK OK
 
 /* What a user may do is asked by commands that the server queues and drops. */
 static void test_try(void)
@@ -137,7 +142,7 @@ static void test_try(void)
     commands_begin_try(&commands, &owner.lock[0].keys, false);
     commands_build(&commands, &request);
     sends(&request, "MULTI; PTTL k; GETRANGE k 0 1278; TIME; GET " FENCE "; SET k  NX PX 1; TIME; "
-                    "SET " FENCE " 1 NX PX 604800000; INCR " FENCE "; PEXPIRE " FENCE " 604800000; "
+                    "PEXPIRE " FENCE " 604800000; SET " FENCE " 1 NX PX 604800000; INCR " FENCE "; "
                     "GETRANGE k 0 1278; DISCARD; EXEC");
     commands_begin_try(&commands, &owner.lock[0].keys, true);
     commands_build(&commands, &request);
@@ -166,10 +171,7 @@ static void test_acquire(void)
     ok(refusal != NULL && strncmp(refusal, "OOM", 3) == 0, "the fault is the server's error");
     owner_begin_attempt(&owner);
     ends(COMMANDS_ACQUIRE,
-         ANSWERS(LOOK, FOUND(OURS),
-                 "MULTI; SET k " TOKEN
-                 " v1 try=2 ttl=30000 host=h since=1700000000000 XX PX 30000; EXEC",
-                 OK QUEUED "*1\r\n" OK, DRAW),
+         ANSWERS(LOOK, FOUND(OURS), REWRITE("2", "1700000000000007"), REWRITTEN, DRAW),
          RLOCK_PENDING, 0, "a second attempt that finds its value writes it anew");
     commands_begin(&commands, COMMANDS_ACQUIRE, &owner);
     ok(!commands_build_undo(&commands, &undo), "before the lock was looked at, nothing is undone");
@@ -190,6 +192,25 @@ static void test_fences(void)
          ANSWERS(LOOK, FOUND_FOR(":-2\r\n", "", server_bulk("9007194959773696")), CLAIM(OURS),
                  OK TIME, DRAW, DRAWN(":9007194959773697\r\n", OURS)),
          RLOCK_E_REFUSED, 0, "a fence above 2^53 - 2^32 isn't granted");
+}
+
+/* The server loses the last fence, by its expiry for example, between two commands of a grant. */
+static void test_lost_fence(void)
+{
+    static const char ahead[] = "1800000000000000"; /* the last fence, greater than the time */
+
+    open_owner();
+    ends(COMMANDS_ACQUIRE,
+         ANSWERS(LOOK, FOUND_FOR(":-2\r\n", "", server_bulk(ahead)), CLAIM(OURS), OK TIME, DRAW,
+                 DRAWN(":1\r\n", OURS), LOOK, FOUND_FOR(":20000\r\n", OURS, server_bulk("1")),
+                 REWRITE("1", "1700000000000007"), REWRITTEN, DRAW,
+                 DRAWN(":1700000000000008\r\n", OURS)),
+         RLOCK_OK, REPLY_OK, "a fence that isn't greater than the last one isn't granted");
+    is_int((int64_t)answer.fence, 1700000000000008);
+    ends(COMMANDS_ACQUIRE,
+         ANSWERS(LOOK, FREE, CLAIM(OURS), OK TIME, DRAW,
+                 REPLIES(":0\r\n" OK, ":1\r\n", server_bulk(OURS)), LOOK),
+         RLOCK_PENDING, 0, "nor is one that isn't greater than the number that was written");
 }
 
 static void test_parent(void)
@@ -443,8 +464,8 @@ int main(void)
     if (!ok(reader != NULL, "the test makes a reader of replies") ||
         !is_int(keys_init(&keys, key, NULL, NULL), RLOCK_OK, "the lock has keys"))
         return done_testing();
-    RUN_ALL(test_try, test_acquire, test_fences, test_parent, test_renew, test_release, test_break,
-            test_abandoned);
+    RUN_ALL(test_try, test_acquire, test_fences, test_lost_fence, test_parent, test_renew,
+            test_release, test_break, test_abandoned);
     RUN(test_stopped_beside_reply(false));
     RUN(test_stopped_beside_reply(true));
     commands_end(&commands);
