@@ -96,14 +96,19 @@ static const struct {
 #define SHOWN_BYTES 160 /* error messages quote this much of a reply */
 #define SHA1_DIGITS 40
 
+/* Does the reply have words at `at`, in front of the quoted arguments of an unknown command? */
+static bool is_in_front(const char *reply, const char *at)
+{
+    const char *args = strstr(reply, ", with args ");
+
+    return at != NULL && (args == NULL || at <= args); /* "" is at `args` if nothing is in front */
+}
+
 static bool matches(const char *reply, const char *words)
 {
-    const char *args = strstr(reply, ", with args "); /* of an unknown command: keys, for example */
-    const char *at = strstr(reply, words);
-
     if (words[0] == '^')
         return strncmp(reply, words + 1, strlen(words + 1)) == 0;
-    return at != NULL && (args == NULL || at <= args); /* "" is at `args` if nothing is in front */
+    return is_in_front(reply, strstr(reply, words));
 }
 
 /*
@@ -194,7 +199,7 @@ enum rlock_status error_reply_read(const char *reply, const char *password, enum
     reason = meanings[i].reason;
     *kind = meanings[i].kind;
     /* EVALSHA itself is denied, renamed, or unknown to a proxy: EVAL may still work */
-    if (strcasestr(reply, "evalsha") != NULL)
+    if (is_in_front(reply, strcasestr(reply, "evalsha")))
         *kind = ERROR_REPLY_NOSCRIPT;
     if (matches(reply, "unauthenticated "))
         snprintf(words, sizeof words, "NOAUTH Authentication required.");

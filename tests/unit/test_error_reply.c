@@ -58,6 +58,8 @@ static const struct {
     {"ERR unknown command `EVALSHA`, with args beginning with: ", RLOCK_E_UNSUPPORTED,
      RLOCK_REASON_NONE},
     {"ERR unknown command 'EVAL', with args", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS},
+    {"ERR unknown command `EVAL`, with args beginning with: `evalsha`, ", RLOCK_E_UNSUPPORTED,
+     RLOCK_REASON_NO_SCRIPTS},
     {"unsupported command 'EVAL'", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS},
     {"ERR command eval not support for normal user", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS},
     {"ERR bad lua script for redis cluster, all the keys that the script uses should be passed "
