@@ -114,7 +114,7 @@ void owner_use_commands(struct owner *owner)
     owner->queue = RLOCK_QUEUE_NONE;
 }
 
-/* For a handle that runs no scripts from the start. */
+/* Prepares the owner of a handle that runs no scripts from the start. */
 static enum rlock_status set_without_scripts(struct owner *owner, const struct rlock_config *config,
                                              struct rlock_error *err)
 {

@@ -302,8 +302,9 @@ local UNREAD_MS = 150
 -- - All others ask seldom: only so that the server knows that they are alive.
 local function block_ms(lock, place, left)
   -- In a quorum each waiter polls: the waiter that this server wakes may find no majority free.
-  -- Each waiter polls, too, if the server refuses that scripts use its list, which isn't in KEYS.
-  -- Then the first two waiters ask within the CLAIM_MS for which a turn lasts.
+  -- Each waiter polls, too, if the server refuses to scripts the lists of other waiters, which
+  -- aren't in KEYS: then no release wakes anybody. Nor is lock.wake, the beginning of their names,
+  -- in KEYS. The first two waiters then ask within the CLAIM_MS for which a turn lasts.
   if not keeps_turns or type(redis.pcall('PTTL', lock.wake)) == 'table' then
     local block = math.min(2500, 200 * math.max(place, 1))
     return left >= 0 and math.min(block, left + 2) or block

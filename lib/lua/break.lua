@@ -60,7 +60,7 @@ local left_of = holders_left()
 -- Raises the fence, so that no renewal of the former holder can put the lock back. The SET comes
 -- after the DEL: a server that is out of memory refuses a SET only before a script's first write.
 redis.call('DEL', lock.key, lock.holders, lock.holder_info)
-local fence_left = math.max(604800000, redis.call('PTTL', lock.fence))
+local fence_left = math.max(tonumber(FENCE_LIFE), redis.call('PTTL', lock.fence))
 redis.call('SET', lock.fence, digits(math.max(now_us, last + 1)), 'PX', digits(fence_left))
 
 -- Leaves a note for each holder in the key wake:TOKEN, which is otherwise used to wake waiters. The

@@ -228,8 +228,9 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
 /* ---- breaking a lock ---- */
 
 /*
- * Counts what the break returned on each member. Returns RLOCK_BUSY if a majority replied that the
- * key no longer has the named value, as another owner holds the lock then.
+ * Counts what the break returned on each member. Returns RLOCK_BUSY if a majority has another value
+ * by now, as another owner holds the lock then; else RLOCK_OK if any member has removed the value,
+ * and RLOCK_GONE if none had it.
  */
 static enum rlock_status read_break(const struct quorum *quorum, struct rlock_error *err)
 {

@@ -360,8 +360,8 @@ static void note_leases(const struct broadcast_call *call)
 }
 
 /*
- * Has a member replied to a request whose reply isn't parsed? A nil doesn't count: it says that
- * BLPOP timed out.
+ * Has a member replied to a request whose reply isn't parsed? If the request is a BLPOP (block_ms),
+ * a nil doesn't count: the BLPOP has timed out.
  */
 static bool is_replied(const struct broadcast_call *call, const struct member *member)
 {

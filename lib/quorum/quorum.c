@@ -48,10 +48,10 @@ static int64_t acquire_reply_ms(const struct rlock_timing *timing)
 }
 
 /*
- * How long a waiter gives slow members to answer when the lock is split: one of three members has
- * our token, one another owner's, and the third is silent. If it hangs, one of the two owners has
- * to undo before anybody gets a majority, so the time is short at first. It doubles with each
- * further attempt, as the member may be slow, or the other owner may hold the lock by it.
+ * How long an attempt waits for a silent member when the lock is split: of three members one has
+ * our token, one another owner's, and the third is silent. If the third hangs, nobody gets a
+ * majority before one of the two owners undoes, so the time is short at first. It doubles with each
+ * split attempt, as the third may only be slow, or have granted the lock to the other owner.
  */
 static int64_t split_ms(const struct quorum *quorum)
 {
