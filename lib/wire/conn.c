@@ -622,10 +622,10 @@ static enum rlock_status encode_behind(const struct conn *conn, const struct req
 }
 
 /*
- * Nobody reads a NOSCRIPT, so an EVAL follows the EVALSHA at once. EVALSHA goes first, as it fits
- * into one packet: TCP sends ten at most if the server's are lost. Without TLS both go by one
- * write: a server that read the EVALSHA alone would drop the EVAL when its NOSCRIPT meets our
- * reset. With TLS two: nothing of a record is executed before all of it has arrived.
+ * Nobody reads a NOSCRIPT, so an EVAL follows the EVALSHA at once. EVALSHA goes first, as it is
+ * short: the reset drops all but the ten packets that TCP sends without an ACK. Without TLS both go
+ * by one write: a server that read the EVALSHA alone would drop the EVAL when its NOSCRIPT meets
+ * our reset. With TLS each has its own records, as a server executes no part of a record.
  */
 static bool send_behind(struct conn *conn, struct request *behind)
 {
@@ -633,9 +633,6 @@ static bool send_behind(struct conn *conn, struct request *behind)
     char *bytes = NULL;
     size_t n = 0;
     size_t n_first;
-    size_t done = 0;
-    size_t more;
-    bool is_sent;
 
     st = encode_behind(conn, behind, &bytes, &n);
     n_first = n;
@@ -643,13 +640,13 @@ static bool send_behind(struct conn *conn, struct request *behind)
         request_use_eval(behind);
         st = encode_behind(conn, behind, &bytes, &n);
     }
+    conn->sent_bytes = 0;
     if (st == RLOCK_OK)
-        (void)conn_send(conn, bytes, conn->tls_connection != NULL ? n_first : n, &done, NULL);
-    is_sent = st == RLOCK_OK && done >= n_first;
-    if (is_sent && done == n_first && n > done)
-        (void)conn_send(conn, bytes + n_first, n - n_first, &more, NULL);
+        st = send_rest(conn, bytes, conn->tls_connection != NULL ? n_first : n, NULL);
+    if (st == RLOCK_OK)
+        (void)send_rest(conn, bytes, n, NULL);
     clear(&bytes, &n);
-    return is_sent;
+    return conn->sent_bytes > 0 && conn->sent_bytes >= n_first;
 }
 
 bool conn_abandon(struct conn *conn, struct request *behind)

@@ -332,6 +332,41 @@ static void test_closed(struct tls_context *tls)
     }
 }
 
+/* A record has at most 16 KiB. An undo for long keys has more, as its EVALSHA or its EVAL. */
+static void test_abandoned(struct tls_context *tls)
+{
+    static char script[20000], key[20000];
+    struct tls_server *server = tls_server_new(TLS_SERVER_GOOD, false, TLS_SERVER_ASKS_NOT);
+    struct request undo;
+    struct conn conn;
+    struct url url;
+    size_t arrived = 0;
+    char bytes[4096];
+    ssize_t n;
+
+    memset(script, ' ', sizeof script - 1);
+    memset(key, 'k', sizeof key - 1);
+    request_begin(&undo, "EVALSHA");
+    request_add(&undo, "5d41");
+    request_add(&undo, key);
+    undo.script = script;
+    need(begin(tls, "h") && shake_hands(server) == RLOCK_OK &&
+         url_parse(&url, "rediss://h", NULL) == RLOCK_OK);
+    conn_init(&conn, &url);
+    conn.tls_connection = talk.line;
+    conn.fd = talk.fd;
+    conn.phase = CONN_READY; /* a request of no bytes was sent */
+    ok(conn_abandon(&conn, &undo));
+    while ((n = read(talk.peer, bytes, sizeof bytes)) > 0)
+        arrived += (size_t)n;
+    okf(arrived > sizeof script + 2 * sizeof key, "all of an undo by TLS arrives: %zu bytes",
+        arrived);
+    conn_fini(&conn);
+    url_fini(&url);
+    close(talk.peer);
+    tls_server_free(server);
+}
+
 static void test_bad_files(void)
 {
     const struct {
@@ -369,6 +404,7 @@ static void test_with_server(void)
     need(tls_context_new(&tls, &config, NULL) == RLOCK_OK, "the CA of the server is trusted");
     test_certificates(tls);
     test_closed(tls);
+    test_abandoned(tls);
     test_bad_files();
     tls_context_free(tls);
 }
