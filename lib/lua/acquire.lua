@@ -439,10 +439,6 @@ for _, lock in ipairs(ours) do
   -- lost, may have joined the queue.
   if ticket or attempt > 1 then
     leave_queue(lock, token)
-    local newest = policy == 'newest' and redis.call('HGET', lock.waiters, 'newest')
-    if newest and string.match(newest, ' (%x+)') == token then
-      redis.call('HDEL', lock.waiters, 'newest')
-    end
   end
   note_grant(lock.history, history, fence, token .. ' ' ..
     (mode == 'x' and held_info or string.gsub(held_info, BEFORE_INFO, '%0shared=1 ')))
