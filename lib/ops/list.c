@@ -372,7 +372,8 @@ enum rlock_status list_search(struct quorum *quorum, const struct list_search *s
 
 /*
  * The names of helper keys contain the key of their lock, so the pattern for SCAN is "*PATTERN*".
- * It matches other keys, too.
+ * It matches other keys, too. PATTERN goes to SCAN only up to what fnmatch(3) may read otherwise:
+ * SCAN negates a class by ^ only, and its ? is a byte, not a character.
  */
 enum rlock_status list_locks(struct quorum *quorum, const char *pattern,
                              struct rlock_deadline deadline, const struct rlock_visitor *visitor,
@@ -381,9 +382,10 @@ enum rlock_status list_locks(struct quorum *quorum, const char *pattern,
     struct list_search search = {
         .pattern = pattern, .deadline = deadline, .on_found = list_found, .visitor = visitor};
     enum rlock_status st;
+    const char *all = pattern != NULL ? pattern : "";
     char *match;
 
-    if (asprintf(&match, "*%s*", pattern != NULL ? pattern : "") < 0)
+    if (asprintf(&match, "*%.*s*", (int)strcspn(all, "[\\?"), all) < 0)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     search.match = match;
     st = list_search(quorum, &search, err);

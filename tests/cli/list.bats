@@ -34,6 +34,8 @@ c:{tag}:foreign'
     assert_eq "$(keys_told)" 'c:{tag}:foreign'
     list '[ab]:?u*'
     assert_eq "$(keys_told)" 'a:ours'
+    list '[!b-z]:*' # Redis negates a class by ^ only
+    assert_eq "$(keys_told)" 'a:ours'
     list 'zzz*'
     assert_eq "$output" ''
 }
