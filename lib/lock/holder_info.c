@@ -11,22 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUE_BYTES 160               /* room for a word's value, with its escapes and a NUL */
+#define VALUE_MAX 160                 /* most bytes of a word's value, with its escapes */
 #define PART_BYTES 63                 /* most bytes of one value that a text for people shows */
 #define NUMBER_MAX (INT64_C(1) << 53) /* Lua's numbers are exact up to here */
 
-static size_t put_escaped(char *at, size_t room, const char *value)
+static bool is_plain(unsigned char c)
+{
+    return c > ' ' && c < 0x7f && c != '%';
+}
+
+static size_t put_escaped(char *at, const char *value)
 {
     size_t used = 0;
     unsigned char c;
 
-    while ((c = (unsigned char)*value++) != '\0' && used + 4 < room) {
-        if (c > ' ' && c < 0x7f && c != '%')
-            at[used++] = (char)c;
-        else
-            used += (size_t)snprintf(at + used, 4, "%%%02X", c);
-    }
-    at[used] = '\0';
+    while ((c = (unsigned char)*value++) != '\0' && used + (is_plain(c) ? 1 : 3) <= VALUE_MAX)
+        used += (size_t)sprintf(at + used, is_plain(c) ? "%c" : "%%%02X", c);
     return used;
 }
 
@@ -37,7 +37,7 @@ static size_t put_word(char *at, const char *name, const char *value)
     if (value == NULL || value[0] == '\0')
         return 0;
     used = (size_t)sprintf(at, " %s=", name);
-    return used + put_escaped(at + used, VALUE_BYTES, value);
+    return used + put_escaped(at + used, value);
 }
 
 void holder_info_write(char info[HOLDER_INFO_BYTES], const struct rlock_holder *holder,
@@ -137,7 +137,7 @@ const char *holder_info_without_token(const char *lock)
 
 bool holder_info_has(const char *info, const char *name, const char *value)
 {
-    char found[VALUE_BYTES];
+    char found[VALUE_MAX + 1];
 
     holder_info_word(info, name, found, sizeof found);
     return strcmp(found, value) == 0;

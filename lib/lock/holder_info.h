@@ -11,7 +11,7 @@
 
 /*
  * holder_info_write: write words such as "host=web1 pid=42 user=backup command=tar label=nightly",
- * each value cut to fewer than 160 bytes, with %XX for blanks, '%' and bytes other than printable
+ * each value cut to at most 160 bytes, with %XX for blanks, '%' and bytes other than printable
  * ASCII. If `history`, the number of entries to keep, isn't 0, history=N comes first, and tells the
  * scripts to write the history. The scripts add further words: since=, ttl=, mode=, ...
  */

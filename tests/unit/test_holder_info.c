@@ -74,6 +74,9 @@ static void test_write(void)
             "values of 100,000 bytes are cut, but no %%XX in them is (%zu)", i);
         long_text[i] = 'a';
     }
+    memset(long_text, 'x', 100000);
+    holder_info_write(info, &(struct rlock_holder){.label = long_text}, 0);
+    okf(strlen(info) == strlen("label=") + 160, "a value is cut to 160 bytes: %s", info);
     free(long_text);
 }
 
