@@ -171,6 +171,12 @@ static const char *user_name(void)
     return user == NULL ? NULL : user->pw_name;
 }
 
+/* Does the verb take a lock? Only then count the options for new locks, which a file may set. */
+static bool takes_lock(const struct session *session)
+{
+    return session->token == NULL && !verb_table[session->options->verb].has_no_lease;
+}
+
 static enum rlock_status open_lock(struct session *session, const char *program,
                                    const struct credentials *credentials, struct rlock_error *err)
 {
@@ -200,9 +206,8 @@ static enum rlock_status open_lock(struct session *session, const char *program,
         .tls_key = options->tls_key,
         .keys = session->keys,
         .n_keys = verb_table[options->verb].has_no_lease ? 0 : session->n_keys,
-        /* with a token the server knows protocol and mode: these are not used, but must be valid */
-        .protocol = has_token ? RLOCK_PROTOCOL_TOKEN : options->protocol,
-        .mode = has_token ? RLOCK_EXCLUSIVE : options->mode,
+        .protocol = takes_lock(session) ? options->protocol : RLOCK_PROTOCOL_TOKEN,
+        .mode = takes_lock(session) ? options->mode : RLOCK_EXCLUSIVE,
         .n_slots = options->slots,
         .unless_done = options->once_ms > 0,
         .parent_tokens = parent.token,
@@ -307,13 +312,12 @@ static enum rlock_status open_private_server_by(struct session *session, int64_t
 static enum rlock_status open_private_server(struct session *session, struct rlock_error *err)
 {
     const struct options *options = session->options;
-    bool waits = session->token == NULL && !verb_table[options->verb].has_no_lease;
     int64_t connect_by_ms = session->report.start_ms + options->connect_ms;
     int64_t wait_by_ms =
         options->wait_ms >= 0 ? session->report.start_ms + options->wait_ms : RLOCK_NEVER;
     enum rlock_status st = open_private_server_by(session, connect_by_ms, err);
 
-    if (st == RLOCK_BUSY && waits && wait_by_ms > connect_by_ms) {
+    if (st == RLOCK_BUSY && takes_lock(session) && wait_by_ms > connect_by_ms) {
         report_event(&session->report, REPORT_NOTICE, EVENT_WARNING, err->text, NULL);
         st = open_private_server_by(session, wait_by_ms, err);
     }
@@ -350,7 +354,7 @@ static enum rlock_status open_server(struct session *session, const struct crede
                                      struct rlock_error *err)
 {
     const struct options *options = session->options;
-    bool ends_command = session->token == NULL && session->hold_ms == 0;
+    bool ends_command = takes_lock(session) && session->hold_ms == 0;
     enum rlock_status st = rlock_timing_fit(
         first_ttl_ms(session), ends_command ? options->kill_after_ms : -1, &session->timing, err);
 

@@ -219,6 +219,16 @@ probes() { declare -F | sed -n 's/^declare -f probe_//p' | grep -vx rows; }
     assert_eq "${output//$'\n'/ }" '30000 4000 30000 3000 2000 4000'
 }
 
+@test "verbs that take no lock ignore a configuration's options for new locks" {
+    local verb
+    printf '%s\n' 'slots = 4' 'kill-after = 29' >"$DIR/config"
+    export RLOCK_CONFIG=$DIR/config
+    for verb in status "status -k $KEY" list history "break --yes -k $KEY" doctor; do
+        # shellcheck disable=SC2086
+        run -69 rlock $verb -u redis://127.0.0.1:1 -u redis://127.0.0.1:2 -u redis://127.0.0.1:3
+    done
+}
+
 @test "a bad configuration file is refused with its name, the line and the reason" {
     export RLOCK_CONFIG=$DIR/config
     printf '# first\n\n\377\376\1\n' >"$DIR/config"
