@@ -5,10 +5,13 @@
 #include "options/verb.h"
 #include "wire/url.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define WORD_BYTES 64
@@ -19,20 +22,36 @@ bool mistake_needs_no_quotes(const char *text)
                                               "0123456789_./:@%+=,-")] == '\0';
 }
 
-bool mistake_is_program(const char *word, const char *path)
+/* Why the kernel can't execute the file, as an errno; 0: it can. */
+static int file_error(const char *file)
+{
+    struct stat status;
+
+    if (faccessat(AT_FDCWD, file, X_OK, AT_EACCESS) != 0 || stat(file, &status) != 0)
+        return errno;
+    return S_ISREG(status.st_mode) ? 0 : EACCES;
+}
+
+int mistake_program_error(const char *word, const char *path)
 {
     char file[PATH_MAX];
+    char usual[100];
+    int failed = ENOENT;
     size_t n;
 
     if (strchr(word, '/') != NULL)
-        return access(word, X_OK) == 0;
+        return file_error(word);
+    if (path == NULL && confstr(_CS_PATH, usual, sizeof usual) > 0)
+        path = usual;
     for (; path != NULL && *word != '\0'; path = path[n] == ':' ? path + n + 1 : NULL) {
-        n = strcspn(path, ":");
-        if (snprintf(file, sizeof file, "%.*s/%s", (int)n, path, word) < (int)sizeof file &&
-            access(file, X_OK) == 0)
-            return true;
+        n = strcspn(path, ":"); /* 0: the current directory */
+        snprintf(file, sizeof file, "%.*s%s%s", (int)n, path, n > 0 ? "/" : "", word);
+        if (file_error(file) == 0)
+            return 0;
+        if (file_error(file) == EACCES)
+            failed = EACCES;
     }
-    return false;
+    return failed;
 }
 
 static bool has_key_option(char *const *words)
@@ -65,7 +84,7 @@ static void suggest_key(struct mistake *mistake, char *const *words, const char 
     char program[WORD_BYTES];
 
     url_show(key, WORD_BYTES, words[0]);
-    if (!mistake_needs_no_quotes(key) || mistake_is_program(words[0], path))
+    if (!mistake_needs_no_quotes(key) || mistake_program_error(words[0], path) == 0)
         return;
     if (words[1] != NULL && strcmp(words[1], "-c") == 0)
         snprintf(mistake->hint, sizeof mistake->hint, "did you mean: rlock -k %s -c ...?", key);
@@ -102,7 +121,7 @@ struct mistake mistake_no_key(char *const *words, bool may_be_verb, const char *
     may_be_verb = may_be_verb && strchr(words[0], '/') == NULL;
     if (may_be_verb && verb_meant(words[0]) != NULL)
         return mistake_unknown_verb(words[0]);
-    if (has_key_option(words + 1) && may_be_verb && !mistake_is_program(words[0], path))
+    if (has_key_option(words + 1) && may_be_verb && mistake_program_error(words[0], path) != 0)
         return mistake_unknown_verb(words[0]);
     if (has_key_option(words + 1)) {
         url_show(shown, WORD_BYTES, words[0]);

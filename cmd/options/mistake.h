@@ -15,10 +15,10 @@ struct mistake {
 bool mistake_needs_no_quotes(const char *text);
 
 /*
- * mistake_is_program: could the word be executed as a command, found in `path`, the value of PATH,
- * as execvp(3) finds it? `path` NULL: PATH is unset.
+ * mistake_program_error: why execvp(3) couldn't execute the word, as an errno: ENOENT if no folder
+ * of `path`, the value of PATH, has the program; 0: it could. `path` NULL: PATH is unset.
  */
-bool mistake_is_program(const char *word, const char *path);
+int mistake_program_error(const char *word, const char *path);
 
 /*
  * mistake_no_key: explain a command line that has no key. `words` are the words behind the options;

@@ -15,6 +15,7 @@
 #include "options/units.h"
 #include "output/grade.h"
 #include "output/json.h"
+#include "output/printable.h"
 #include "session/credentials.h"
 #include "session/environment.h"
 #include "session/session.h"
@@ -22,6 +23,7 @@
 #include "supervise/supervise_state.h"
 #include "wire/url.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,6 +42,7 @@ struct explanation {
     const char *topic; /* the topic of the last text; "": no text was printed yet */
     size_t n_warnings; /* checks of doctor whose grade is not "good" */
     bool is_unsafe;    /* the grade of a check is "unsafe" */
+    bool lacks_cgroup; /* the run needs a control group, and none can be made */
 };
 
 /* ---- printing a sentence ---- */
@@ -103,18 +106,22 @@ static enum exit_reason explain_command(struct explanation *e)
     char *word = options->command == NULL && options->argv[0] != NULL
                      ? url_masked_copy(options->argv[0])
                      : NULL;
-    bool is_found = word == NULL || mistake_is_program(options->argv[0], getenv("PATH"));
+    int failed = word == NULL ? 0 : mistake_program_error(options->argv[0], getenv("PATH"));
 
     if (options->command != NULL)
         say(e, "command", "/bin/sh would run the text of -c.");
     else if (word == NULL)
         say(e, "command", "No command is given; the rest is the same for every command.");
-    else if (is_found)
+    else if (failed == 0)
         say(e, "command", "rlock would run %s, and give the lock back when it has ended.", word);
+    else if (failed == ENOENT)
+        say(e, "command", "%s is not found: status 127.", word);
     else
-        say(e, "command", "%s is not found, or can't be executed: status 127 or 126.", word);
+        say(e, "command", "%s can't be executed: status 126.", word);
     free(word);
-    return is_found ? REASON_GRANTED : REASON_NOT_FOUND;
+    if (failed == 0)
+        return REASON_GRANTED;
+    return failed == ENOENT ? REASON_NOT_FOUND : REASON_NOT_EXECUTABLE;
 }
 
 /* ---- the topic: the server ---- */
@@ -141,6 +148,11 @@ static void explain_choice(struct explanation *e, const struct credentials *cred
         say(e, "server", "The configuration file is %s.", options->file);
     else
         say(e, "server", "There is no configuration file.");
+}
+
+static bool names_private_server(const struct credentials *credentials)
+{
+    return credentials->n_urls == 1 && strcmp(credentials->url[0], OPTIONS_LOCAL_URL) == 0;
 }
 
 static void explain_login(struct explanation *e, const struct credentials *credentials)
@@ -245,6 +257,11 @@ static void explain_lease(struct explanation *e, const struct rlock_timing *timi
 
 /* ---- the topic: waiting for the lock ---- */
 
+static bool lacks_parent(const struct options *options)
+{
+    return options->nested && !environment_has_parent();
+}
+
 static void explain_waiting(struct explanation *e)
 {
     static const char *const queues[] = {
@@ -259,6 +276,14 @@ static void explain_waiting(struct explanation *e)
     char length[UNITS_TEXT_BYTES];
     char from[ORIGIN_BYTES];
 
+    if (options->nested) {
+        say(e, "waiting",
+            lacks_parent(options)
+                ? "RLOCK_TOKEN is not set, so there is no parent lock: status 76 (--nested)."
+                : "If the lock in RLOCK_TOKEN or RLOCK_PARENT_TOKENS is this one, the command runs "
+                  "under that lock; else rlock ends with status 76 (--nested).");
+        return;
+    }
     if (options->wait_ms < 0)
         say(e, "waiting",
             "If the lock is taken, rlock waits without limit, until it is granted or a signal ends "
@@ -266,7 +291,9 @@ static void explain_waiting(struct explanation *e)
             "after %s.",
             duration(length, options->connect_ms));
     else if (options->wait_ms == 0)
-        say(e, "waiting", "If the lock is taken or no server can be reached, rlock ends at once.");
+        say(e, "waiting",
+            "If the lock is taken, rlock ends at once. If no server answers, it gives up after %s.",
+            duration(length, options->connect_ms));
     else
         say(e, "waiting",
             "If the lock is taken or no server can be reached, rlock waits for at most %s (%s).",
@@ -297,48 +324,63 @@ static void show_finding(void *context, const struct rlock_finding *finding)
 
 static enum exit_reason examine(struct explanation *e, const struct credentials *credentials)
 {
+    bool is_private = names_private_server(credentials);
     const struct options *options = e->options;
     struct rlock_examiner examiner = {.on_finding = show_finding, .context = e};
     struct rlock_error err = {.status = RLOCK_OK};
-    enum exit_reason reason = session_open_with(&e->session, "rlock", credentials);
+    enum exit_reason reason =
+        is_private ? REASON_GRANTED : session_open_with(&e->session, "rlock", credentials);
     struct host host;
 
     if (reason != REASON_GRANTED)
         return reason;
-    if (rlock_examine(e->session.lock, options->keys[0], deadline_never, &examiner, &err) !=
-        RLOCK_OK) {
+    if (is_private)
+        say(e, "doctor",
+            "The server was not examined: rlock starts a private server only for a lock.");
+    else if (rlock_examine(e->session.lock, options->keys[0], deadline_never, &examiner, &err) !=
+             RLOCK_OK)
         say(e, "doctor", "The server could not be examined: %s", err.text);
-        return exit_reason_of(err.status);
-    }
     host_look(&host, "");
     host_report(&host, options, &examiner);
-    if (e->n_warnings == 0)
+    e->lacks_cgroup = options->needs_cgroup && host.cgroup_error != 0;
+    if (!is_private && err.status == RLOCK_OK && e->n_warnings == 0)
         say(e, "doctor", "Nothing to warn of.");
-    return e->is_unsafe ? REASON_MISCONFIGURED : REASON_GRANTED;
+    return exit_reason_of(err.status);
 }
 
 /* ---- explaining all topics, one after the other ---- */
 
 static enum exit_reason explain_server(struct explanation *e, const struct credentials *credentials)
 {
-    bool is_private =
-        credentials->n_urls == 1 && strcmp(credentials->url[0], OPTIONS_LOCAL_URL) == 0;
     struct rlock_error err = {.status = RLOCK_OK};
     struct rlock_timing timing;
 
     if (rlock_timing_fit(e->options->ttl_ms, e->options->kill_after_ms, &timing, &err) != RLOCK_OK)
         return session_fault(&e->session, &err);
     explain_choice(e, credentials);
-    if (is_private)
+    if (names_private_server(credentials))
         explain_private_server(e);
     else
         explain_login(e, credentials);
     explain_lease(e, &timing);
     explain_waiting(e);
-    if (!is_private)
-        return examine(e, credentials);
-    say(e, "doctor", "The server was not examined: rlock starts a private server only for a lock.");
-    return REASON_GRANTED;
+    return examine(e, credentials);
+}
+
+/*
+ * Returns the reason that decides the exit status: what doctor calls unsafe, else what would end
+ * the run first. `server` and `command` are what examine() and explain_command() returned.
+ */
+static enum exit_reason verdict(const struct explanation *e, enum exit_reason server,
+                                enum exit_reason command)
+{
+    if (e->is_unsafe)
+        return REASON_MISCONFIGURED;
+    if (e->lacks_cgroup)
+        return REASON_SYSTEM;
+    if (lacks_parent(e->options))
+        return REASON_LOST;
+    return server != REASON_GRANTED ? server : command;
 }
 
 static enum exit_reason explain(struct explanation *e)
@@ -347,17 +389,17 @@ static enum exit_reason explain(struct explanation *e)
     enum exit_reason command = session_read_credentials(&e->session, &credentials);
     enum exit_reason server;
     enum exit_reason printed;
+    char key[TEXT_BYTES];
 
     if (command != REASON_GRANTED)
         return command;
-    say(e, "lock", "%s", e->session.report.key);
+    printable_key(key, sizeof key, e->session.report.key);
+    say(e, "lock", "%s", key);
     command = explain_command(e);
     server = explain_server(e, &credentials);
     credentials_fini(&credentials);
     printed = report_printed(&e->session.report);
-    if (printed != REASON_GRANTED)
-        return printed;
-    return server != REASON_GRANTED ? server : command;
+    return printed != REASON_GRANTED ? printed : verdict(e, server, command);
 }
 
 int cmd_explain(const struct options *options)

@@ -97,7 +97,11 @@ tells() { assert_match "$told" "$1"; }
 --protocol timestamp -- true|0|rlock doesn.t join a queue: it retries
 |0|command: No command is given
 -c exit|0|command: /bin/sh would run
--- no-such-program|127|no-such-program is not found
+-- no-such-program|127|no-such-program is not found: status 127\.
+-- /etc/passwd|126|/etc/passwd can.t be executed: status 126\.
+-- /tmp|126|/tmp can.t be executed: status 126\.
+-n -- true|0|If the lock is taken, rlock ends at once\. If no server .*, it gives up after 5s\.
+--nested -- true|76|RLOCK_TOKEN is not set, so there is no parent lock: status 76
 --history 20 -- true|0|notes this grant and its end, among the last 20 events .* \(--history\)
 -u redis://127.0.0.1:1 --connect-timeout 0.2 -- true|69|not be examined: 127.0.0.1:1: .*refused
 -u redis://127.0.0.1:1 --connect-timeout 0.2 -- true|69|the command gets TERM 24\.4s
@@ -109,6 +113,11 @@ END
     RLOCK_TOKEN=0123456789abcdef0123456789abcdef explains 0 -- true
     tells 'the command runs under that lock'
     refute_match "$told" 'history'
+    RLOCK_TOKEN=0123456789abcdef0123456789abcdef explains 0 --nested -- true
+    tells 'the command runs under that lock; else rlock ends with status 76 \(--nested\)'
+    run -0 env -i "$RLOCK" --explain -u local: -k "$KEY" -- true
+    run -0 env -i "$RLOCK" --explain -u local: -k $'a\e[31mb' -- true
+    assert_match "$output" 'a\\x1b\[31mb'
 }
 
 @test "explain: an unsafe server gives status 78, and the row of doctor that says why" {

@@ -156,5 +156,8 @@ has_no_command_cgroup() { [[ -z $(find "$CGROUP" -mindepth 1 -type d) ]]; }
         ended 71 command
         assert_match "$stderr" \
             "$option: no control group can be made in $CGROUP, which isn't delegated.*Delegate=yes"
+        # shellcheck disable=SC2086
+        start_as_nobody explained "$BIN/rlock" $option --explain -u local: -k "$KEY" -- true
+        ended 71 explained
     done
 }

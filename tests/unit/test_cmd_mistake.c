@@ -3,6 +3,9 @@
 #include "options/mistake.h"
 #include "tap.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #define SECRET "s3cret"
 #define WORDS_MAX 8
 
@@ -49,6 +52,18 @@ static const struct {
     {"a;b", "with -c: -c 'a;b'"},
 };
 
+static const struct {
+    const char *word;
+    const char *path;
+    int error;
+} programs[] = {
+    {"sh", "/nowhere:/bin", 0},    {"sh", NULL, 0},
+    {"sh", "/nowhere", ENOENT},    {"sh", "/nowhere:", 0}, /* the current directory is /bin */
+    {"", "/bin", ENOENT},          {"./sh", "/nowhere", 0},
+    {"/bin", "/bin", EACCES},      {"passwd", "/etc:/nowhere", EACCES},
+    {"/etc/passwd", NULL, EACCES}, {"/nowhere/sh", "/bin", ENOENT},
+};
+
 static void split(const char *line, char *room, char *words[WORDS_MAX])
 {
     char *rest = room;
@@ -76,9 +91,11 @@ int main(void)
         okf(strstr(mistake.why, SECRET) == NULL && strstr(mistake.hint, SECRET) == NULL,
             "the message has no password");
     }
-    split("sh -c true", room, words);
-    mistake = mistake_no_key(words, true, NULL);
-    ok(strstr(mistake.hint, "rlock -k sh") != NULL, "without PATH no word is a program");
+    if (chdir("/bin") != 0)
+        return 1;
+    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+        is_int(mistake_program_error(programs[i].word, programs[i].path), programs[i].error,
+               programs[i].word);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         mistake = mistake_in_command(commands[i].word);
         okf(strstr(mistake.hint, commands[i].hint) != NULL &&
