@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* combination: features that exclude each other, and why: one table for messages and manual. */
+/* combination: features that exclude each other, and why; docs.bats compares the manual with it. */
 #include "options/combination.h"
 
 #include <string.h>

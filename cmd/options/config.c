@@ -56,7 +56,7 @@ bool config_names_descriptor(const char *path)
     return false;
 }
 
-/* Is it /dev/null, which is read as an empty file, also by a link? */
+/* Is it /dev/null, or a link to it? rlock reads that as an empty file. */
 static bool is_null(const struct stat *is)
 {
     return S_ISCHR(is->st_mode) && is->st_rdev == makedev(1, 3);

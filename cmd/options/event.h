@@ -34,7 +34,7 @@
 /*
  * Each enum exit_reason, which says why rlock ends, is an event with the same number and name. This
  * list repeats only the reasons that other files name as events; event_of_reason() converts the
- * others.
+ * others. EVENT_LAST_REASON lets the numbers of EVENT_NAMES follow those of all reasons.
  */
 enum event {
     EVENT_GRANTED = REASON_GRANTED,

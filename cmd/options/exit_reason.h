@@ -19,7 +19,7 @@
     ROW(REASON_UNREACHABLE, "unreachable", 69,                                                   \
         "no server: connection refused, unreachable, no answer, still loading")                  \
     ROW(REASON_SYSTEM, "system", 71, "a system call failed: fork, memory, descriptors")          \
-    /* hold: the user has the lock already; status: a lock is taken; break: not broken */        \
+    /* busy, of hold: the user has the lock already; of status: taken; of break: not broken */   \
     ROW(REASON_BUSY, "busy", 75, "the lock is taken, with -n")                                   \
     ROW(REASON_TIMEOUT, "timeout", 75, "not granted within -w")                                  \
     ROW(REASON_SUPERSEDED, "superseded", 75, "a newer waiter came")                              \

@@ -489,7 +489,10 @@ static bool accepts(enum verb verb, const struct option *row)
     return (row->verbs & IN(verb)) != 0;
 }
 
-/* Suggest an option that the verb accepts and whose name is like that of an unknown option. */
+/*
+ * Set the hint about an unknown option: why rlock lacks this option of flock(1), or which option of
+ * the verb was probably meant.
+ */
 static void suggest_option(struct parser *parser, const char *name)
 {
     struct suggestion suggestion = {.typed = name + 2};

@@ -164,9 +164,9 @@ void metrics_end(struct metrics *metrics)
 /* ---- the output ---- */
 
 /*
- * Order ends by their keys, and the ends of one lock by their times, the latest end first. Two ends
- * of one lock at the same time tell of the same hold: the history tells of it, and so does the mark
- * of --min-hold, which has no status. Of these two, the end with a status comes first.
+ * Order ends by their keys, and the ends of one lock by their times, the latest end first. If two
+ * ends of one lock have the same time, they are the end of one hold, told by the history and by the
+ * mark of --min-hold. The mark has no status, so the end with a status comes first.
  */
 static int compare_ends(const void *one, const void *other)
 {

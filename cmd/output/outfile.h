@@ -27,7 +27,8 @@ bool outfile_offer(int fd, const char *bytes, size_t n, int within_ms);
 /*
  * outfile_replace: make these bytes the content of the file `path`. What happens to the file:
  *
- *   regular, or absent   replaced by rename(2), with its owner and mode; or created
+ *   regular, or absent   replaced by rename(2), with its owner and mode; or created. Where that is
+ *                        not allowed, or the file is a mount point: written over
  *   a device, a FIFO     written to
  *   a symbolic link      nothing: the call fails with ELOOP
  *

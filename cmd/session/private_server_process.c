@@ -2,9 +2,9 @@
 /*
  * private_server_process: the private server's process, from its start to its end.
  *
- * The rlock that starts the server forks twice: init adopts the keeper, which forks the server, and
- * kills it when it gets the exclusive flock on PRIVATE_SERVER_USERS: then no process uses the
- * server, and none can become a user. If the keeper is killed, the kernel kills the server. Each
+ * The rlock that starts the server forks twice, so init, or the nearest subreaper, adopts the
+ * keeper. The keeper forks the server, and kills it when it gets the exclusive flock on
+ * PRIVATE_SERVER_USERS: then no process uses the server, and none can become a user. If the keeper is killed, the kernel kills the server. Each
  * hour the keeper updates the times of the files, which cleaners of temporary files would remove.
  */
 #include "session/private_server_process.h"
@@ -85,8 +85,9 @@ int private_server_process_open_users(int dir)
 /* ---- becoming the server ---- */
 
 /*
- * The server serves all rlocks of this user. So keeper and server must not run under the limits and
- * the priority of the one process that happened to start them. Only root may raise rlim_max.
+ * The server serves all rlocks of this user. So keeper and server leave the limits and the priority
+ * of the process that happened to start them, as far as they may: only root may raise rlim_max, and
+ * lower the niceness.
  */
 static void raise_limits(void)
 {

@@ -65,13 +65,14 @@ enum guard_news_kind {
 
 struct guard_news {
     enum guard_news_kind kind;
-    int error;               /* FAILED: an errno, or SPAWN_TOO_LATE */
-    bool is_exec_error;      /* FAILED: execvpe(3) set the errno */
-    struct deadlines lease;  /* AGREES: the lease's deadlines; TERM is earlier for a large tree */
-    int64_t frozen_since_ms; /* PAUSED, DONE: since when the tree is frozen; if it is not: now */
-    int status;              /* DONE: the command's status, as wait(2) gives it */
-    struct ending ending;    /* DONE: when the tree got TERM and KILL, and had ended */
-    bool lease_ended_first;  /* DONE: the guard ended the tree because of the lease */
+    int error;              /* FAILED: an errno, or SPAWN_TOO_LATE */
+    bool is_exec_error;     /* FAILED: execvpe(3) set the errno */
+    struct deadlines lease; /* AGREES: the lease's deadlines; TERM is earlier for a large tree */
+    /* PAUSED, DONE: since when no process of the tree has run: it was frozen, or has ended now */
+    int64_t frozen_since_ms;
+    int status;             /* DONE: the command's status, as wait(2) gives it */
+    struct ending ending;   /* DONE: when the tree got TERM and KILL, and had ended */
+    bool lease_ended_first; /* DONE: the guard ended the tree because of the lease */
     bool main_was_gone; /* DONE: the guard took the main process for dead, and so killed the tree */
     pid_t pid;          /* REFUSED: the process that the signal was for */
     bool was_kill;      /* REFUSED: true: the signal was KILL; false: it was TERM */

@@ -263,8 +263,9 @@ static bool was_found(const struct proctree *tree, pid_t pid)
 }
 
 /*
- * Notes a process that a walk has found, and keeps the note that it has got TERM or KILL; unless
- * the list is full, or another process has the place.
+ * Adds a process that a walk has found to the list, unless the list is full, or another process has
+ * the place. The note that this process has got TERM stays. That it has got KILL is forgotten: a
+ * child gets KILL again after each walk.
  */
 static void note(struct proctree *tree, const struct process *process)
 {
@@ -280,7 +281,7 @@ static void note(struct proctree *tree, const struct process *process)
     place->walk = tree->walk & WALK_MASK;
     place->is_spared = false;
     place->is_termed = place->is_termed && is_same;
-    place->is_killed = place->is_killed && is_same;
+    place->is_killed = false;
     place->has_threads = process->has_threads;
     tree->list[tree->n++] = process->pid;
 }
@@ -563,9 +564,10 @@ static void lower_priority(void)
 }
 
 /*
- * False: the process has ended, or has another parent now, and the next walk may find it. By now
- * the pid may be that of a process that has nothing to do with us. So we open a pidfd, and then
- * check that it is the process that was found. Our own children keep their pids until we reap them.
+ * Sends a signal to a process that a walk has found. False: the process has ended, or has another
+ * parent now, and the next walk may find it. By now another process may have its pid. So we open a
+ * pidfd, and then check that it is the process that was found. Our own children keep their pids
+ * until we reap them.
  */
 static bool signal_one(struct proctree *tree, pid_t pid, int number)
 {
@@ -671,8 +673,9 @@ size_t proctree_term(struct proctree *tree, int64_t deadline_ms)
 /*
  * A chain of processes that fork and exit may be faster than a walk. Its last process becomes our
  * child, and the chain ends if that gets KILL between two forks: so we reap first, and send KILL as
- * soon as a pid is read, once, also to the group, at real-time priority. 64 such chains on two busy
- * processors end within 0.7 s. ptrace(2) and RLIMIT_NPROC have to hit the same moment.
+ * soon as a pid is read, once between two walks, also to the group, at real-time priority. 64 such
+ * chains on two busy processors end within 0.7 s. ptrace(2) and RLIMIT_NPROC have to hit the same
+ * moment.
  */
 struct killing {
     proctree_reaped *reaped;

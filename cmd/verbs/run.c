@@ -21,7 +21,7 @@ struct run {
     const struct options *options;
     struct session session;
     struct rlock_grant grant;
-    int64_t granted_at_ms; /* when the lock was granted, on rlock_clock_ms(); 0: not granted */
+    int64_t granted_at_ms; /* when session_acquire() returned; 0: it was not called */
     struct supervise_result result;
     char *program;  /* heap: program_name(); NULL: out of memory */
     char *shell[4]; /* with -c: the arguments /bin/sh, -c, STRING */
