@@ -86,6 +86,7 @@ static enum rlock_status open_below(const char *path, size_t n_above, bool creat
 {
     const char *at = path + n_above + strspn(path + n_above, "/");
     char name[PATH_MAX];
+    char why[200];
     enum rlock_status st;
     int dir;
 
@@ -97,7 +98,9 @@ static enum rlock_status open_below(const char *path, size_t n_above, bool creat
 
         if (!is_safe_above(above)) {
             close(above);
-            return fail(words, path, "others can change the directory above it", err);
+            snprintf(why, sizeof why, "others can change %.*s, which is above it",
+                     at - path < 160 ? (int)(at - path) : 160, path);
+            return fail(words, path, why, err);
         }
         snprintf(name, sizeof name, "%.*s", (int)n, at);
         at += n + strspn(at + n, "/");

@@ -87,11 +87,12 @@ static void remove_unused(int dir)
         fds_close(&above);
 }
 
+static const struct private_dir_words words = {"local",
+                                               "set RLOCK_LOCAL_DIR to use another directory"};
+
 /* RLOCK_LOCAL_DIR; for root /run/rlock; in the home of the user database, or else /var/tmp. */
 static enum rlock_status open_dir(int *fd, struct rlock_error *err)
 {
-    static const struct private_dir_words words = {"local",
-                                                   "set RLOCK_LOCAL_DIR to use another directory"};
     const char *chosen = environment_value("RLOCK_LOCAL_DIR");
     char id[BOOT_ID_BYTES + 1];
     char path[64];
@@ -111,6 +112,21 @@ static enum rlock_status open_dir(int *fd, struct rlock_error *err)
         return st;
     snprintf(path, sizeof path, "/var/tmp/rlock-%u", (unsigned)geteuid());
     return private_dir_open(path, true, &words, fd, err);
+}
+
+/* Sets an error about a file in the directory, which says what the user can do. */
+static enum rlock_status fail_at(const struct private_server *server, const char *what, int sys,
+                                 struct rlock_error *err)
+{
+    enum rlock_status st = sys == EMFILE || sys == ENFILE ? RLOCK_E_SYSTEM : RLOCK_E_CONFIG;
+    char link[40];
+    char dir[200] = "";
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", server->dir_fd);
+    (void)!readlink(link, dir, sizeof dir - 1);
+    err_set(err, st, sys, "%s: %s/%s", words.what, dir, what);
+    err_suffix(err, words.otherwise);
+    return st;
 }
 
 /* ---- joining the server ---- */
@@ -166,9 +182,8 @@ static enum rlock_status join(struct private_server *server, struct rlock_deadli
             if (flock(server->users_fd, LOCK_SH | LOCK_NB) == 0 && !has_ended(server, 0))
                 return RLOCK_OK;
         } else if (errno == EPERM) {
-            return err_set(
-                err, RLOCK_E_CONFIG, 0,
-                "local: another user's process listens on the socket of the private server");
+            return fail_at(server, PRIVATE_SERVER_SOCKET ": another user's process listens on it",
+                           0, err);
         } else if (errno != EAGAIN && flock(server->users_fd, LOCK_EX | LOCK_NB) == 0 &&
                    !find(server) && errno != EAGAIN) {
             struct rlock_deadline start = {rlock_clock_ms() + start_ms, deadline.stop_fd};
@@ -193,8 +208,7 @@ enum rlock_status private_server_open(struct private_server *server, struct rloc
         server->users_fd = private_server_process_open_users(server->dir_fd);
         st = server->users_fd >= 0
                  ? join(server, deadline, start_ms, err)
-                 : err_set(err, RLOCK_E_SYSTEM, errno,
-                           "local: can't open the lock file " PRIVATE_SERVER_USERS);
+                 : fail_at(server, PRIVATE_SERVER_USERS " can't be opened", errno, err);
     }
     snprintf(server->url, sizeof server->url, "unix:///proc/self/fd/%d/" PRIVATE_SERVER_SOCKET,
              server->dir_fd);

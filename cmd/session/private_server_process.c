@@ -4,8 +4,9 @@
  *
  * The rlock that starts the server forks twice, so init, or the nearest subreaper, adopts the
  * keeper. The keeper forks the server, and kills it when it gets the exclusive flock on
- * PRIVATE_SERVER_USERS: then no process uses the server, and none can become a user. If the keeper is killed, the kernel kills the server. Each
- * hour the keeper updates the times of the files, which cleaners of temporary files would remove.
+ * PRIVATE_SERVER_USERS: then no process uses the server, and none can become a user. If the keeper
+ * is killed, the kernel kills the server. Each hour the keeper updates the times of the files,
+ * which cleaners of temporary files would remove.
  */
 #include "session/private_server_process.h"
 

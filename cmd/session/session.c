@@ -60,8 +60,9 @@ enum exit_reason session_open_signals(struct session *session)
 {
     int failed = signals_open(&session->signals);
 
-    return failed ? report_fault(&session->report, REASON_SYSTEM, "signalfd", failed)
-                  : REASON_GRANTED;
+    return failed
+               ? report_fault(&session->report, REASON_SYSTEM, "signals can't be received", failed)
+               : REASON_GRANTED;
 }
 
 void session_set_holder(struct session *session, pid_t holder_pid, int64_t hold_ms,

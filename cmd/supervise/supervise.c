@@ -285,7 +285,7 @@ static void say_renewed(struct supervisor *s, bool was_restored)
 
 static void say_no_renewer(const struct supervisor *s)
 {
-    say(s, REPORT_NOTICE, EVENT_RENEWAL_FAILED, s->no_renewer.text, NULL);
+    say(s, REPORT_NOTICE, EVENT_RENEWAL_FAILED, s->no_renewer.text, "rlock tries again");
 }
 
 static void say_all(struct supervisor *s)

@@ -152,7 +152,7 @@ enum rlock_status renewer_start(struct renewer *renewer, struct quorum *quorum,
     }
     close_pipe(renewer->events);
     close_pipe(renewer->stop);
-    return err_set(err, RLOCK_E_SYSTEM, failed, "can't start the renewer");
+    return err_set(err, RLOCK_E_SYSTEM, failed, "renewals can't be started");
 }
 
 void renewer_stop(struct renewer *renewer)

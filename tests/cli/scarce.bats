@@ -70,6 +70,9 @@ injected() {
         gone "$KEY"
     done
     error=EMFILE
+    injected signalfd4 when=1 -k "$KEY" -- touch "$DIR/ran"
+    assert_status 71
+    assert_line "^rlock: $KEY: system: signals can.t be received: Too many open files$"
     injected timerfd_create when=1+ -k "$KEY" -- touch "$DIR/ran"
     assert_status 71
     assert_line "^rlock: $KEY: system: .*: Too many open files"
@@ -81,7 +84,7 @@ injected() {
     need strace
     injected clone3 when=1+ -t 6 -k "$KEY" -- sh -c 'sleep 2.1; exit 6'
     assert_status 6
-    assert_match "$stderr" "^rlock: $KEY: renewal-failed: can.t start the renewer: Resource "
+    assert_match "$stderr" "^rlock: $KEY: renewal-failed: renewals can.t be started: Resource "
     gone "$KEY"
     injected clone3 when=1+ -t 1 -k "$KEY" -- sleep 20
     assert_status 76

@@ -247,7 +247,8 @@ libraries() {
     mkdir "$DIR/lib"
     touch "$DIR"/lib/libssl.so.{3,4,5}
     export LD_LIBRARY_PATH=$DIR/lib
-    refused 78 'misconfigured: TLS needs OpenSSL: .*libssl' -u "rediss://$AT"
+    refused 78 'misconfigured: TLS needs OpenSSL: .*libssl.*; install it: in Debian libssl3' \
+        -u "rediss://$AT"
     run -0 rlock -k "$KEY" -u "redis://127.0.0.1:$REDIS_PORT" -- true
 }
 

@@ -155,7 +155,8 @@ static void test_home(void)
     is_int(open_state(false), RLOCK_OK, "the directories are opened");
     chmod(below("home/.local"), 0777);
     is_int(open_state(false), RLOCK_E_CONFIG);
-    ok(strstr(err.text, "/home/.local/state/rlock/NAME: others can change") != NULL);
+    ok(strstr(err.text, "/home/.local/state/rlock/NAME: others can change /") != NULL &&
+       strstr(err.text, "/home/.local/, which is above it; ") != NULL);
     chmod(below("home/.local"), 0755);
 }
 
