@@ -780,9 +780,10 @@ static enum rlock_status examine_member(struct probe *probe)
 /* Reports a silent member. The grade is WEAK, not UNSAFE: the other members can still decide. */
 static void report_absent(struct probe *probe)
 {
-    probe_report(probe, "member", RLOCK_GRADE_WEAK,
-                 "bring this server back: with each missing member, fewer of the others may fail",
-                 "this server can't be examined: %s", probe->err.text);
+    probe_report(
+        probe, "member", RLOCK_GRADE_WEAK,
+        "let this server answer again: with each missing member, fewer of the others may fail",
+        "this server can't be examined: %s", probe->err.text);
 }
 
 static void report_quorum(const struct probe *probe, const struct quorum *quorum,

@@ -352,7 +352,7 @@ static size_t holding_parent(const struct commands *commands)
 /*
  * If a parent of the owner holds the lock, the operation renews the parent's lease, so that the
  * lease surely lasts for its TTL from when the renewal was sent. If the value is our own, an
- * earlier attempt was granted, and its reply lost.
+ * earlier attempt was granted, and its reply lost; or read_fence() has sent us back.
  */
 static enum rlock_status decide_acquire(struct commands *commands, const struct resp_value *more,
                                         struct reply *answer, struct rlock_error *err)

@@ -30,7 +30,8 @@ static enum rlock_status open_locks(struct owner *owner, const struct rlock_conf
     for (i = 0; i < config->n_keys && st == RLOCK_OK; i++) {
         for (j = 0; j < i; j++)
             if (strcmp(config->keys[i], config->keys[j]) == 0)
-                return err_set(err, RLOCK_E_USAGE, 0, "one key is given twice");
+                return err_set(err, RLOCK_E_USAGE, 0, "the key %.100s is given twice",
+                               config->keys[i]);
         owner->n_locks++;
         owner->lock[i].ttl_ms = owner->ttl_ms;
         st = keys_init(&owner->lock[i].keys, config->keys[i], owner->token, err);

@@ -3,7 +3,7 @@
 -- without an end still holds the lock. Changes nothing. rlock_history calls this script once for
 -- each page of entries.
 -- KEYS: those of one lock, see shared/keys.lua
--- ARGV: 1 START: how many of the oldest entries to leave out; "-": none
+-- ARGV: 1 START: how many of the oldest entries to leave out
 --       2 COUNT: return at most this many entries
 -- Returns {now, START for the next call ("": the history ends here),
 --          what is wrong with the history's key ("": nothing),
@@ -53,7 +53,7 @@ end
 
 local answer = {now_ms, '', '', digits(last_fence(lock.fence) or 0), redis.call('PTTL', lock.fence),
   holders()}
-local start, count = tonumber(ARGV[1]) or 0, tonumber(ARGV[2])
+local start, count = tonumber(ARGV[1]), tonumber(ARGV[2])
 local entries = kind == 'list' and
   redis.call('LRANGE', history, start, start + count - 1) or {}
 for i, entry in ipairs(entries) do

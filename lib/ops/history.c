@@ -312,7 +312,7 @@ static enum rlock_status read_member(struct quorum *one, const struct lock_keys 
     const struct resp_value *reply = NULL;
     enum rlock_status st = RLOCK_OK;
     struct request request;
-    char start[48] = "-";
+    char start[48] = "0";
     size_t i;
 
     while (st == RLOCK_OK && *start != '\0') {

@@ -6,8 +6,8 @@
  * A program that is linked with OpenSSL calls OPENSSL_cpuid_setup() before main(). That function
  * asks the processor what it can do, by up to eight instructions CPUID. On a virtual machine each
  * CPUID is a call of the hypervisor, and takes 1 to 10 us. So the linker (--wrap in the Makefile)
- * replaces the function by the first of these two, which does nothing. libssl_load() calls
- * OpenSSL's own function, which the linker names the second.
+ * makes each call of it a call of __wrap_OPENSSL_cpuid_setup(), which does nothing. libssl_load()
+ * calls OpenSSL's own function, which is now __real_OPENSSL_cpuid_setup().
  */
 void __wrap_OPENSSL_cpuid_setup(void);
 void __real_OPENSSL_cpuid_setup(void);

@@ -370,16 +370,16 @@ static enum rlock_status bad_certificate(const struct tls_connection *connection
         words = "the server's certificate has expired";
         break;
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-        words = "the server's certificate is self-signed, and not trusted here";
+        words = "the server's certificate is self-signed, and not trusted here (--tls-ca)";
         break;
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-        words = "the server's certificate was signed by a CA that is not trusted here";
+        words = "the server's certificate was signed by a CA that is not trusted here (--tls-ca)";
         break;
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-        words = "the server's certificate was signed by a CA that is not trusted here, or the "
-                "server doesn't send its intermediate certificate";
+        words = "the server's certificate was signed by a CA that is not trusted here (--tls-ca), "
+                "or the server doesn't send its intermediate certificate";
         break;
     default:
         return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server's certificate: %s",

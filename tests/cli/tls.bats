@@ -69,10 +69,10 @@ refused() {
 
 @test "without --tls-ca rlock trusts the system's CAs; with --tls-ca it trusts only that CA" {
     unset RLOCK_TLS_CA
-    refused 78 'signed by a CA that is not trusted here$' -u "rediss://$AT"
+    refused 78 'signed by a CA that is not trusted here .--tls-ca.$' -u "rediss://$AT"
     SSL_CERT_FILE=$TLS/ca.crt run -0 rlock -k "$KEY" -u "rediss://$AT" -- true
     export SSL_CERT_FILE=$TLS/ca.crt
-    refused 78 'signed by a CA that is not trusted here$' -u "rediss://$AT" \
+    refused 78 'signed by a CA that is not trusted here .--tls-ca.$' -u "rediss://$AT" \
         --tls-ca "$TLS/stranger.crt"
 }
 

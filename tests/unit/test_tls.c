@@ -266,12 +266,13 @@ static const struct {
     {TLS_SERVER_EARLY, TLS_SERVER_ASKS_NOT, false, RLOCK_E_CONFIG,
      "TLS: the server's certificate: certificate is not yet valid"},
     {TLS_SERVER_SELF_SIGNED, TLS_SERVER_ASKS_NOT, false, RLOCK_E_CONFIG,
-     "TLS: the server's certificate is self-signed, and not trusted here"},
+     "TLS: the server's certificate is self-signed, and not trusted here (--tls-ca)"},
     {TLS_SERVER_UNTRUSTED, TLS_SERVER_ASKS_NOT, false, RLOCK_E_CONFIG,
-     "TLS: the server's certificate was signed by a CA that is not trusted here, or the server "
+     "TLS: the server's certificate was signed by a CA that is not trusted here (--tls-ca), or the "
+     "server "
      "doesn't send its intermediate certificate"},
     {TLS_SERVER_CHAIN, TLS_SERVER_ASKS_NOT, false, RLOCK_E_CONFIG,
-     "TLS: the server's certificate was signed by a CA that is not trusted here"},
+     "TLS: the server's certificate was signed by a CA that is not trusted here (--tls-ca)"},
 };
 
 static void test_certificates(struct tls_context *tls)
