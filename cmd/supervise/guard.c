@@ -48,8 +48,9 @@ struct guard {
     struct guard_machine machine;
     pid_t main_pid;
     enum main_link link;
-    int fd;       /* the socket to the main process */
-    int children; /* signalfd: SIGCHLD */
+    unsigned answered; /* the number of the last request that the guard has read */
+    int fd;            /* the socket to the main process */
+    int children;      /* signalfd: SIGCHLD */
     int timer;
     int failed; /* errno of a failure in prepare(), which start() reports; 0: none */
     struct proctree *tree;
@@ -65,27 +66,24 @@ struct guard {
 
 static void tell(const struct guard *guard, struct guard_news news)
 {
+    news.answered = guard->answered;
     (void)!send(guard->fd, &news, sizeof news, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /*
- * For a large tree the guard has set earlier times for TERM and KILL. The guard tells the main
- * process the earlier time of TERM, but the lease's own time of KILL, because the main process
- * replaces a guard that is silent for some time after KILL. With the earlier time of KILL the main
- * process would replace a guard that is still busy with ending a large tree.
+ * Tells the main process whether the tree is frozen, and the deadlines. For a large tree the guard
+ * has set earlier ones. It tells the earlier time of TERM, but the lease's own time of KILL: else
+ * the main process, which replaces a guard that is silent for some time after KILL, would replace
+ * one that is still busy with ending a large tree.
  */
-static void tell_deadlines(const struct guard *guard)
+static void tell_state(const struct guard *guard)
 {
     const struct guard_machine *machine = &guard->machine;
+    bool is_frozen = machine->frozen_since_ms != 0;
 
-    tell(guard, (struct guard_news){.kind = GUARD_NEWS_AGREES,
-                                    .lease = {machine->due.term_ms, machine->lease.kill_ms}});
-}
-
-static void tell_paused(const struct guard *guard)
-{
-    tell(guard, (struct guard_news){.kind = GUARD_NEWS_PAUSED,
-                                    .frozen_since_ms = guard->machine.frozen_since_ms});
+    tell(guard, (struct guard_news){.kind = is_frozen ? GUARD_NEWS_PAUSED : GUARD_NEWS_AGREES,
+                                    .lease = {machine->due.term_ms, machine->lease.kill_ms},
+                                    .frozen_since_ms = machine->frozen_since_ms});
 }
 
 const char *guard_command(const struct guard_plan *plan)
@@ -228,10 +226,8 @@ static bool has_to_thaw(const struct guard *guard)
  */
 static void perform(struct guard *guard, unsigned actions)
 {
-    if (actions & GUARD_ACTION_TELL_DEADLINES)
-        tell_deadlines(guard);
-    if (actions & GUARD_ACTION_TELL_PAUSED)
-        tell_paused(guard);
+    if (actions & GUARD_ACTION_TELL)
+        tell_state(guard);
     if (actions & GUARD_ACTION_COUNT)
         count_tree(guard);
     if (actions & GUARD_ACTION_TERM)
@@ -354,6 +350,7 @@ static void obey(struct guard *guard, const struct guard_request *request)
         .now_ms = rlock_clock_ms(), .lease = request->lease, .kill_ms = request->lease.kill_ms};
     unsigned actions = guard_state_handle(&guard->machine, event_of(request), in);
 
+    guard->answered = request->number;
     if (actions & GUARD_ACTION_PASS_SIGNAL)
         pass_signal(guard, request);
     perform(guard, actions);
@@ -566,7 +563,7 @@ static void start_command(struct guard *guard, struct guard_request *request,
  */
 static void tell_begun(const struct guard *guard)
 {
-    tell_deadlines(guard);
+    tell_state(guard);
     (void)!send(guard->plan->begun_fd, &(int){0}, sizeof(int), MSG_NOSIGNAL);
 }
 
@@ -575,6 +572,7 @@ static void start(struct guard *guard, struct guard_request *request)
     const struct guard_plan *plan = guard->plan;
     struct guard_news news = {.kind = GUARD_NEWS_FAILED, .error = guard->failed};
 
+    guard->answered = request->number;
     if (!news.error && !is_bound(guard))
         start_command(guard, request, &news);
     environment_forget(); /* the guard needs no passwords after the start */

@@ -46,6 +46,7 @@ enum guard_request_kind {
 
 struct guard_request {
     enum guard_request_kind kind;
+    unsigned number;          /* guard_client.c counts the requests */
     int signal;               /* SIGNAL: the signal for the command */
     int64_t terminal_read_ms; /* SIGNAL: when the main process read it; 0: not the terminal's */
     struct deadlines lease;   /* START, EXTEND: the lease's deadlines; END: only kill_ms is set */
@@ -54,17 +55,18 @@ struct guard_request {
     char variables[ENVIRONMENT_GRANT_BYTES]; /* START: what environment_put_grant() has written */
 };
 
-/* What the guard tells the main process. */
+/* What the guard tells the main process. AGREES or PAUSED answers each request but START. */
 enum guard_news_kind {
     GUARD_NEWS_FAILED,  /* the command was not started, and the guard exits */
-    GUARD_NEWS_AGREES,  /* the guard acts by `lease` from now on, and the tree is not frozen */
-    GUARD_NEWS_PAUSED,  /* the tree is frozen; also the answer to an EXTEND that came too late */
+    GUARD_NEWS_AGREES,  /* the guard acts by `lease`, and the tree is not frozen */
+    GUARD_NEWS_PAUSED,  /* the tree is frozen */
     GUARD_NEWS_REFUSED, /* the kernel refuses a signal to a process of the tree that has to end */
     GUARD_NEWS_DONE     /* the guard has nothing more to do, and exits */
 };
 
 struct guard_news {
     enum guard_news_kind kind;
+    unsigned answered;      /* the number of the last request that the guard has read */
     int error;              /* FAILED: an errno, or SPAWN_TOO_LATE */
     bool is_exec_error;     /* FAILED: execvpe(3) set the errno */
     struct deadlines lease; /* AGREES: the lease's deadlines; TERM is earlier for a large tree */

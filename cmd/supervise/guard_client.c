@@ -168,8 +168,9 @@ void guard_client_fate(const struct guard_client *guard, char *text, size_t room
  * False: the socket is full, as the guard hangs. The request may then be dropped: supervise_state.c
  * notices that the guard doesn't answer.
  */
-static bool send_request(const struct guard_client *guard, struct guard_request request)
+static bool send_request(struct guard_client *guard, struct guard_request request)
 {
+    request.number = ++guard->asked;
     return send(guard->fd, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
@@ -194,12 +195,12 @@ void guard_client_stand_by(struct guard_client *guard)
         proctree_set_root(&guard->tree);
 }
 
-void guard_client_extend(const struct guard_client *guard, struct deadlines lease)
+void guard_client_extend(struct guard_client *guard, struct deadlines lease)
 {
     send_request(guard, (struct guard_request){.kind = GUARD_REQUEST_EXTEND, .lease = lease});
 }
 
-void guard_client_signal(const struct guard_client *guard, int number, bool from_terminal)
+void guard_client_signal(struct guard_client *guard, int number, bool from_terminal)
 {
     send_request(guard,
                  (struct guard_request){.kind = GUARD_REQUEST_SIGNAL,
@@ -207,7 +208,7 @@ void guard_client_signal(const struct guard_client *guard, int number, bool from
                                         .terminal_read_ms = from_terminal ? rlock_clock_ms() : 0});
 }
 
-void guard_client_end(const struct guard_client *guard, int64_t kill_ms)
+void guard_client_end(struct guard_client *guard, int64_t kill_ms)
 {
     send_request(guard,
                  (struct guard_request){.kind = GUARD_REQUEST_END, .lease = {.kill_ms = kill_ms}});

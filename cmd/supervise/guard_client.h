@@ -13,6 +13,7 @@ struct guard_client {
     pid_t pid;            /* 0: no guard was forked, or it was reaped */
     int fd;               /* socket to the guard, readable when it has sent a message */
     bool is_gone;         /* the guard has closed its end of the socket */
+    unsigned asked;       /* how many requests were sent to a guard */
     struct proctree tree; /* what this process kills if the guard fails: all its descendants */
 };
 
@@ -58,19 +59,20 @@ void guard_client_fate(const struct guard_client *guard, char *text, size_t room
 void guard_client_stand_by(struct guard_client *guard);
 
 /*
- * guard_client_extend: the lease has new deadlines; the guard answers GUARD_NEWS_AGREES or
- * GUARD_NEWS_PAUSED.
+ * The guard answers each of the following requests by GUARD_NEWS_AGREES or GUARD_NEWS_PAUSED.
+ *
+ * guard_client_extend: the lease has new deadlines.
  */
-void guard_client_extend(const struct guard_client *guard, struct deadlines lease);
+void guard_client_extend(struct guard_client *guard, struct deadlines lease);
 
 /*
  * guard_client_signal: ask the guard to send a signal to the command. If the terminal sent the
  * signal to the whole job, the guard sends it only if the command was not part of the job yet.
  */
-void guard_client_signal(const struct guard_client *guard, int number, bool from_terminal);
+void guard_client_signal(struct guard_client *guard, int number, bool from_terminal);
 
 /* guard_client_end: ask the guard to send TERM to the command's tree now, and KILL at `kill_ms`. */
-void guard_client_end(const struct guard_client *guard, int64_t kill_ms);
+void guard_client_end(struct guard_client *guard, int64_t kill_ms);
 
 /*
  * guard_client_dismiss: close the socket, so that the guard exits if it has not exited by itself.

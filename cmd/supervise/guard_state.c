@@ -91,7 +91,7 @@ static enum guard_state move_deadlines(struct guard_machine *machine)
     machine->n_processes = machine->in.n_processes;
     machine->due = deadlines_for_tree(machine->lease, machine->n_processes, machine->in.now_ms);
     if (machine->due.term_ms != machine->lease.term_ms)
-        machine->actions |= GUARD_ACTION_TELL_DEADLINES;
+        machine->actions |= GUARD_ACTION_TELL;
     return machine->state;
 }
 
@@ -148,7 +148,6 @@ static enum guard_state take_lease(struct guard_machine *machine)
     machine->lease = machine->in.lease;
     machine->due = machine->lease;
     machine->count_ms = deadlines_count_ms(machine->lease, machine->in.now_ms);
-    machine->actions |= GUARD_ACTION_TELL_DEADLINES;
     return machine->state;
 }
 
@@ -164,15 +163,14 @@ static enum guard_state take_lease_while_ending(struct guard_machine *machine)
 }
 
 /*
- * If TERM was sent because of the lease, the guard does not agree to the renewal: it sends no
- * answer, and the main process goes on by the old deadlines.
+ * If TERM was sent because of the lease, the guard does not agree to the renewal: it answers with
+ * the old deadlines.
  */
 static enum guard_state take_lease_if_in_time(struct guard_machine *machine)
 {
     return machine->lease_ended_first ? machine->state : take_lease_while_ending(machine);
 }
 
-/* TELL_DEADLINES, which take_lease() adds, tells the main process that the tree runs again. */
 static enum guard_state thaw(struct guard_machine *machine)
 {
     take_lease(machine);
@@ -180,24 +178,11 @@ static enum guard_state thaw(struct guard_machine *machine)
     return GUARD_STATE_RUNNING;
 }
 
-/* A frozen tree has no deadline: the guard answers a renewal that it lets nothing run. */
-static enum guard_state tell_paused(struct guard_machine *machine)
-{
-    machine->actions |= GUARD_ACTION_TELL_PAUSED;
-    return machine->state;
-}
-
 /* If even the renewed lease's time of TERM is over, the tree may not run. */
 static enum guard_state thaw_or_stay(struct guard_machine *machine)
 {
-    if (machine->in.now_ms < machine->in.lease.term_ms)
-        return thaw(machine);
-    return machine->frozen_since_ms != 0 ? tell_paused(machine) : take_lease_while_ending(machine);
-}
-
-static enum guard_state answer_while_killing(struct guard_machine *machine)
-{
-    return machine->frozen_since_ms != 0 ? tell_paused(machine) : take_lease_if_in_time(machine);
+    return machine->in.now_ms < machine->in.lease.term_ms ? thaw(machine)
+                                                          : take_lease_while_ending(machine);
 }
 
 /*
@@ -212,7 +197,8 @@ static enum guard_state believe_frozen(struct guard_machine *machine)
     if (machine->in.now_ms >= machine->lease.kill_ms)
         return kill_by_lease(machine);
     machine->frozen_since_ms = machine->in.now_ms;
-    return tell_paused(machine);
+    machine->actions |= GUARD_ACTION_TELL;
+    return machine->state;
 }
 
 /* ---- the table of states and events ---- */
@@ -265,7 +251,7 @@ static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
         },
     [GUARD_STATE_KILLING] =
         {
-            [GUARD_EVENT_LEASE_EXTENDED] = answer_while_killing,
+            [GUARD_EVENT_LEASE_EXTENDED] = take_lease_if_in_time,
             [GUARD_EVENT_END_ASKED] = stay,
             [GUARD_EVENT_SIGNAL] = pass_signal,
             [GUARD_EVENT_END_SIGNAL] = pass_signal,
@@ -301,7 +287,7 @@ unsigned guard_state_handle(struct guard_machine *machine, enum guard_event even
 
     if (machine->state == GUARD_STATE_DONE)
         return 0;
-    machine->actions = 0;
+    machine->actions = event <= GUARD_EVENT_END_SIGNAL ? GUARD_ACTION_TELL : 0;
     machine->in = in;
     machine->state = cell != NULL ? cell(machine) : begin_kill(machine);
     return machine->actions;

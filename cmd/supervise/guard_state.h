@@ -18,6 +18,7 @@ enum guard_state {
 };
 
 enum guard_event {
+    /* the first four are requests: GUARD_ACTION_TELL answers each */
     GUARD_EVENT_LEASE_EXTENDED, /* the main process has sent the deadlines of a confirmed renewal */
     GUARD_EVENT_END_ASKED,      /* the main process has asked the guard to end the tree */
     GUARD_EVENT_SIGNAL,         /* the main process passes on a signal other than END_SIGNAL's */
@@ -39,13 +40,12 @@ enum guard_event {
  * What the guard has to do at once. Several are joined with |; the guard does them in this order.
  */
 enum guard_action {
-    GUARD_ACTION_TELL_DEADLINES = 1 << 0, /* tell the main process the guard's deadlines */
-    GUARD_ACTION_TELL_PAUSED = 1 << 1,    /* tell the main process since when the tree is frozen */
-    GUARD_ACTION_PASS_SIGNAL = 1 << 2,    /* send the main process's signal to the command */
-    GUARD_ACTION_COUNT = 1 << 3,          /* count the tree, then handle TREE_COUNTED */
-    GUARD_ACTION_TERM = 1 << 4,           /* send TERM to each process, then handle TREE_COUNTED */
-    GUARD_ACTION_FREEZE = 1 << 5,         /* freeze the tree; if nothing runs, handle TREE_FROZEN */
-    GUARD_ACTION_KILL = 1 << 6            /* send KILL to each process that is left of the tree */
+    GUARD_ACTION_TELL = 1 << 0, /* tell the main process the deadlines, or that nothing runs */
+    GUARD_ACTION_PASS_SIGNAL = 1 << 1, /* send the main process's signal to the command */
+    GUARD_ACTION_COUNT = 1 << 2,       /* count the tree, then handle TREE_COUNTED */
+    GUARD_ACTION_TERM = 1 << 3,        /* send TERM to each process, then handle TREE_COUNTED */
+    GUARD_ACTION_FREEZE = 1 << 4,      /* freeze the tree; if nothing runs, handle TREE_FROZEN */
+    GUARD_ACTION_KILL = 1 << 5         /* send KILL to each process that is left of the tree */
 };
 
 /* The options that the guard's decisions depend on; they don't change during a run. */

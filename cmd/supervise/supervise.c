@@ -431,7 +431,8 @@ static enum exit_reason reason_not_started(const struct guard_news *news)
 
 static void take_message(struct supervisor *s, const struct guard_news *news)
 {
-    struct supervise_input input = {.news = news, .pid = news->pid};
+    struct supervise_input input = {
+        .news = news, .is_behind = news->answered != s->guard->asked, .pid = news->pid};
 
     switch (news->kind) {
     case GUARD_NEWS_AGREES:

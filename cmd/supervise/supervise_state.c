@@ -4,8 +4,9 @@
  *
  * The guard and this process each have a timer for the lease's end. A renewal moves it: this
  * process sends the guard the new deadlines, and they are `agreed` when the guard has answered. If
- * the command has not ended soon after `agreed.kill_ms`, this process kills the guard and the
- * command. The guard may then be in order, and a process only slow to end: it gets KILL once more.
+ * the command has not ended soon after `agreed.kill_ms`, or the guard doesn't answer some request,
+ * this process kills the guard and the command. The guard may then be in order, and a process only
+ * slow to end: it gets KILL once more.
  */
 #include "supervise/supervise_state.h"
 
@@ -23,6 +24,11 @@
  */
 #define RENEWER_AFTER_MS 100
 #define LOOK_MS 20 /* how often to look at the tree of a bound process when TERM is near or sent */
+/*
+ * How long the guard has to answer, twice: if the whole machine stood still, this process may go on
+ * before the guard. The guard answers before it acts, so a large tree needs no more time.
+ */
+#define ANSWER_MS 5000
 
 typedef enum supervise_state transition(struct supervision *run);
 
@@ -44,54 +50,40 @@ struct deadlines supervise_state_deadlines(const struct supervision *run)
     return deadlines_of_lease(run->expires_ms, run->timing.kill_margin_ms, grace_ms(run));
 }
 
-/* May the command run on without the lock? Then the guard has no deadlines. */
-static bool is_ignoring(const struct supervision *run)
+/* Which actions send the guard a request. A bound process gets its signals from this process. */
+static unsigned requests(const struct supervision *run)
 {
-    return run->on_lost == ON_LOST_IGNORE && run->kind == SUPERVISE_COMMAND;
+    if (run->kind == SUPERVISE_COMMAND)
+        return SUPERVISE_ACTION_EXTEND_GUARD | SUPERVISE_ACTION_PASS_SIGNAL |
+               SUPERVISE_ACTION_END_COMMAND;
+    return run->on_lost == ON_LOST_IGNORE
+               ? 0 /* there is no guard */
+               : SUPERVISE_ACTION_EXTEND_GUARD | SUPERVISE_ACTION_END_COMMAND;
 }
 
 /*
- * Where no deadline shows that the guard hangs, its answer does: note until when the guard has to
- * answer an EXTEND, if the command is frozen or is_ignoring().
+ * Called after each event: the guard has to answer each request. While it can't kill a process, it
+ * also repeats REFUSED with each KILL: if it is silent then, it hangs.
  */
-static void expect_answer(struct supervision *run, int64_t from_ms)
+static void expect_answer(struct supervision *run)
 {
-    if (run->answer_by_ms != RLOCK_NEVER)
-        return;
-    if (is_ignoring(run))
-        run->answer_by_ms = run->in.now_ms + run->timing.renew_ms / 2;
-    else if (run->frozen_since_ms != 0)
-        run->answer_by_ms = from_ms + run->timing.kill_margin_ms;
+    bool expects = (run->actions & requests(run)) != 0;
+
+    if (run->in.news != NULL) {
+        run->was_late = false;
+        run->answer_by_ms = RLOCK_NEVER;
+        expects |= run->in.is_behind || run->state == SUPERVISE_STATE_UNKILLABLE;
+    }
+    if (expects && run->answer_by_ms == RLOCK_NEVER)
+        run->answer_by_ms = run->in.now_ms + ANSWER_MS;
 }
 
-/* If is_ignoring(), send an EXTEND with the request: the guard has to answer only that. */
-static void ask_guard(struct supervision *run)
-{
-    if (is_ignoring(run))
-        run->actions |= SUPERVISE_ACTION_EXTEND_GUARD;
-    expect_answer(run, run->in.now_ms);
-}
-
-/*
- * The guard has sent a message. While it can't kill a process, it repeats REFUSED with each KILL:
- * if it is silent then, it hangs. A frozen command's guard sends nothing until it is asked.
- */
-static void hear_guard(struct supervision *run, enum supervise_state next)
-{
-    run->was_late = false;
-    run->answer_by_ms =
-        next == SUPERVISE_STATE_UNKILLABLE ? run->in.now_ms + run->timing.renew_ms : RLOCK_NEVER;
-}
-
-/*
- * When this process takes a guard that is still silent for dead; RLOCK_NEVER: the guard has nothing
- * to do or to answer.
- */
-static int64_t guard_late_ms(const struct supervision *run)
+/* When the command is to have ended, or been frozen; RLOCK_NEVER: it may run on, or is frozen. */
+static int64_t ended_by_ms(const struct supervision *run)
 {
     if (run->frozen_since_ms != 0 || run->state == SUPERVISE_STATE_UNKILLABLE ||
         run->agreed.kill_ms == RLOCK_NEVER)
-        return run->answer_by_ms;
+        return RLOCK_NEVER;
     return run->agreed.kill_ms + run->timing.kill_margin_ms / 2;
 }
 
@@ -132,7 +124,7 @@ static int64_t due_ms(const struct supervision *run, enum supervise_event event)
         return clock_later(look_from_ms(run), run->look_again_ms);
     if (event == SUPERVISE_EVENT_MAX_HOLD_DUE)
         return run->max_hold_at_ms;
-    return guard_late_ms(run);
+    return clock_earlier(ended_by_ms(run), run->answer_by_ms);
 }
 
 int64_t supervise_state_next_ms(const struct supervision *run)
@@ -190,7 +182,6 @@ static enum supervise_state end_command(struct supervision *run, int64_t kill_at
     run->actions |= SUPERVISE_ACTION_END_COMMAND;
     if (run->kind == SUPERVISE_BOUND)
         run->actions |= SUPERVISE_ACTION_LOOK;
-    ask_guard(run);
     return run->state == SUPERVISE_STATE_UNKILLABLE ? SUPERVISE_STATE_UNKILLABLE
                                                     : SUPERVISE_STATE_ENDING;
 }
@@ -260,7 +251,6 @@ static enum supervise_state renew(struct supervision *run)
         note_loss(run, loss_by_time(run));
     run->expires_ms = run->in.expires_ms;
     run->actions |= SUPERVISE_ACTION_EXTEND_GUARD;
-    expect_answer(run, clock_later(supervise_state_deadlines(run).kill_ms, run->in.now_ms));
     return run->state;
 }
 
@@ -339,8 +329,6 @@ static enum supervise_state pass_signal(struct supervision *run)
     if (run->kind == SUPERVISE_HOLD)
         return SUPERVISE_STATE_RELEASING;
     run->actions |= SUPERVISE_ACTION_PASS_SIGNAL;
-    if (is_ignoring(run))
-        ask_guard(run);
     return run->state;
 }
 
@@ -352,35 +340,17 @@ static enum supervise_state agree(struct supervision *run)
     if (run->kind == SUPERVISE_BOUND && run->in.now_ms < look_from_ms(run))
         run->actions |= SUPERVISE_ACTION_FORGET;
     end_pause(run);
-    hear_guard(run, run->state);
     return run->state == SUPERVISE_STATE_PAUSED ? SUPERVISE_STATE_RUNNING : run->state;
 }
 
-static void note_frozen(struct supervision *run)
-{
-    if (run->frozen_since_ms != 0)
-        return;
-    run->frozen_since_ms = run->in.news->frozen_since_ms;
-    run->actions |= SUPERVISE_ACTION_SAY_PAUSED;
-}
-
-/* The guard has frozen the command, or answers that a renewal came too late to thaw it. */
+/* The guard has frozen the command, or answers that it is still frozen. */
 static enum supervise_state pause_command(struct supervision *run)
 {
-    hear_guard(run, run->state);
-    note_frozen(run);
+    if (run->frozen_since_ms == 0) {
+        run->frozen_since_ms = run->in.news->frozen_since_ms;
+        run->actions |= SUPERVISE_ACTION_SAY_PAUSED;
+    }
     return run->state == SUPERVISE_STATE_RUNNING ? SUPERVISE_STATE_PAUSED : run->state;
-}
-
-/*
- * The guard has frozen the command, perhaps before it read that it shall end the command. So this
- * message is no answer to that, and we still expect one.
- */
-static enum supervise_state pause_while_ending(struct supervision *run)
-{
-    note_frozen(run);
-    expect_answer(run, run->in.now_ms);
-    return run->state;
 }
 
 static enum supervise_state tell_refused(struct supervision *run)
@@ -396,14 +366,10 @@ static enum supervise_state tell_refused(struct supervision *run)
  */
 static enum supervise_state wait_for_end(struct supervision *run)
 {
-    enum supervise_state next = run->state == SUPERVISE_STATE_REPLACING
-                                    ? SUPERVISE_STATE_REPLACING
-                                    : SUPERVISE_STATE_UNKILLABLE;
-
     end_with(run, REASON_LOST);
     note_refused(run);
-    hear_guard(run, next);
-    return next;
+    return run->state == SUPERVISE_STATE_REPLACING ? SUPERVISE_STATE_REPLACING
+                                                   : SUPERVISE_STATE_UNKILLABLE;
 }
 
 /*
@@ -448,21 +414,18 @@ static enum supervise_state replace_dead_guard(struct supervision *run)
 }
 
 /*
- * The guard is silent after a deadline. A command that isn't frozen may have run until now, longer
- * than the lease allows, so the lock counts as lost; with --on-lost ignore LEASE_DUE tells that,
- * and the guard has as much time again: if the whole machine stood still, this process may go on
- * before the guard.
+ * The guard is silent. If the command should have ended, it may have run until now, longer than the
+ * lease allows: the lock counts as lost. If only an answer is late, the guard has that time again.
  */
 static enum supervise_state replace_silent_guard(struct supervision *run)
 {
-    if (is_ignoring(run) && !run->was_late) {
+    if (run->in.now_ms >= ended_by_ms(run)) {
+        note_loss(run, loss_by_time(run));
+    } else if (!run->was_late) {
         run->was_late = true;
-        run->answer_by_ms = RLOCK_NEVER;
-        expect_answer(run, run->in.now_ms);
+        run->answer_by_ms = run->in.now_ms + ANSWER_MS;
         return run->state;
     }
-    if (run->frozen_since_ms == 0 && !is_ignoring(run))
-        note_loss(run, loss_by_time(run));
     return replace_dead_guard(run);
 }
 
@@ -499,9 +462,10 @@ static enum supervise_state released(struct supervision *run)
 #define LIVE_CELLS                                                                                \
     [SUPERVISE_EVENT_SIGNAL] = pass_signal, [SUPERVISE_EVENT_RENEWED] = renew,                    \
     [SUPERVISE_EVENT_LOCK_LOST] = lose_as_told, [SUPERVISE_EVENT_SERVER_GONE] = lose_with_server, \
-    [SUPERVISE_EVENT_GUARD_AGREED] = agree, [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused,        \
-    [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end, [SUPERVISE_EVENT_COMMAND_ENDED] = finish,      \
-    [SUPERVISE_EVENT_GUARD_GONE] = replace_dead_guard,                                            \
+    [SUPERVISE_EVENT_GUARD_AGREED] = agree, [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,       \
+    [SUPERVISE_EVENT_TERM_REFUSED] = tell_refused, [SUPERVISE_EVENT_KILL_REFUSED] = wait_for_end, \
+    [SUPERVISE_EVENT_COMMAND_ENDED] = finish, [SUPERVISE_EVENT_GUARD_GONE] = replace_dead_guard,  \
+    [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,                                          \
     [SUPERVISE_EVENT_RENEWER_STARTED] = note_renewer,                                             \
     [SUPERVISE_EVENT_RENEWER_FAILED] = retry_renewer,                                             \
     [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,                                                \
@@ -514,34 +478,23 @@ static transition *const transitions[SUPERVISE_STATES][SUPERVISE_EVENTS] = {
             LIVE_CELLS,
             [SUPERVISE_EVENT_NOT_STARTED] = not_started,
             [SUPERVISE_EVENT_GIVEN_BACK] = give_back,
-            [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,
             [SUPERVISE_EVENT_BOUND_ENDED] = leave_bound,
             [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
             [SUPERVISE_EVENT_LOOK_DUE] = look,
-            [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
         },
-    [SUPERVISE_STATE_PAUSED] =
-        {
-            LIVE_CELLS,
-            [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,
-            [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
-        },
+    [SUPERVISE_STATE_PAUSED] = {LIVE_CELLS},
     [SUPERVISE_STATE_ENDING] =
         {
             LIVE_CELLS,
             [SUPERVISE_EVENT_NOT_STARTED] = not_started,
-            [SUPERVISE_EVENT_GUARD_PAUSED] = pause_while_ending,
             [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
             [SUPERVISE_EVENT_LOOK_DUE] = look,
-            [SUPERVISE_EVENT_GUARD_LATE] = replace_silent_guard,
         },
     [SUPERVISE_STATE_UNKILLABLE] =
         {
             LIVE_CELLS,
-            [SUPERVISE_EVENT_GUARD_PAUSED] = pause_command,
             [SUPERVISE_EVENT_LEASE_DUE] = lose_by_time,
             [SUPERVISE_EVENT_LOOK_DUE] = look,
-            [SUPERVISE_EVENT_GUARD_LATE] = replace_dead_guard,
         },
     [SUPERVISE_STATE_REPLACING] =
         {
@@ -572,6 +525,7 @@ unsigned supervise_state_handle(struct supervision *run, enum supervise_event ev
     run->in = input;
     run->in.now_ms = now_ms;
     run->state = transitions[run->state][event](run);
+    expect_answer(run);
     if (run->state == SUPERVISE_STATE_RELEASING && run->lease == SUPERVISE_LEASE_GONE)
         run->state = SUPERVISE_STATE_DONE;
     return run->actions;

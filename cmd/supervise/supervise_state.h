@@ -58,7 +58,7 @@ enum supervise_event {
     SUPERVISE_EVENT_SERVER_GONE,
     /* Not for a command: another process has released the lock by its token. That is no loss. */
     SUPERVISE_EVENT_GIVEN_BACK,
-    /* The guard has taken over the new deadlines in `news`. */
+    /* The guard acts by the deadlines in `news`, and the command isn't frozen. */
     SUPERVISE_EVENT_GUARD_AGREED,
     /* The guard has frozen the command; `news` says when. */
     SUPERVISE_EVENT_GUARD_PAUSED,
@@ -91,7 +91,7 @@ enum supervise_event {
     SUPERVISE_EVENT_LOOK_DUE,
     /* The command has run for as long as --max-hold allows, or the time of a hold is over. */
     SUPERVISE_EVENT_MAX_HOLD_DUE,
-    /* The guard should have killed the command, or answered a request, but is silent. */
+    /* The guard should have ended the command, or answered a request, but is silent. */
     SUPERVISE_EVENT_GUARD_LATE
 };
 
@@ -162,6 +162,7 @@ struct supervise_input {
     int64_t sent_ms;
     int64_t expires_ms;
     const struct guard_news *news;
+    bool is_behind; /* with `news`: the guard has not answered all requests yet */
     pid_t pid;
     enum exit_reason reason;
 };
@@ -187,9 +188,8 @@ struct supervision {
     int64_t look_again_ms;   /* when to look again at the tree of a bound process; 0: not yet */
     int64_t kill_at_ms;      /* when SUPERVISE_ACTION_END_COMMAND asks for KILL */
     int64_t frozen_since_ms; /* when the guard froze the command; 0: it isn't frozen */
-    int64_t answer_by_ms;    /* if no deadline shows that the guard hangs: when the guard must
-                                have sent its next message, or RLOCK_NEVER */
-    bool was_late;           /* answer_by_ms has passed once, with --on-lost ignore */
+    int64_t answer_by_ms;    /* when the guard must have sent its next message, or RLOCK_NEVER */
+    bool was_late;           /* answer_by_ms has passed once */
     int64_t last_pause_ms;   /* how long the last pause was */
     int64_t paused_ms;       /* how long all pauses were together */
     pid_t refused_pid;       /* the last process that the kernel won't let us end; 0: none */

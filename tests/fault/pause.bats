@@ -237,12 +237,13 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     assert_never_ran_again
 }
 
-@test "pause: the guard is stopped: rlock kills the paused command, status 71" {
+@test "pause: the guard is stopped, no server: TERM ends the paused command, status 71" {
     start_tree
     pause
     kill -STOP "$guard"
-    redis_continue
+    kill -TERM "$pid"
     finish tree
+    redis_continue
     assert_never_ran_again
     assert_status 71
     assert_match "$stderr" 'guard-lost'

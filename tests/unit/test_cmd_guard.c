@@ -123,9 +123,13 @@ static struct guard_news hear(void)
 
 static struct guard_news hear_done(const char *name)
 {
-    struct guard_news news = hear();
+    struct guard_news news;
 
+    do
+        news = hear();
+    while (news.kind == GUARD_NEWS_AGREES); /* the answer to a signal, or to a request to end */
     is_int(news.kind, GUARD_NEWS_DONE, name);
+    is_int(news.answered, guard.asked, "the guard has read all requests");
     return news;
 }
 
@@ -136,7 +140,7 @@ static void extend(struct deadlines lease)
     guard_client_extend(&guard, lease);
     news = hear();
     ok(news.kind == GUARD_NEWS_AGREES && news.lease.term_ms == lease.term_ms &&
-           news.lease.kill_ms == lease.kill_ms,
+           news.lease.kill_ms == lease.kill_ms && news.answered == guard.asked,
        "the guard agrees to another lease");
 }
 
@@ -343,6 +347,8 @@ static int be_refused(void)
     if (guard_client_start(&guard, &plan, &request) != 0)
         return 3;
     guard_client_end(&guard, rlock_clock_ms() + SOON_MS);
+    if (hear().kind != GUARD_NEWS_AGREES) /* the answer */
+        return 7;
     news = hear();
     refused = news.pid;
     if (news.kind != GUARD_NEWS_REFUSED || news.was_kill || refused <= 0)
@@ -416,9 +422,9 @@ static void test_exit_outside(void)
         poll(NULL, 0, 1);
     ok(cgroup_is_frozen(&cgroup), "what is in the cgroup is frozen");
     guard_client_signal(&guard, SIGUSR1, false);
-    news = hear();
-    if (news.kind == GUARD_NEWS_PAUSED) /* the guard saw that all are frozen before it reaped it */
+    do
         news = hear();
+    while (news.kind == GUARD_NEWS_AGREES || news.kind == GUARD_NEWS_PAUSED);
     is_int(news.kind, GUARD_NEWS_DONE, "the command exits");
     is_int(WEXITSTATUS(news.status), 5, "the guard passes on its status");
     (void)!write(pair[1], "\n", 1);

@@ -19,8 +19,7 @@ enum rule { WAIT_ALL = 1, PAUSES = 2, BOUND = 4 };
 
 enum {
     COUNT = GUARD_ACTION_COUNT,
-    AGREED = GUARD_ACTION_TELL_DEADLINES,
-    FROZE = GUARD_ACTION_TELL_PAUSED,
+    TELL = GUARD_ACTION_TELL,
     PASS = GUARD_ACTION_PASS_SIGNAL,
     TERM = GUARD_ACTION_TERM,
     FREEZE = GUARD_ACTION_FREEZE,
@@ -50,18 +49,18 @@ struct step {
 #define ASKED(now, kill, ...) STEP(_END_ASKED, now, 0, kill, 0, __VA_ARGS__)
 #define COUNTED(now, n, ...) STEP(_TREE_COUNTED, now, 0, 0, n, __VA_ARGS__)
 #define FREEZING(rules_) START(rules_), AT(1000, TERM_DUE, PAUSED, FREEZE, 1005)
-#define FROZEN(rules_) FREEZING(rules_), AT(1005, TREE_FROZEN, PAUSED, FROZE, NEVER)
+#define FROZEN(rules_) FREEZING(rules_), AT(1005, TREE_FROZEN, PAUSED, TELL, NEVER)
 #define COUNTING(rules_) START(rules_), AT(667, COUNT_DUE, RUNNING, COUNT, 1000)
 
 static const struct step steps[] = {
     /* the command ends by itself */
     START(0),
-    LEASE(100, 5000, 6000, RUNNING, AGREED, 3367),
-    AT(110, SIGNAL, RUNNING, PASS, 3367),
-    AT(110, END_SIGNAL, RUNNING, PASS, 3367),
+    LEASE(100, 5000, 6000, RUNNING, TELL, 3367),
+    AT(110, SIGNAL, RUNNING, TELL | PASS, 3367),
+    AT(110, END_SIGNAL, RUNNING, TELL | PASS, 3367),
     AT(3367, COUNT_DUE, RUNNING, COUNT, 5000),
     COUNTED(3368, 500, RUNNING, 0, 5000),
-    COUNTED(3369, 3500, RUNNING, AGREED, 5000 - 1350),
+    COUNTED(3369, 3500, RUNNING, TELL, 5000 - 1350),
     AT(3400, COMMAND_EXITED, DONE, 0, NEVER),
     START(WAIT_ALL),
     AT(100, COMMAND_EXITED, RUNNING, 0, 667),
@@ -74,30 +73,30 @@ static const struct step steps[] = {
 
     /* the program asks for the end, several times */
     START(0),
-    ASKED(100, 900, TERMINATING, TERM, 900),
-    ASKED(110, 1200, TERMINATING, 0, 900),
-    ASKED(120, 700, TERMINATING, 0, 700),
-    AT(130, SIGNAL, TERMINATING, PASS, 700),
-    AT(130, END_SIGNAL, TERMINATING, PASS, 700),
-    LEASE(140, 5000, 6000, TERMINATING, AGREED, 700),
+    ASKED(100, 900, TERMINATING, TELL | TERM, 900),
+    ASKED(110, 1200, TERMINATING, TELL, 900),
+    ASKED(120, 700, TERMINATING, TELL, 700),
+    AT(130, SIGNAL, TERMINATING, TELL | PASS, 700),
+    AT(130, END_SIGNAL, TERMINATING, TELL | PASS, 700),
+    LEASE(140, 5000, 6000, TERMINATING, TELL, 700),
     AT(700, END_DUE, KILLING, KILL, 700),
-    ASKED(710, 800, KILLING, KILL, 710),
-    AT(710, SIGNAL, KILLING, PASS | KILL, 710),
-    AT(710, END_SIGNAL, KILLING, PASS | KILL, 710),
-    LEASE(720, 7000, 8000, KILLING, AGREED | KILL, 720),
+    ASKED(710, 800, KILLING, TELL | KILL, 710),
+    AT(710, SIGNAL, KILLING, TELL | PASS | KILL, 710),
+    AT(710, END_SIGNAL, KILLING, TELL | PASS | KILL, 710),
+    LEASE(720, 7000, 8000, KILLING, TELL | KILL, 720),
     AT(8000, KILL_DUE, KILLING, KILL | BY_LEASE, 8000),
-    LEASE(8010, 8500, 8600, KILLING, KILL | BY_LEASE, 8010),
+    LEASE(8010, 8500, 8600, KILLING, TELL | KILL | BY_LEASE, 8010),
     AT(8020, TREE_EMPTY, DONE, BY_LEASE, NEVER),
 
     /* the lease ends */
     COUNTING(0),
     AT(1000, TERM_DUE, TERMINATING, TERM | BY_LEASE, 2000),
-    LEASE(1010, 5000, 6000, TERMINATING, BY_LEASE, 2000),
+    LEASE(1010, 5000, 6000, TERMINATING, TELL | BY_LEASE, 2000),
     AT(2000, KILL_DUE, KILLING, KILL | BY_LEASE, 2000),
     START(0), /* the guard sees it late: once when KILL is due, once after END_ASKED */
     AT(2000, TERM_DUE, KILLING, KILL | BY_LEASE, 2000),
     START(0),
-    ASKED(100, 900, TERMINATING, TERM, 900),
+    ASKED(100, 900, TERMINATING, TELL | TERM, 900),
     AT(1000, TERM_DUE, TERMINATING, BY_LEASE, 900),
     AT(1000, END_DUE, KILLING, KILL | BY_LEASE, 1000),
 
@@ -105,7 +104,7 @@ static const struct step steps[] = {
     START(0),
     AT(100, MAIN_GONE, KILLING, KILL, 100),
     START(0),
-    ASKED(100, 900, TERMINATING, TERM, 900),
+    ASKED(100, 900, TERMINATING, TELL | TERM, 900),
     AT(200, MAIN_GONE, KILLING, KILL, 200),
     START(BOUND),
     AT(100, MAIN_GONE, RUNNING, 0, 667),
@@ -116,58 +115,58 @@ static const struct step steps[] = {
 
     /* --on-lost pause: the tree is not frozen in time */
     FREEZING(PAUSES),
-    AT(1010, SIGNAL, PAUSED, PASS | FREEZE, 1015),
-    LEASE(1010, 900, 1900, PAUSED, AGREED | FREEZE, 1015),
-    AT(1899, SIGNAL, PAUSED, PASS | FREEZE, 1900),
+    AT(1010, SIGNAL, PAUSED, TELL | PASS | FREEZE, 1015),
+    LEASE(1010, 900, 1900, PAUSED, TELL | FREEZE, 1015),
+    AT(1899, SIGNAL, PAUSED, TELL | PASS | FREEZE, 1900),
     AT(1900, KILL_DUE, KILLING, KILL | BY_LEASE, 1900),
     FREEZING(PAUSES),
     AT(2000, TREE_FROZEN, KILLING, KILL | BY_LEASE, 2000),
     FREEZING(PAUSES),
-    LEASE(1010, 5000, 6000, RUNNING, AGREED, 3670),
+    LEASE(1010, 5000, 6000, RUNNING, TELL, 3670),
     FREEZING(PAUSES),
-    ASKED(1010, 1300, KILLING, KILL, 1010),
+    ASKED(1010, 1300, KILLING, TELL | KILL, 1010),
 
     /* the tree is frozen */
     FROZEN(PAUSES),
-    AT(3000, SIGNAL, PAUSED, PASS, NEVER),
-    LEASE(3000, 900, 1900, PAUSED, FROZE, NEVER),
-    LEASE(3000, 5000, 6000, RUNNING, AGREED, 4334),
+    AT(3000, SIGNAL, PAUSED, TELL | PASS, NEVER),
+    LEASE(3000, 900, 1900, PAUSED, TELL, NEVER),
+    LEASE(3000, 5000, 6000, RUNNING, TELL, 4334),
     AT(5000, TERM_DUE, PAUSED, FREEZE, 5005),
     FROZEN(PAUSES | WAIT_ALL),
     AT(3000, COMMAND_EXITED, PAUSED, 0, NEVER),
-    LEASE(3000, 5000, 6000, RUNNING, AGREED, 4334),
+    LEASE(3000, 5000, 6000, RUNNING, TELL, 4334),
     FROZEN(PAUSES),
     AT(3000, COMMAND_KILLED, KILLING, KILL, 3000),
     FROZEN(PAUSES),
-    ASKED(3000, 3300, KILLING, KILL, 3000),
+    ASKED(3000, 3300, KILLING, TELL | KILL, 3000),
     FROZEN(PAUSES),
-    AT(1010, END_SIGNAL, KILLING, KILL, 1010),
-    LEASE(2500, 5000, 6000, KILLING, FROZE | KILL, 2500),
+    AT(1010, END_SIGNAL, KILLING, TELL | KILL, 1010),
+    LEASE(2500, 5000, 6000, KILLING, TELL | KILL, 2500),
 
     /* many processes: TERM and KILL come earlier */
     COUNTING(0),
-    COUNTED(667, 1000, RUNNING, AGREED, 1000 - 225),
+    COUNTED(667, 1000, RUNNING, TELL, 1000 - 225),
     AT(1000 - 225, TERM_DUE, TERMINATING, TERM | BY_LEASE, 2000 - 75),
     COUNTED(1000, 4500, TERMINATING, BY_LEASE, 2000 - 600),
     AT(2000 - 600, KILL_DUE, KILLING, KILL | BY_LEASE, 2000 - 600),
     COUNTING(0),
-    COUNTED(667, 20000, RUNNING, AGREED, 667),
+    COUNTED(667, 20000, RUNNING, TELL, 667),
     AT(667, TERM_DUE, KILLING, KILL | BY_LEASE, 667),
     COUNTING(0),
-    COUNTED(667, 4500, RUNNING, AGREED, 667),
-    LEASE(668, 5000, 6000, RUNNING, AGREED, 3556),
+    COUNTED(667, 4500, RUNNING, TELL, 667),
+    LEASE(668, 5000, 6000, RUNNING, TELL, 3556),
     START(0),
-    ASKED(100, NEVER, TERMINATING, TERM, 2000),
+    ASKED(100, NEVER, TERMINATING, TELL | TERM, 2000),
     COUNTED(100, 4500, TERMINATING, 0, 2000 - 600),
-    LEASE(200, 5000, 6000, TERMINATING, AGREED, 6000 - 600),
+    LEASE(200, 5000, 6000, TERMINATING, TELL, 6000 - 600),
     COUNTING(PAUSES),
-    COUNTED(667, 1000, RUNNING, AGREED, 1000 - 225),
+    COUNTED(667, 1000, RUNNING, TELL, 1000 - 225),
     AT(1000 - 225, TERM_DUE, PAUSED, FREEZE, 1005 - 225),
     AT(2000 - 75, KILL_DUE, KILLING, KILL | BY_LEASE, 2000 - 75),
 
     /* --on-lost ignore */
     STEP(S, 0, NEVER, NEVER, WAIT_ALL, RUNNING, 0, NEVER),
-    ASKED(100, NEVER, TERMINATING, TERM, NEVER),
+    ASKED(100, NEVER, TERMINATING, TELL | TERM, NEVER),
     COUNTED(100, 4500, TERMINATING, 0, NEVER),
 };
 
@@ -302,9 +301,23 @@ static void end_command_of_world(enum command how)
 
 static void act(unsigned actions);
 
+static bool is_same(struct deadlines a, struct deadlines b)
+{
+    return a.term_ms == b.term_ms && a.kill_ms == b.kill_ms;
+}
+
+/* The four requests of the program. */
+static bool has_to_answer(enum guard_event event)
+{
+    return event == GUARD_EVENT_LEASE_EXTENDED || event == GUARD_EVENT_END_ASKED ||
+           event == GUARD_EVENT_SIGNAL || event == GUARD_EVENT_END_SIGNAL;
+}
+
 static void dispatch(enum guard_event event, struct deadlines lease)
 {
     bool can_happen = guard_state_can_happen(w.machine.state, event);
+    bool was_frozen = w.machine.frozen_since_ms != 0;
+    unsigned actions;
 
     if (w.machine.state == GUARD_STATE_DONE)
         return;
@@ -313,10 +326,14 @@ static void dispatch(enum guard_event event, struct deadlines lease)
     if (!can_happen)
         must(false, "the walk simulates only events that can happen");
     w.offered = lease;
-    act(guard_state_handle(
+    actions = guard_state_handle(
         &w.machine, event,
         (struct guard_input){
-            .now_ms = w.now_ms, .lease = lease, .kill_ms = lease.kill_ms, .n_processes = 5}));
+            .now_ms = w.now_ms, .lease = lease, .kill_ms = lease.kill_ms, .n_processes = 5});
+    must(((actions & GUARD_ACTION_TELL) != 0) ==
+             (has_to_answer(event) || (!was_frozen && w.machine.frozen_since_ms != 0)),
+         "the guard answers each request, tells that it has frozen the tree, and nothing else");
+    act(actions);
 }
 
 /* Most processes stop at once, some at a later turn, and some fork before they stop. */
@@ -368,17 +385,20 @@ static void thaw_tree(void)
     w.n_stopped = 0;
     if (w.command == COMMAND_STOPPED)
         w.command = COMMAND_RUNS;
-    w.told_paused = false;
 }
 
 static void act(unsigned actions)
 {
-    if (actions & GUARD_ACTION_TELL_DEADLINES) {
-        must(w.event == GUARD_EVENT_LEASE_EXTENDED,
-             "the guard tells the program deadlines that have not changed");
-        w.lease = w.offered;
+    bool tells_pause = w.machine.frozen_since_ms != 0;
+
+    if (actions & GUARD_ACTION_TELL && !tells_pause) {
+        must(is_same(w.machine.lease, w.lease) ||
+                 (w.event == GUARD_EVENT_LEASE_EXTENDED && is_same(w.machine.lease, w.offered)),
+             "the guard tells deadlines that the program has not sent");
+        w.lease = w.machine.lease;
+        w.told_paused = false;
     }
-    if (actions & GUARD_ACTION_TELL_PAUSED && !w.told_paused) {
+    if (actions & GUARD_ACTION_TELL && tells_pause && !w.told_paused) {
         must(!something_runs(), "the guard tells the program of a pause while a process runs");
         must(w.now_ms < w.lease.kill_ms,
              "the guard tells the program of a pause that may have begun after the lease's KILL");

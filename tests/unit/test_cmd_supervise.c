@@ -113,10 +113,7 @@ static const struct cell {
     {ENDABLE, E(GUARD_GONE), S(REPLACING), A(SAY_GUARD_LOST), REASON_SYSTEM},
     {AT(UNKILLABLE), E(GUARD_GONE), S(REPLACING), A(SAY_GUARD_LOST), REASON_LOST},
     {AT(RUNNING) | AT(ENDING) | AT(UNKILLABLE), E(LOOK_DUE), SAME, A(LOOK), KEPT},
-    {AT(RUNNING) | AT(ENDING), E(GUARD_LATE), S(REPLACING), A(SAY_LOST) | A(SAY_GUARD_LOST),
-     REASON_LOST},
-    {AT(PAUSED), E(GUARD_LATE), S(REPLACING), A(SAY_GUARD_LOST), REASON_SYSTEM},
-    {AT(UNKILLABLE), E(GUARD_LATE), S(REPLACING), A(SAY_GUARD_LOST), REASON_LOST},
+    {LIVE, E(GUARD_LATE), SAME, 0, KEPT}, /* only an answer is late, and for the first time */
     {AT(REPLACING), E(TREE_ENDED), S(RELEASING), 0, KEPT},
     {AT(RELEASING), E(LOCK_MISSING), S(DONE), A(SAY_LOST), REASON_LOST},
     {AT(RELEASING), E(RELEASED), S(DONE), 0, KEPT},
@@ -207,6 +204,79 @@ static void test_renewer_times(void)
     is_int(supervise_state_next_ms(&run), SENT_MS + 5000);
 }
 
+/* A run in which the guard doesn't answer a signal that comes at NOW_MS. */
+static struct supervision run_unanswered(enum on_lost on_lost, bool is_frozen)
+{
+    struct supervision run;
+
+    supervise_state_init(&run, SUPERVISE_COMMAND, &grant, GRANTED_MS, on_lost, 0);
+    tell(&run, E(RENEWER_STARTED));
+    if (is_frozen)
+        tell(&run, E(GUARD_PAUSED));
+    tell(&run, E(SIGNAL));
+    return run;
+}
+
+/* The first limit that passes may be the fault of a machine that stood still. */
+static void test_silent_guard(void)
+{
+    static const struct {
+        enum on_lost on_lost;
+        bool is_frozen;
+    } rows[] = {{ON_LOST_KILL, false},
+                {ON_LOST_PAUSE, false},
+                {ON_LOST_PAUSE, true},
+                {ON_LOST_IGNORE, false}};
+    const struct supervise_input none = {.pid = 0};
+    enum supervise_event event;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct supervision run = run_unanswered(rows[i].on_lost, rows[i].is_frozen);
+        enum supervise_state state = run.state;
+
+        is_int(supervise_state_next_ms(&run), NOW_MS + 5000, "the guard has 5 s to answer");
+        ok(supervise_state_due(&run, NOW_MS + 5000, &event) && event == E(GUARD_LATE));
+        is_int(supervise_state_handle(&run, event, NOW_MS + 5100, none), 0);
+        ok(run.state == state && supervise_state_next_ms(&run) == NOW_MS + 10100);
+        is_int(supervise_state_handle(&run, event, NOW_MS + 10100, none), A(SAY_GUARD_LOST),
+               "a guard that is silent at two limits is replaced");
+        ok(run.state == S(REPLACING) && run.reason == REASON_SYSTEM);
+    }
+}
+
+/* A message that the guard sent before it read the request is no answer, but the guard lives. */
+static void test_answers(void)
+{
+    struct supervise_input input = {.news = &usual_news, .is_behind = true};
+    struct supervision run = run_unanswered(ON_LOST_PAUSE, true);
+
+    supervise_state_handle(&run, E(GUARD_LATE), NOW_MS + 5000, (struct supervise_input){.pid = 0});
+    supervise_state_handle(&run, E(GUARD_PAUSED), NOW_MS + 6000, input);
+    is_int(supervise_state_next_ms(&run), NOW_MS + 11000);
+    ok(!run.was_late, "it has two limits again");
+    tell(&run, E(GUARD_PAUSED));
+    is_int(supervise_state_next_ms(&run), RLOCK_NEVER);
+}
+
+/* At the latest when the command should have ended, rlock itself ends it. */
+static void test_late_guard(void)
+{
+    struct supervision run = run_in(S(ENDING));
+    const struct supervise_input none = {.pid = 0};
+    int64_t late_ms = EXPIRES_MS - 300 + 150;
+    enum supervise_event event = E(GUARD_LATE);
+
+    tell(&run, E(GUARD_AGREED));
+    run.agreed = supervise_state_deadlines(&run);
+    ok(!supervise_state_due(&run, late_ms - 1, &event) || event != E(GUARD_LATE));
+    is_int(supervise_state_handle(&run, E(GUARD_LATE), late_ms, none),
+           A(SAY_LOST) | A(SAY_GUARD_LOST));
+    ok(run.state == S(REPLACING) && run.reason == REASON_LOST);
+    run = run_in(S(UNKILLABLE));
+    tell(&run, E(RENEWER_STARTED));
+    is_int(supervise_state_next_ms(&run), NOW_MS + 5000, "a guard that kills goes on to tell it");
+}
+
 /* ---- what rlock supervises without having started it ---- */
 
 static struct supervision run_of(enum supervise_kind kind, enum on_lost on_lost)
@@ -275,6 +345,7 @@ static void test_look(void)
     is_int(supervise_state_handle(&run, E(GUARD_AGREED), near_ms + 20, input), 0);
     ok(supervise_state_due(&run, run.agreed.term_ms, &event) && event == E(LEASE_DUE));
     is_int(tell(&run, E(LOCK_LOST)), A(LOOK) | A(END_COMMAND) | A(SAY_LOST));
+    tell(&run, E(GUARD_AGREED));
     is_int(supervise_state_next_ms(&run), near_ms + 20, "and goes on looking until all have ended");
     run = run_of(SUPERVISE_COMMAND, ON_LOST_KILL);
     is_int(tell(&run, E(LOCK_LOST)), A(END_COMMAND) | A(SAY_LOST));
@@ -305,6 +376,7 @@ static void test_hold(void)
 /* ---- a random walk over states and events ---- */
 
 #define STEPS 1000000
+#define ANSWER_MS 5000 /* how long a guard has to answer */
 #define STEPS_OF_A_RUN_MAX 400
 
 static struct walk {
@@ -321,11 +393,10 @@ static struct walk {
     int64_t now_ms;
     int64_t frozen_since_ms;   /* 0: the command isn't frozen */
     int64_t paused_ms;         /* the sum of all pauses that have ended */
-    int64_t answer_by_ms;      /* if no deadline shows that the guard hangs: when the guard must
-                                  have sent its next message; or RLOCK_NEVER */
+    bool is_asked;             /* the guard has not answered all requests */
+    int64_t answer_by_ms;      /* when the guard must have sent a message; or RLOCK_NEVER */
     bool was_late;             /* the guard was silent at one limit, and nothing was done yet */
     struct deadlines extended; /* the deadlines that were sent to the guard last */
-    bool end_is_asked;         /* the guard was asked to end the command */
     bool is_unproven;          /* the lease was not proven for the whole run */
     bool is_server_gone;
     bool is_given_back; /* another process has released the lock of a bound process */
@@ -353,19 +424,22 @@ static void end_pause(void)
     if (w.frozen_since_ms != 0)
         w.paused_ms += w.now_ms - w.frozen_since_ms;
     w.frozen_since_ms = 0;
-    w.answer_by_ms = RLOCK_NEVER;
 }
 
-/* A command without deadlines: only a guard that answers can end it. */
-static bool is_ignoring(void)
+/* When a guard that acts by a deadline must have kept it, before this process keeps it. */
+static int64_t deadline_ms(void)
 {
-    return w.run.on_lost == ON_LOST_IGNORE && w.run.kind == SUPERVISE_COMMAND;
+    const struct supervision *run = &w.run;
+
+    return w.frozen_since_ms != 0 || run->state == S(UNKILLABLE) || run->on_lost == ON_LOST_IGNORE
+               ? RLOCK_NEVER
+               : run->agreed.kill_ms + run->timing.kill_margin_ms / 2;
 }
 
-/* A guard that can't kill a process repeats that: if it is silent then, it has no second chance. */
+/* Both processes may have been stopped, and this one runs first. */
 static bool has_second_chance(void)
 {
-    return is_ignoring() && !w.was_late && w.run.state != S(UNKILLABLE);
+    return w.now_ms < deadline_ms() && !w.was_late;
 }
 
 /* Records what the event means by the promises of the manual, not by the table under test. */
@@ -373,38 +447,25 @@ static void note_event(enum supervise_event event, const struct supervise_input 
 {
     const struct guard_news *news = input->news;
 
+    if (news != NULL) {
+        w.is_asked = input->is_behind;
+        w.was_late = false;
+        w.answer_by_ms = RLOCK_NEVER;
+    }
     switch ((int)event) {
-    case E(SIGNAL):
-    case E(RENEWED):
-    case E(MAX_HOLD_DUE):
-        if (is_ignoring() && w.answer_by_ms == RLOCK_NEVER)
-            w.answer_by_ms = w.now_ms + w.run.timing.renew_ms / 2;
-        break;
     case E(LOCK_LOST):
     case E(SERVER_GONE):
     case E(LEASE_DUE):
     case E(KILL_REFUSED):
         w.is_unproven = true;
-        if (event == E(KILL_REFUSED))
-            w.answer_by_ms = w.now_ms + w.run.timing.renew_ms;
-        w.was_late = w.was_late && event != E(KILL_REFUSED);
         w.is_server_gone = w.is_server_gone || event == E(SERVER_GONE);
         break;
     case E(GUARD_PAUSED):
         if (w.frozen_since_ms == 0)
             w.frozen_since_ms = news->frozen_since_ms;
-        if (w.run.state == S(UNKILLABLE))
-            w.answer_by_ms = w.now_ms + w.run.timing.renew_ms;
-        else if (!w.end_is_asked) /* once asked for the end, the guard must report it */
-            w.answer_by_ms = RLOCK_NEVER;
-        else if (w.answer_by_ms == RLOCK_NEVER)
-            w.answer_by_ms = w.now_ms + w.run.timing.kill_margin_ms;
         break;
     case E(GUARD_AGREED):
         end_pause();
-        w.was_late = false;
-        if (w.run.state == S(UNKILLABLE))
-            w.answer_by_ms = w.now_ms + w.run.timing.renew_ms;
         break;
     case E(COMMAND_ENDED):
         w.is_unproven = w.is_unproven || news->lease_ended_first || news->main_was_gone ||
@@ -412,13 +473,12 @@ static void note_event(enum supervise_event event, const struct supervise_input 
         end_pause();
         break;
     case E(GUARD_LATE):
-        /* both processes may have been stopped, and this one runs first: a second chance */
         if (has_second_chance()) {
             w.was_late = true;
-            w.answer_by_ms = w.now_ms + w.run.timing.renew_ms / 2;
+            w.answer_by_ms = w.now_ms + ANSWER_MS;
             break;
         }
-        w.is_unproven = w.is_unproven || (w.frozen_since_ms == 0 && !is_ignoring());
+        w.is_unproven = w.is_unproven || w.now_ms >= deadline_ms();
         end_pause();
         break;
     case E(GUARD_GONE):
@@ -437,8 +497,7 @@ static void note_event(enum supervise_event event, const struct supervise_input 
 static void note_actions(enum supervise_event event, unsigned actions)
 {
     const struct supervision *run = &w.run;
-    int64_t margin_ms = run->timing.kill_margin_ms;
-    int64_t asked_ms = RLOCK_NEVER;
+    bool has_guard = run->kind == SUPERVISE_COMMAND || run->on_lost != ON_LOST_IGNORE;
 
     if ((actions & A(SAY_LOST)) != 0) {
         must(++w.n_lost_told == 1, "a lost lock is reported exactly once");
@@ -448,18 +507,17 @@ static void note_actions(enum supervise_event event, unsigned actions)
                      run->kill_at_ms <= run->agreed.kill_ms,
                  "when the lock is lost, rlock asks the guard at once to end the command");
     }
-    if ((actions & A(EXTEND_GUARD)) != 0) {
+    if ((actions & A(EXTEND_GUARD)) != 0)
         w.extended = supervise_state_deadlines(run);
-        asked_ms = clock_later(w.extended.kill_ms, w.now_ms);
-    }
-    if ((actions & A(END_COMMAND)) != 0) {
-        asked_ms = w.now_ms;
-        w.end_is_asked = true;
+    if ((actions & A(END_COMMAND)) != 0)
         must(run->on_lost != ON_LOST_IGNORE || event == E(MAX_HOLD_DUE),
              "with --on-lost ignore only --max-hold ends the command");
-    }
-    if (w.frozen_since_ms != 0 && w.answer_by_ms == RLOCK_NEVER && asked_ms != RLOCK_NEVER)
-        w.answer_by_ms = asked_ms + margin_ms;
+    if ((actions & (A(EXTEND_GUARD) | A(END_COMMAND))) != 0 ||
+        ((actions & A(PASS_SIGNAL)) != 0 && run->kind == SUPERVISE_COMMAND))
+        w.is_asked = has_guard;
+    /* a guard that can't kill a process repeats that */
+    if (w.answer_by_ms == RLOCK_NEVER && (w.is_asked || run->state == S(UNKILLABLE)))
+        w.answer_by_ms = w.now_ms + ANSWER_MS;
 }
 
 /*
@@ -468,13 +526,7 @@ static void note_actions(enum supervise_event event, unsigned actions)
  */
 static int64_t replaced_by_ms(void)
 {
-    const struct supervision *run = &w.run;
-
-    if (!is_live(run->state))
-        return RLOCK_NEVER;
-    if (w.frozen_since_ms != 0 || run->state == S(UNKILLABLE) || run->on_lost == ON_LOST_IGNORE)
-        return w.answer_by_ms;
-    return run->agreed.kill_ms + run->timing.kill_margin_ms;
+    return is_live(w.run.state) ? clock_earlier(deadline_ms(), w.answer_by_ms) : RLOCK_NEVER;
 }
 
 static void step(enum supervise_event event, struct supervise_input input)
@@ -487,14 +539,13 @@ static void step(enum supervise_event event, struct supervise_input input)
     w.n_run_steps++;
     w.visited[before][event] = true;
     w.event = event;
-    must(event != E(GUARD_LATE) || !is_ignoring() || w.now_ms >= w.answer_by_ms,
-         "with --on-lost ignore a guard has its whole time to answer");
+    must(event != E(GUARD_LATE) || w.now_ms >= replaced_by_ms(),
+         "a guard has its whole time to answer");
     note_event(event, &input);
     actions = supervise_state_handle(&w.run, event, w.now_ms, input);
     note_actions(event, actions);
     w.n_releases += before != S(RELEASING) && w.run.state == S(RELEASING);
-    must(!is_first_limit || w.run.state == before,
-         "with --on-lost ignore a guard has a second chance to answer");
+    must(!is_first_limit || w.run.state == before, "a guard has a second chance to answer");
     must(supervise_state_next_ms(&w.run) <= replaced_by_ms(),
          "a guard that doesn't answer by its limit is replaced in time");
     if ((actions & A(START_RENEWER)) != 0)
@@ -570,7 +621,11 @@ static void bring(enum supervise_event event)
                               .frozen_since_ms = w.now_ms - below(500),
                               .lease_ended_first = w.run.on_lost != ON_LOST_IGNORE && below(4) == 0,
                               .main_was_gone = below(16) == 0};
-    struct supervise_input input = {.news = &news,
+    bool is_message = event == E(GUARD_AGREED) || event == E(GUARD_PAUSED) ||
+                      event == E(TERM_REFUSED) || event == E(KILL_REFUSED) ||
+                      event == E(COMMAND_ENDED) || (event == E(NOT_STARTED) && below(2));
+    struct supervise_input input = {.news = is_message ? &news : NULL,
+                                    .is_behind = w.is_asked && below(3) == 0,
                                     .expires_ms = w.now_ms - below(2000) + 29698,
                                     .pid = (pid_t)(PID + below(2)),
                                     .reason = below(2) ? REASON_NOT_FOUND : REASON_LOST};
@@ -578,13 +633,18 @@ static void bring(enum supervise_event event)
     step(event, input);
 }
 
-/* Let only time pass: with --on-lost kill, the run has to end although the guard is silent. */
+/*
+ * Let only time pass: with --on-lost kill, or after a request, the run has to end although the
+ * guard is silent.
+ */
 static void be_silent(void)
 {
+    bool must_end = w.run.on_lost == ON_LOST_KILL || w.is_asked;
+
     while (is_live(w.run.state) && supervise_state_next_ms(&w.run) != RLOCK_NEVER &&
            w.n_run_steps < 10 * STEPS_OF_A_RUN_MAX)
         pass_time(clock_later(0, supervise_state_next_ms(&w.run) - w.now_ms));
-    if (w.run.on_lost == ON_LOST_KILL)
+    if (must_end)
         must(!is_live(w.run.state), "a guard that doesn't answer by its limit is replaced in time");
 }
 
@@ -622,7 +682,7 @@ static void walk_once(void)
     w.now_ms = GRANTED_MS + below(100);
     w.frozen_since_ms = w.paused_ms = 0;
     w.answer_by_ms = RLOCK_NEVER;
-    w.end_is_asked = w.is_unproven = w.is_server_gone = w.is_given_back = w.was_late = false;
+    w.is_asked = w.is_unproven = w.is_server_gone = w.is_given_back = w.was_late = false;
     w.n_lost_told = w.n_releases = w.n_run_steps = 0;
     supervise_state_init(&w.run, below(4) ? SUPERVISE_COMMAND : SUPERVISE_BOUND, &grant, GRANTED_MS,
                          (enum on_lost)below(ON_LOST_IGNORE + 1), max_hold_ms);
@@ -657,6 +717,7 @@ int main(int argc, char **argv)
 {
     chance_seed(argc, argv);
     RUN_ALL(test_cells, test_too_short_a_lease, test_renewal_after_the_end, test_renewer_times,
-            test_agreed, test_bound, test_look, test_hold, test_walk);
+            test_silent_guard, test_answers, test_late_guard, test_agreed, test_bound, test_look,
+            test_hold, test_walk);
     return done_testing();
 }
