@@ -206,13 +206,13 @@ static int64_t poll_ms(const struct rlock_obstacle *obstacle)
  * or the BLPOP fails. In all three cases the caller sends the next attempt. A client may also wake
  * us to say that we are next, and in how many ms we are to ask (RLOCK_PENDING). Then we block again
  * until that time: the holder and the waiters ahead of us may be dead, and nobody wakes us any
- * more. Of several such times the earliest counts.
+ * more. Of several such times, and the end of `block_ms`, the earliest counts.
  */
 static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block_ms)
 {
     struct rlock_deadline deadline = loop->deadline;
     struct rlock_error *err = &loop->block_err;
-    int64_t ask_ms = RLOCK_NEVER;
+    int64_t ask_ms = deadline_in(loop->deadline, block_ms).at_ms;
     enum rlock_status st;
 
     if (deadline.at_ms != RLOCK_NEVER)

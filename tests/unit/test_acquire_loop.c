@@ -138,6 +138,19 @@ static void test_next_in_turn(void)
     ok(seen.n_shown == 2 && seen.next_ms >= 2);
 }
 
+/* A waiter that is to ask after 50 ms asks then, though a wake-up tells it to ask later. */
+static void test_told_to_ask_later(void)
+{
+    struct server server = {
+        .answers = {[ASKED_ACQUIRE] = ANSWERS(HELD, GRANT),
+                    [ASKED_WAKE] = ANSWERS("*2\r\n$1\r\nw\r\n$9\r\nsoon 9000\r\n", NOT_WOKEN)}};
+    int64_t began_ms = rlock_clock_ms();
+
+    is_int(wait_until(&server, in(20000), FAR_MS), RLOCK_OK);
+    okf(rlock_clock_ms() < began_ms + 8000, "the waiter asks after %lld ms",
+        (long long)(rlock_clock_ms() - began_ms));
+}
+
 static void test_trouble(void)
 {
     struct server lost = {.answers = {[ASKED_ACQUIRE] = ANSWERS(CLOSE, GRANT)}};
@@ -325,6 +338,6 @@ int main(void)
     RUN(test_waits_for_replicas(RLOCK_QUEUE_FIFO, " 1700000000000000 x "));
     RUN(test_waits_for_replicas(RLOCK_QUEUE_NONE, "  x "));
     RUN_ALL(test_lacks_replicas, test_changed_password, test_observed, test_next_in_turn,
-            test_trouble, test_stopped, test_in_doubt);
+            test_told_to_ask_later, test_trouble, test_stopped, test_in_doubt);
     return done_testing();
 }
