@@ -148,7 +148,7 @@ const struct option option_table[OPTION_COUNT] = {
     {'\0', "format", OUTPUT, CHOICE("text|json|prometheus"), AT(format), IN(VERB_LIST), false,
      "text, or json with --json", "list the locks as a table, as JSON, or as metrics"},
     {'\0', "output", OUTPUT, TEXT("FILE"), AT(output), IN(VERB_LIST), false, "stdout",
-     "write the list to a new file beside FILE, and rename it to FILE"},
+     "write the list to FILE; if that fails, FILE keeps its former content"},
     {'\0', "yes", DAILY, FLAG, AT(yes), IN(VERB_BREAK), false, NULL, "don't ask for confirmation"},
     {'\0', "all", DAILY, FLAG, AT(all), IN(VERB_HELP), false, NULL,
      "show all options of rlock, not only those of daily use"},

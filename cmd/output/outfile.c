@@ -251,7 +251,7 @@ static int overwrite(int old, const char *bytes, size_t n)
     return outfile_write(old, bytes, n) && ftruncate(old, (off_t)n) == 0 ? 0 : errno;
 }
 
-int outfile_replace(const char *path, const char *bytes, size_t n)
+static int put(const char *path, const char *bytes, size_t n, bool may_overwrite)
 {
     int fd = open_path(path, 0);
     struct stat file;
@@ -262,10 +262,20 @@ int outfile_replace(const char *path, const char *bytes, size_t n)
     if (descriptor_of(path) >= 0 || fstat(fd, &file) != 0 || !S_ISREG(file.st_mode))
         return write_and_close(fd, bytes, n);
     failed = replace(path, fd, bytes, n);
-    if (failed == EACCES || failed == EPERM || failed == EBUSY)
+    if (may_overwrite && (failed == EACCES || failed == EPERM || failed == EBUSY))
         failed = overwrite(fd, bytes, n);
     close(fd);
     return failed;
+}
+
+int outfile_replace(const char *path, const char *bytes, size_t n)
+{
+    return put(path, bytes, n, false);
+}
+
+int outfile_rewrite(const char *path, const char *bytes, size_t n)
+{
+    return put(path, bytes, n, true);
 }
 
 /* ---- appending ---- */

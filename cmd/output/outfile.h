@@ -27,8 +27,7 @@ bool outfile_offer(int fd, const char *bytes, size_t n, int within_ms);
 /*
  * outfile_replace: make these bytes the content of the file `path`. What happens to the file:
  *
- *   regular, or absent   replaced by rename(2), with its owner and mode; or created. Where that is
- *                        not allowed, or the file is a mount point: written over
+ *   regular, or absent   replaced by rename(2), with its owner and mode; or created
  *   a device, a FIFO     written to
  *   a symbolic link      nothing: the call fails with ELOOP
  *
@@ -39,6 +38,13 @@ bool outfile_offer(int fd, const char *bytes, size_t n, int within_ms);
  * Blocks   for up to 1 s, if a pipe or terminal accepts no bytes.
  */
 int outfile_replace(const char *path, const char *bytes, size_t n);
+
+/*
+ * outfile_rewrite: as outfile_replace(); but write over a regular file that can't be replaced, as
+ * the directory may not be written, or the file is a mount point. Until the call returns, and if it
+ * fails, the file may have old bytes beside new ones.
+ */
+int outfile_rewrite(const char *path, const char *bytes, size_t n);
 
 /*
  * outfile_append: write to the file `path` as outfile_replace() does, with one difference: a

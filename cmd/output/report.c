@@ -280,7 +280,7 @@ enum exit_reason report_output_to(const struct report *report, const char *path,
     outbuf_clear(out);
     if (failed == 0)
         return REASON_GRANTED;
-    snprintf(why, sizeof why, "%.200s: %s", path, outfile_error(failed));
+    snprintf(why, sizeof why, "%.200s can't be replaced: %s", path, outfile_error(failed));
     return report_fault(report, REASON_SYSTEM, why, 0);
 }
 
@@ -312,7 +312,7 @@ int report_file(const struct report *report, const char *path, enum report_how h
         json_time(&json, "time", wall_time_now_ms());
     put_summary(&json, summary, key);
     json_end(&json);
-    failed = (how == REPORT_APPENDS ? outfile_append : outfile_replace)(path, text, json.used);
+    failed = (how == REPORT_APPENDS ? outfile_append : outfile_rewrite)(path, text, json.used);
     free(text);
     return failed;
 }

@@ -152,7 +152,7 @@ enum report_how {
 
 /*
  * report_file: write the summary to a file as one JSON object. Returns 0, or an error of
- * outfile_replace().
+ * outfile_rewrite() or outfile_append().
  */
 int report_file(const struct report *report, const char *path, enum report_how how,
                 const struct summary *summary);

@@ -91,7 +91,7 @@ static void test_links(void)
     has_content("target", "b\n", "the file in that folder is replaced");
 }
 
-/* If the folder can't be written, a file that the user may write is written over. */
+/* If the folder can't be written, a file that the user may write is written over where asked. */
 static void test_overwrite(void)
 {
     if (geteuid() == 0 && (chmod(top, 0777) != 0 || setegid(NOBODY) != 0 || seteuid(NOBODY) != 0)) {
@@ -103,9 +103,11 @@ static void test_overwrite(void)
     (void)!seteuid(getuid());
     (void)!chmod(top, 0555);
     (void)!seteuid(NOBODY);
-    is_int(outfile_replace(below("mine"), "new\n", 4), 0, "a file is written over");
+    is_int(outfile_replace(below("mine"), "new\n", 4), EACCES, "a file that can't be replaced");
+    has_content("mine", "a longer content\n", "the file is as it was");
+    is_int(outfile_rewrite(below("mine"), "new\n", 4), 0, "a file is written over");
     has_content("mine", "new\n", "the file has only the new bytes");
-    is_int(outfile_replace(below("kept"), "new\n", 4), EACCES, "a file that may not be written");
+    is_int(outfile_rewrite(below("kept"), "new\n", 4), EACCES, "a file that may not be written");
     has_content("kept", "old\n", "the file is as it was");
     (void)!seteuid(getuid());
     (void)!setegid(getgid());
