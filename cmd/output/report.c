@@ -212,6 +212,7 @@ void report_set_listener(struct report *report, report_listener *listener, void 
 void report_redirect(struct report *report, enum report_to to)
 {
     report->to = to;
+    report->pid = getpid();
 }
 
 void report_say(const struct report *report, enum report_level level, struct message message)

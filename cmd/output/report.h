@@ -92,7 +92,7 @@ void report_set_key(struct report *report, const char *key);
 /* report_set_listener: pass each message from now on to `listener`, too. */
 void report_set_listener(struct report *report, report_listener *listener, void *context);
 
-/* report_redirect: write the messages from now on to `to`. */
+/* report_redirect: in a process that rlock has forked, write its messages from now on to `to`. */
 void report_redirect(struct report *report, enum report_to to);
 
 /*
