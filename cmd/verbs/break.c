@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "output/printable.h"
 #include "output/taken.h"
 #include "output/terminal.h"
 #include "session/session.h"
@@ -71,8 +70,7 @@ static bool may_break(const struct session *session, const struct target *target
                                             [RLOCK_SEEN_DONE] = "remove the mark",
                                             [RLOCK_SEEN_FOREIGN] = "break it"};
     const char *question = questions[target->taken.seen];
-    char text[sizeof(struct target) + 256];
-    char shown[sizeof text];
+    char text[sizeof target->words + 256];
     char key[128];
 
     if (session->options->yes)
@@ -80,8 +78,7 @@ static bool may_break(const struct session *session, const struct target *target
     err_escape(key, sizeof key, session->report.key);
     snprintf(text, sizeof text, "rlock: %s: %s: %s?", key, target->words,
              question != NULL ? question : "break it");
-    printable_text(shown, sizeof shown, text);
-    return terminal_ask(shown);
+    return terminal_ask(text);
 }
 
 /* Break the lock. REASON_GRANTED: the holders in `target` don't hold the lock any more. */
