@@ -32,10 +32,10 @@ struct supervise_result {
 };
 
 /*
- * supervise_prepare: fork the guard of a bound process, if it needs one. supervise_bind: let it end
- * that process before the lease ends, also if this process dies; until then it ends nothing, and
- * exits if this process dies. Blocks until the guard acts by the lease. Both return 0, or an errno;
- * ETIMEDOUT: it is too late.
+ * supervise_prepare: fork the guard of a bound process, if it needs one. As yet the guard ends
+ * nothing, and exits if the caller dies. supervise_bind: from now on the guard ends the bound
+ * process before the lease ends, also if the caller dies. Blocks until the guard has agreed. Both
+ * return 0, or an errno; ETIMEDOUT: it is too late.
  */
 int supervise_prepare(const struct supervise_plan *plan);
 int supervise_bind(const struct supervise_plan *plan);
