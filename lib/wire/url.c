@@ -298,28 +298,42 @@ static bool mask_ports(char *text, const char *end)
 }
 
 /*
+ * Finds what may be a password in a text that may be a URL of any program, and may have a mistake:
+ * from the first colon (behind "://", if there is one) to the last '@', or all text in front of the
+ * '@' if there is no colon. It may have 0 bytes. NULL: there is no '@'.
+ */
+static char *find_password(char *text, size_t n, size_t *bytes)
+{
+    char *start = memmem(text, n, "://", 3);
+    char *at = memrchr(text, '@', n);
+    char *colon;
+
+    if (at == NULL)
+        return NULL;
+    start = start != NULL && start < at ? start + 3 : text;
+    colon = memchr(start, ':', (size_t)(at - start));
+    start = colon != NULL ? colon + 1 : start;
+    *bytes = (size_t)(at - start);
+    return start;
+}
+
+/*
  * Overwrites what may be a password in a text that was meant as a URL. As the text has a mistake,
- * nobody knows where the password ends, so only these parts stay as they are: the user in front of
- * a colon; the host; the port and the database, if they are numbers; the path, if there is no login
- * and nothing else was overwritten.
+ * a password may also stand behind the '@'. So only these parts stay as they are there: the host;
+ * the port and the database, if they are numbers; the path, if nothing else was overwritten.
  */
 static void mask_refused(char *text)
 {
-    char *start = strstr(text, "://");
-    char *at = strrchr(text, '@');
-    char *host = at != NULL ? at + 1 : text;
+    size_t n = 0;
+    char *found = find_password(text, strlen(text), &n);
+    char *host = strstr(text, "://");
     char *end;
 
-    start = start != NULL && (at == NULL || start < at) ? start + 3 : text;
-    if (at != NULL) {
-        char *colon = memchr(start, ':', (size_t)(at - start));
-
-        mask(colon != NULL ? colon + 1 : start, at);
-    } else {
-        host = start;
-    }
+    host = found != NULL ? found + n + 1 : host != NULL ? host + 3 : text;
+    if (found != NULL)
+        mask(found, found + n);
     end = host + strcspn(host, "/?#");
-    if ((mask_ports(host, end) || at != NULL) && *end == '/')
+    if ((mask_ports(host, end) || found != NULL) && *end == '/')
         mask_unless_number(end + 1, end + strcspn(end, "?#"));
     end += strcspn(end, "?#");
     if (strncmp(end, "?db=", strlen("?db=")) == 0)
@@ -591,18 +605,12 @@ void url_fini(struct url *url)
 char *url_find_password(char *url, size_t *bytes)
 {
     char *start = strstr(url, "://");
-    char *at;
-    char *colon;
+    char *found;
 
     if (start == NULL)
         return NULL;
-    start += strlen("://");
-    at = memrchr(start, '@', strcspn(start, "/?#"));
-    colon = at == NULL ? NULL : memchr(start, ':', (size_t)(at - start));
-    if (colon == NULL || colon + 1 == at)
-        return NULL;
-    *bytes = (size_t)(at - colon) - 1;
-    return colon + 1;
+    found = find_password(start, 3 + strcspn(start + 3, "/?#"), bytes);
+    return found != NULL && found[-1] == ':' && *bytes > 0 ? found : NULL;
 }
 
 void url_remove_password(char *url)
@@ -618,39 +626,40 @@ void url_remove_password(char *url)
 }
 
 /*
- * Finds what may be a password in a word, which may be a URL of any program: the text from the
- * first colon (after "://", if there is one) to the last '@', or all text before the '@' if there
- * is no colon.
+ * Finds the next word that may have a password, and moves `*text` behind that word. NULL: none. In
+ * the path of a socket '@' is an ordinary character.
  */
-static char *find_any_password(char *word, size_t n, size_t *bytes)
+static char *next_password(char **text, size_t *bytes)
 {
-    char *start = memmem(word, n, "://", 3);
-    char *at = memrchr(word, '@', n);
-    char *colon;
+    char *found = NULL;
 
-    if (at == NULL ||
-        (start != NULL && start - word >= 4 && strncasecmp(start - 4, "unix", 4) == 0))
-        return NULL; /* '@' is an ordinary character in the path of a socket */
-    start = start != NULL && start < at ? start + 3 : word;
-    colon = memchr(start, ':', (size_t)(at - start));
-    start = colon != NULL ? colon + 1 : start;
-    *bytes = (size_t)(at - start);
-    return *bytes > 0 ? start : NULL;
+    for (*bytes = 0; *bytes == 0 && **text != '\0'; *text += strspn(*text, " \t")) {
+        size_t word = strcspn(*text, " \t");
+        const char *colon = memmem(*text, word, "://", 3);
+
+        found = find_password(*text, word, bytes);
+        if (colon != NULL && colon - *text >= 4 && strncasecmp(colon - 4, "unix:///", 8) == 0)
+            *bytes = 0;
+        *text += word;
+    }
+    return *bytes > 0 ? found : NULL;
 }
 
 void url_mask(char *text)
 {
-    size_t word;
+    char *found;
     size_t n;
 
-    for (text += strspn(text, " \t"); *text != '\0'; text += word, text += strspn(text, " \t")) {
-        char *secret;
+    while ((found = next_password(&text, &n)) != NULL)
+        mask(found, found + n);
+}
 
-        word = strcspn(text, " \t");
-        secret = find_any_password(text, word, &n);
-        if (secret != NULL)
-            memset(secret, '*', n);
-    }
+bool url_may_hold_password(const char *text)
+{
+    char *rest = (char *)text;
+    size_t n;
+
+    return next_password(&rest, &n) != NULL;
 }
 
 void url_cli_options(const char *text, char options[URL_CLI_BYTES])
@@ -684,17 +693,4 @@ char *url_masked_copy(const char *word)
     if (shown != NULL && strstr(shown, "://") != NULL)
         url_mask(shown);
     return shown;
-}
-
-bool url_may_hold_password(const char *text)
-{
-    size_t word;
-    size_t n;
-
-    for (text += strspn(text, " \t"); *text != '\0'; text += word, text += strspn(text, " \t")) {
-        word = strcspn(text, " \t");
-        if (find_any_password((char *)text, word, &n) != NULL)
-            return true;
-    }
-    return false;
 }

@@ -194,6 +194,7 @@ static const struct {
     {"redis://h?password=" SECRET, "redis://h?***************"},
     {"redis+sentinel://a:1,b:x,c/main/x", "redis+sentinel://a:1,b:*,c/******"},
     {"unix://u:" SECRET "@/a", "unix://u:******@/*"},
+    {"redis://u:@h:x", "redis://u:@h:*"},
     {"\x1b[2J", "\\x1b[2J"},
 };
 
@@ -256,6 +257,36 @@ static void test_refused(void)
     }
 }
 
+/* Words with what may be a password, as url_mask() leaves them. */
+static const struct {
+    const char *text, *masked;
+} words[] = {
+    {"", ""},
+    {" \t", " \t"},
+    {"redis://h", "redis://h"},
+    {"redis://u:@h", "redis://u:@h"},
+    {"redis://u:p#x@h", "redis://u:***@h"},
+    {"redis://token@h", "redis://*****@h"},
+    {"a@b\t redis://u:a@b@h  c", "*@b\t redis://u:***@h  c"},
+    {"unix:///run/redis@1 redis://:pw@h", "unix:///run/redis@1 redis://:**@h"},
+    {"UNIX:///run/redis@1", "UNIX:///run/redis@1"},
+    {"unix://u:pw@h", "unix://u:**@h"},
+};
+
+static void test_words(void)
+{
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char *text = strdup(words[i].text);
+        bool may = url_may_hold_password(text);
+
+        url_mask(text);
+        is_str(text, words[i].masked, "url_mask() overwrites what may be a password");
+        okf(may == (strcmp(words[i].text, words[i].masked) != 0), "\"%s\" may have one: %d",
+            words[i].text, may);
+        free(text);
+    }
+}
+
 /* Parses a URL of `start`, then n times the character c, then `end`. */
 static enum rlock_status parse_long(struct url *url, const char *start, char c, size_t n,
                                     const char *end)
@@ -302,4 +333,4 @@ static void test_limits(void)
     }
 }
 
-TESTS(test_good, test_sentinels, test_cli_options, test_bad, test_refused, test_limits)
+TESTS(test_good, test_sentinels, test_cli_options, test_bad, test_refused, test_words, test_limits)
