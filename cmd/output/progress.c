@@ -30,21 +30,6 @@
 
 /* ---- making the texts of the line and of the messages ---- */
 
-/* Write how long the lease, or a person's hold, still lasts: "18s left". */
-static void describe_left(char *out, size_t room, const struct rlock_obstacle *obstacle,
-                          int64_t now_ms)
-{
-    int64_t left_ms =
-        obstacle->holder.hold_ms > 0 ? obstacle->holder.hold_left_ms : obstacle->left_ms;
-    char left[UNITS_TEXT_BYTES];
-
-    units_text(left, left_ms - (now_ms - obstacle->seen_ms) + 999);
-    if (left_ms < 0)
-        snprintf(out, room, "never expires");
-    else
-        snprintf(out, room, "%s left", left);
-}
-
 /*
  * The words for a failure of the server (`trouble` in struct rlock_obstacle): `what` is the event
  * of the message about the failure, and the line on the terminal has `words`. A status without a
@@ -88,7 +73,9 @@ static void put_time_left(char time[UNITS_TEXT_BYTES], const struct rlock_obstac
     units_text(time, obstacle->gives_up_ms - now_ms + 999);
 }
 
-void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle, int64_t now_ms)
+/* Write what fails, for how long and why: "server unreachable for 5s: WHY". */
+static void describe_trouble(char out[PROGRESS_WHY_BYTES], const struct rlock_obstacle *obstacle,
+                             int64_t now_ms)
 {
     bool has_limit = obstacle->gives_up_ms != 0; /* before any server has answered */
     char time[UNITS_TEXT_BYTES];
@@ -97,36 +84,35 @@ void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obsta
         put_time_left(time, obstacle, now_ms);
     else
         units_text(time, now_ms - obstacle->trouble_ms);
-    snprintf(out, room, "%s%s for %s: %s", row_of(obstacle->trouble.status)->words,
+    snprintf(out, PROGRESS_WHY_BYTES, "%s%s for %s: %s", row_of(obstacle->trouble.status)->words,
              has_limit ? ", trying" : "", time, obstacle->trouble.text);
 }
 
-/* ---- fitting the line to the terminal ---- */
-
-/* Returns what rlock waits for if the lock has no holder; NULL: the lock has a holder. */
-static const char *nobody_holds(enum rlock_seen seen)
+void progress_why(char out[PROGRESS_WHY_BYTES], const struct rlock_obstacle *obstacle,
+                  int64_t now_ms)
 {
-    if (seen == RLOCK_SEEN_KEPT)
-        return "the next in the queue";
-    if (seen == RLOCK_SEEN_REST)
-        return "the end of --min-hold";
-    return seen == RLOCK_SEEN_DONE ? "the end of the --once mark" : NULL;
+    struct taken taken = taken_of_obstacle(obstacle, now_ms);
+
+    if (progress_is_trouble(obstacle, now_ms))
+        describe_trouble(out, obstacle, now_ms);
+    else if (obstacle->holder.text[0] == '\0')
+        snprintf(out, PROGRESS_WHY_BYTES, "not granted in time");
+    else
+        taken_text(out, &taken);
 }
+
+/* ---- fitting the line to the terminal ---- */
 
 /* Write "place 3, 18s left, for tar of backup@web1, pid 4711 (nightly)". */
 static void describe_holder(char *out, size_t room, const struct rlock_obstacle *obstacle,
                             int64_t now_ms)
 {
-    const char *waits_for = nobody_holds(obstacle->seen);
-    char holder[sizeof obstacle->holder.text * 4];
-    char left[UNITS_TEXT_BYTES + 16];
-    char place[32] = "";
+    struct taken taken = taken_of_obstacle(obstacle, now_ms);
+    size_t n = 0;
 
-    printable_text(holder, sizeof holder, waits_for != NULL ? waits_for : obstacle->holder.text);
-    describe_left(left, sizeof left, obstacle, now_ms);
     if (obstacle->place > 0)
-        snprintf(place, sizeof place, "place %lld, ", (long long)obstacle->place);
-    snprintf(out, room, "%s%s%s%s", place, left, *holder != '\0' ? ", for " : "", holder);
+        n = (size_t)snprintf(out, room, "place %lld, ", (long long)obstacle->place);
+    taken_row(out + n, room - n, &taken);
 }
 
 /*
@@ -137,7 +123,7 @@ static void describe_wait(char out[PROGRESS_BYTES], const struct report *report,
                           const struct rlock_obstacle *obstacle, bool is_short, int64_t now_ms)
 {
     bool is_failing = obstacle->trouble.status != RLOCK_OK;
-    char trouble[sizeof obstacle->trouble.text + 96];
+    char trouble[PROGRESS_WHY_BYTES];
     char begin[UNITS_TEXT_BYTES + 16] = "";
     char waited[UNITS_TEXT_BYTES];
     size_t n;
@@ -150,7 +136,7 @@ static void describe_wait(char out[PROGRESS_BYTES], const struct report *report,
         describe_holder(out + n, PROGRESS_BYTES - n, obstacle, now_ms);
         return;
     }
-    progress_trouble(trouble, sizeof trouble, obstacle, now_ms);
+    describe_trouble(trouble, obstacle, now_ms);
     printable_text(out + n, PROGRESS_BYTES - n, trouble);
 }
 
@@ -385,14 +371,11 @@ static void say_waiting(const struct progress *progress, enum report_level level
     struct message message = {.what = what};
     int64_t now_ms = rlock_clock_ms();
     int64_t waited_ms = now_ms - progress->report->start_ms;
-    char words[sizeof obstacle->trouble.text + TAKEN_BYTES];
+    char words[PROGRESS_WHY_BYTES];
     char why[sizeof words + 100];
-    struct taken taken = taken_of_obstacle(obstacle);
+    struct taken taken = taken_of_obstacle(obstacle, now_ms);
 
-    if (progress_is_trouble(obstacle, now_ms))
-        progress_trouble(words, sizeof words, obstacle, now_ms);
-    else
-        taken_text(words, &taken);
+    progress_why(words, obstacle, now_ms);
     describe_progress(why, sizeof why, obstacle, waited_ms, words);
     message.why = why;
     message_add(&message, fact_number("waited_ms", waited_ms));

@@ -14,6 +14,7 @@
  * column
  */
 #define PROGRESS_BYTES 3072
+#define PROGRESS_WHY_BYTES 640
 
 struct progress {
     const struct report *report;
@@ -68,11 +69,11 @@ bool progress_is_trouble(const struct rlock_obstacle *obstacle, int64_t now_ms);
 const char *progress_trouble_words(enum rlock_status status);
 
 /*
- * progress_trouble: for an obstacle with `trouble`, write what fails, for how long and why: "server
- * unreachable for 5s: WHY".
+ * progress_why: write why the lock is not granted: what fails on the servers, for how long and why,
+ * as "server unreachable for 5s: WHY"; or who holds the lock, as taken_text() does.
  */
-void progress_trouble(char *out, size_t room, const struct rlock_obstacle *obstacle,
-                      int64_t now_ms);
+void progress_why(char out[PROGRESS_WHY_BYTES], const struct rlock_obstacle *obstacle,
+                  int64_t now_ms);
 
 /*
  * progress_text: write the line, which takes at most `columns` columns. If the whole line would

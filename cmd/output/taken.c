@@ -3,6 +3,7 @@
 #include "output/taken.h"
 
 #include "options/units.h"
+#include "output/printable.h"
 #include "output/wall_time.h"
 
 #include <stdio.h>
@@ -14,11 +15,16 @@
 static const struct {
     const char *mode;
     const char *role;
+    const char *waits_for; /* what a waiter waits for if the party doesn't hold the lock; or NULL */
 } words[] = {
-    [RLOCK_SEEN_FREE] = {"free", "holder"},           [RLOCK_SEEN_KEPT] = {"kept", "next"},
-    [RLOCK_SEEN_EXCLUSIVE] = {"exclusive", "holder"}, [RLOCK_SEEN_SHARED] = {"shared", "holder"},
-    [RLOCK_SEEN_SLOTS] = {"slots", "holder"},         [RLOCK_SEEN_REST] = {"rest", "last_holder"},
-    [RLOCK_SEEN_DONE] = {"done", "done_by"},          [RLOCK_SEEN_FOREIGN] = {"foreign", "holder"},
+    [RLOCK_SEEN_FREE] = {"free", "holder", NULL},
+    [RLOCK_SEEN_KEPT] = {"kept", "next", "the next in the queue"},
+    [RLOCK_SEEN_EXCLUSIVE] = {"exclusive", "holder", NULL},
+    [RLOCK_SEEN_SHARED] = {"shared", "holder", NULL},
+    [RLOCK_SEEN_SLOTS] = {"slots", "holder", NULL},
+    [RLOCK_SEEN_REST] = {"rest", "last_holder", "the end of --min-hold"},
+    [RLOCK_SEEN_DONE] = {"done", "done_by", "the end of the --once mark"},
+    [RLOCK_SEEN_FOREIGN] = {"foreign", "holder", NULL},
 };
 
 const char *taken_mode(enum rlock_seen seen)
@@ -31,13 +37,12 @@ const char *taken_role(enum rlock_seen seen)
     return words[seen].role;
 }
 
-struct taken taken_of_obstacle(const struct rlock_obstacle *obstacle)
+struct taken taken_of_obstacle(const struct rlock_obstacle *obstacle, int64_t now_ms)
 {
     return (struct taken){.seen = obstacle->seen,
                           .party = &obstacle->holder,
                           .left_ms = obstacle->left_ms,
-                          .age_ms =
-                              obstacle->seen_ms > 0 ? rlock_clock_ms() - obstacle->seen_ms : 0};
+                          .age_ms = obstacle->seen_ms > 0 ? now_ms - obstacle->seen_ms : 0};
 }
 
 struct taken taken_of_view(const struct rlock_view *view)
@@ -125,6 +130,20 @@ void taken_text(char out[TAKEN_BYTES], const struct taken *taken)
                  rest);
         break;
     }
+}
+
+void taken_row(char *out, size_t room, const struct taken *taken)
+{
+    const struct rlock_party *party = taken->party;
+    const char *waits_for = words[taken->seen].waits_for;
+    int64_t left_ms = party->hold_ms > 0 ? party->hold_left_ms : taken->left_ms;
+    char holder[sizeof party->text * 4];
+    char left[UNITS_TEXT_BYTES];
+
+    printable_text(holder, sizeof holder, waits_for != NULL ? waits_for : party->text);
+    units_text(left, left_ms - taken->age_ms + 999);
+    snprintf(out, room, "%s%s%s%s", left_ms < 0 ? "never expires" : left,
+             left_ms < 0 ? "" : " left", *holder != '\0' ? ", for " : "", holder);
 }
 
 void taken_add_facts(struct message *message, const struct taken *taken)

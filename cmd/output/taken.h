@@ -18,7 +18,7 @@ struct taken {
 };
 
 /* taken_of_obstacle: describe an obstacle, which must live as long as the result. */
-struct taken taken_of_obstacle(const struct rlock_obstacle *obstacle);
+struct taken taken_of_obstacle(const struct rlock_obstacle *obstacle, int64_t now_ms);
 
 /*
  * taken_of_view: describe a lock that rlock_inspect() has reported, and that is not free. If the
@@ -33,6 +33,12 @@ struct taken taken_of_view(const struct rlock_view *view);
  * taken".
  */
 void taken_text(char out[TAKEN_BYTES], const struct taken *taken);
+
+/*
+ * taken_row: describe the lock in few words: how long the lease, or a person's hold, still lasts,
+ * and who holds the lock, or what it waits for: "18s left, for tar of backup@web1, pid 4711".
+ */
+void taken_row(char *out, size_t room, const struct taken *taken);
 
 /* taken_add_facts: add the members `mode`, the party and `left_ms` to a message, for programs. */
 void taken_add_facts(struct message *message, const struct taken *taken);

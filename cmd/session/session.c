@@ -612,25 +612,6 @@ static void put_key(char text[100], const struct session *session,
     snprintf(text, 100, "%s is ", key);
 }
 
-/* Write why the lock was not granted: who holds it, or which trouble the server has. */
-static void put_obstacle(char text[TAKEN_BYTES + 100], const struct session *session,
-                         const struct rlock_obstacle *obstacle, int64_t now_ms)
-{
-    struct taken taken = taken_of_obstacle(obstacle);
-    char words[TAKEN_BYTES];
-    char key[100];
-
-    if (progress_is_trouble(obstacle, now_ms)) {
-        progress_trouble(text, TAKEN_BYTES + 100, obstacle, now_ms);
-    } else if (obstacle->holder.text[0] == '\0') {
-        snprintf(text, TAKEN_BYTES + 100, "not granted in time");
-    } else {
-        put_key(key, session, obstacle);
-        taken_text(words, &taken);
-        snprintf(text, TAKEN_BYTES + 100, "%s%s", key, words);
-    }
-}
-
 /*
  * Report why the lock was not granted: busy, timeout, or superseded by a newer waiter. If another
  * owner has the lock, the message is a notice, which --quiet suppresses. If the server could not be
@@ -639,22 +620,25 @@ static void put_obstacle(char text[TAKEN_BYTES + 100], const struct session *ses
 static enum exit_reason report_busy(const struct session *session, enum exit_reason reason,
                                     const struct rlock_obstacle *obstacle)
 {
-    struct taken taken = taken_of_obstacle(obstacle);
-    struct message message = {.what = event_of_reason(reason)};
     int64_t now_ms = rlock_clock_ms();
+    struct taken taken = taken_of_obstacle(obstacle, now_ms);
+    struct message message = {.what = event_of_reason(reason)};
     int64_t waited_ms = now_ms - session->report.start_ms;
     bool is_trouble = progress_is_trouble(obstacle, now_ms);
     bool has_party = obstacle->holder.text[0] != '\0';
-    char obstacle_text[TAKEN_BYTES + 100];
+    char words[PROGRESS_WHY_BYTES];
     char waited[UNITS_TEXT_BYTES];
-    char why[TAKEN_BYTES + 200];
+    char key[100] = "";
+    char why[sizeof words + 200];
 
-    put_obstacle(obstacle_text, session, obstacle, now_ms);
+    progress_why(words, obstacle, now_ms);
+    if (has_party && !is_trouble)
+        put_key(key, session, obstacle);
     units_tenths(waited, waited_ms);
     if (reason == REASON_BUSY)
-        snprintf(why, sizeof why, "%s", obstacle_text);
+        snprintf(why, sizeof why, "%s%s", key, words);
     else if (reason == REASON_TIMEOUT)
-        snprintf(why, sizeof why, "after %s: %s", waited, obstacle_text);
+        snprintf(why, sizeof why, "after %s: %s%s", waited, key, words);
     else
         snprintf(why, sizeof why, "after %s by a newer waiter%s%s", waited, has_party ? ": " : "",
                  obstacle->holder.text);
@@ -675,7 +659,7 @@ static enum exit_reason report_done(const struct session *session,
                                     const struct rlock_obstacle *obstacle)
 {
     struct message message = {.what = EVENT_DONE};
-    struct taken taken = taken_of_obstacle(obstacle);
+    struct taken taken = taken_of_obstacle(obstacle, rlock_clock_ms());
     char when[WALL_TIME_BYTES];
     char why[400];
 
