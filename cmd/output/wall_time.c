@@ -20,56 +20,48 @@ int64_t wall_time_of(int64_t clock_ms)
     return wall_time_now_ms() - (rlock_clock_ms() - clock_ms);
 }
 
-void wall_time_local(char text[WALL_TIME_BYTES], int64_t unix_ms)
+/*
+ * Write a time as strftime(3) does, in the local zone, or in UTC if `is_utc`. Returns its length;
+ * 0, with the text "", if the C library can't convert the time.
+ */
+static size_t format(char text[WALL_TIME_BYTES], int64_t unix_ms, const char *pattern, bool is_utc)
 {
     time_t seconds = (time_t)(unix_ms / 1000);
-    char zone[8] = "";
-    struct tm here;
-    size_t n;
+    struct tm parts;
+    size_t n = 0;
 
-    text[0] = '\0';
-    if (localtime_r(&seconds, &here) == NULL)
-        return;
-    n = strftime(text, WALL_TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &here);
-    strftime(zone, sizeof zone, "%z", &here); /* strftime writes +hhmm, RFC 3339 wants +hh:mm */
-    snprintf(text + n, WALL_TIME_BYTES - n, "%.3s:%.2s", zone, strlen(zone) > 3 ? zone + 3 : "00");
+    if ((is_utc ? gmtime_r : localtime_r)(&seconds, &parts) != NULL)
+        n = strftime(text, WALL_TIME_BYTES, pattern, &parts);
+    text[n] = '\0';
+    return n;
+}
+
+void wall_time_local(char text[WALL_TIME_BYTES], int64_t unix_ms)
+{
+    size_t n = format(text, unix_ms, "%FT%H:%M:%S%z", false);
+
+    if (n > 0) /* strftime writes +hhmm, RFC 3339 wants +hh:mm */
+        memcpy(text + n - 2, (char[]){':', text[n - 2], text[n - 1], '\0'}, 4);
 }
 
 void wall_time_clock(char text[WALL_TIME_BYTES], int64_t unix_ms)
 {
-    time_t seconds = (time_t)(unix_ms / 1000);
-    struct tm here;
-
-    text[0] = '\0';
-    if (localtime_r(&seconds, &here) != NULL)
-        strftime(text, WALL_TIME_BYTES, "%H:%M:%S", &here);
+    format(text, unix_ms, "%H:%M:%S", false);
 }
 
 void wall_time_until(char text[WALL_TIME_BYTES], int64_t unix_ms)
 {
-    time_t now_s = (time_t)(wall_time_now_ms() / 1000);
-    time_t then_s = (time_t)(unix_ms / 1000);
-    struct tm now;
-    struct tm then;
+    char today[WALL_TIME_BYTES];
 
-    text[0] = '\0';
-    if (localtime_r(&now_s, &now) == NULL || localtime_r(&then_s, &then) == NULL)
-        return;
-    strftime(text, WALL_TIME_BYTES,
-             now.tm_year == then.tm_year && now.tm_yday == then.tm_yday ? "%H:%M:%S"
-                                                                        : "%Y-%m-%d %H:%M",
-             &then);
+    format(today, wall_time_now_ms(), "%F", false);
+    format(text, unix_ms, "%F", false);
+    format(text, unix_ms, strcmp(text, today) == 0 ? "%H:%M:%S" : "%F %H:%M", false);
 }
 
 void wall_time_utc(char text[WALL_TIME_BYTES], int64_t unix_ms)
 {
-    time_t seconds = (time_t)(unix_ms / 1000);
-    struct tm utc;
-    size_t n;
+    size_t n = format(text, unix_ms, "%FT%H:%M:%S", true);
 
-    text[0] = '\0';
-    if (gmtime_r(&seconds, &utc) == NULL)
-        return;
-    n = strftime(text, WALL_TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(text + n, WALL_TIME_BYTES - n, ".%03dZ", (int)(unix_ms % 1000));
+    if (n > 0)
+        snprintf(text + n, WALL_TIME_BYTES - n, ".%03dZ", (int)(unix_ms % 1000));
 }
