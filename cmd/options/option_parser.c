@@ -270,6 +270,27 @@ static bool take(struct parser *parser, const struct option *row, const char *va
     return true;
 }
 
+static bool accepts(enum verb verb, const struct option *row)
+{
+    return (row->verbs & IN(verb)) != 0;
+}
+
+/* Hint at the option whose name is most like a mistyped one, of those that the source can set. */
+static void suggest_like(struct parser *parser, const char *typed)
+{
+    struct suggestion suggestion = {.typed = typed};
+    bool is_line = parser->source == FROM_COMMAND_LINE;
+    size_t i;
+
+    for (i = 0; i < OPTION_COUNT; i++)
+        if (is_line ? accepts(parser->options->verb, &option_table[i])
+                    : option_table[i].is_everywhere)
+            suggest_consider(&suggestion, option_table[i].name);
+    if (suggestion.best != NULL)
+        snprintf(parser->options->hint, sizeof parser->options->hint, "did you mean %s%s?",
+                 is_line ? "--" : "", suggestion.best);
+}
+
 /* ---- reading the configuration file ---- */
 
 /* The configuration file can't set `name`: hint at the reason, or at the option that was meant. */
@@ -277,18 +298,12 @@ static void suggest_name(struct parser *parser, const char *name)
 {
     /* not NULL: the command line accepts this name, for an option of rlock or of flock(1) */
     const struct option *row = option_of_name(name, strlen(name));
-    struct suggestion suggestion = {.typed = row != NULL ? row->name : name};
-    char *hint = parser->options->hint;
-    size_t i;
 
-    for (i = 0; i < OPTION_COUNT; i++)
-        if (option_table[i].is_everywhere)
-            suggest_consider(&suggestion, option_table[i].name);
     if (row != NULL && !row->is_everywhere)
-        snprintf(hint, sizeof parser->options->hint, "--%s can be given on the command line only",
-                 row->name);
-    else if (suggestion.best != NULL)
-        snprintf(hint, sizeof parser->options->hint, "did you mean %s?", suggestion.best);
+        snprintf(parser->options->hint, sizeof parser->options->hint,
+                 "--%s can be given on the command line only", row->name);
+    else
+        suggest_like(parser, row != NULL ? row->name : name);
 }
 
 static bool take_from_file(void *context, int line, char *name, const char *value, char *why,
@@ -484,33 +499,18 @@ static char **find_verb(char **argv)
     return verb_named(*at.argv) == VERB_RUN ? NULL : at.argv;
 }
 
-static bool accepts(enum verb verb, const struct option *row)
-{
-    return (row->verbs & IN(verb)) != 0;
-}
-
 /*
  * Set the hint about an unknown option: why rlock lacks this option of flock(1), or which option of
  * the verb was probably meant.
  */
 static void suggest_option(struct parser *parser, const char *name)
 {
-    struct suggestion suggestion = {.typed = name + 2};
     const char *why_not = option_why_not(name);
-    char *hint = parser->options->hint;
-    size_t i;
 
-    if (why_not != NULL) {
-        snprintf(hint, sizeof parser->options->hint, "%s", why_not);
-        return;
-    }
-    if (name[1] != '-')
-        return;
-    for (i = 0; i < OPTION_COUNT; i++)
-        if (accepts(parser->options->verb, &option_table[i]))
-            suggest_consider(&suggestion, option_table[i].name);
-    if (suggestion.best != NULL)
-        snprintf(hint, sizeof parser->options->hint, "did you mean --%s?", suggestion.best);
+    if (why_not != NULL)
+        snprintf(parser->options->hint, sizeof parser->options->hint, "%s", why_not);
+    else if (name[1] == '-')
+        suggest_like(parser, name + 2);
 }
 
 /*
