@@ -298,7 +298,8 @@ local UNREAD_MS = 150
 -- Returns in how many ms a waiter must ask again if nobody wakes it.
 -- - The first waiter asks when the lease expires, and every 250 ms (with the delay of BLPOP itself
 --   about every 300 ms): another program may free the lock by DEL, which wakes nobody.
--- - The waiters at the next places ask when the waiters ahead of them may have missed their turns.
+-- - The waiters at the next places ask when the lease expires, and when the waiters ahead of them
+--   may have missed their turns.
 -- - All others ask seldom: only so that the server knows that they are alive.
 local function block_ms(lock, place, left)
   -- In a quorum each waiter polls: the waiter that this server wakes may find no majority free.
@@ -321,6 +322,7 @@ local function block_ms(lock, place, left)
     return far
   end
   if not (lock.turn or is_its_turn) then
+    far = left >= 0 and math.min(far, left + 2) or far -- the first waiter may be dead, too
     return can_have(lock, token, mode) and math.min(CLAIM_MS, life_left(lock, first)) + 2 or far
   end
   local block = 2
