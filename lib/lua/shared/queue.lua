@@ -1,24 +1,11 @@
 -- queue: the queue of each lock. Included after shared/keys.lua. The functions use the fields of a
 -- lock that set_value() of shared/lock.lua sets.
 --
--- A waiter gets its turn when a script wakes it to ask for the lock, and reserves the lock for it
--- if the lock is free. How the server finds out which waiters are alive:
--- - Each request of a waiter is its heartbeat. A waiter sends one every LIFE_MS - 5 s at the
---   latest.
--- - A waiter without a heartbeat for LIFE_MS counts as dead. first_waiter() removes it from the
---   queue when it is the first there.
--- - A waiter that gets its turn has CLAIM_MS to ask for the lock. Then the next waiter gets its
---   turn. The waiter has only ABSENT_MS if it has not read the wake-up from its list.
--- - alert_near() tells the waiters at places 2 to NEAR_PLACES that their turn is near. A waiter
---   that doesn't ask within NEAR_MS then counts as dead.
---
--- An example: the lock is released, W1 and W2 in the queue are dead, W3 lives.
--- 1. 0 ms: W1 gets its turn. W2 and W3 are told to ask in 450 ms, and have NEAR_MS.
--- 2. 450 to 550 ms: W3 asks (Redis ends a BLPOP up to 0.1 s late). Once CLAIM_MS are over, W1 is
---    removed, and W2 gets its turn, but for ABSENT_MS only, as it hasn't read what it was told.
--- 3. 0.3 s later: W3 asks. W2 is removed, and W3 gets the lock.
--- More dead waiters take 0.3 s each; those that were told are all removed NEAR_MS after step 1.
+-- docs/architecture.md, "A place in the queue", has a time line of what these functions do.
 
+-- A waiter without a request for LIFE_MS counts as dead, and one at the first NEAR_PLACES that is
+-- silent for NEAR_MS after alert_near(). A turn lasts CLAIM_MS; or ABSENT_MS, if the waiter hasn't
+-- read its wake-up.
 local LIFE_MS, CLAIM_MS, ABSENT_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 300, 1500, 6
 local WAKE_MS = LIFE_MS / 2 -- how long a wake-up stays in the waiter's list
 
