@@ -96,11 +96,12 @@ static bool is_local(const struct options *options)
 static unsigned features_of(const struct options *options)
 {
     enum verb verb = options->verb;
-    unsigned features =
-        when(options->n_keys > 1, SEVERAL_KEYS) | when(options->n_urls > 1, SEVERAL_SERVERS) |
-        when(options->history > 0 && verb == VERB_BREAK, HISTORY) |
-        when(verb == VERB_HISTORY, VERB_OF_HISTORY) |
-        when(options->scripts == RLOCK_SCRIPTS_NO, NO_SCRIPTS) | when(is_local(options), LOCAL);
+    unsigned features = when(options->n_keys > 1 && !verb_table[verb].has_no_lease, SEVERAL_KEYS) |
+                        when(options->n_urls > 1, SEVERAL_SERVERS) |
+                        when(options->history > 0 && verb == VERB_BREAK, HISTORY) |
+                        when(verb == VERB_HISTORY, VERB_OF_HISTORY) |
+                        when(options->scripts == RLOCK_SCRIPTS_NO, NO_SCRIPTS) |
+                        when(is_local(options), LOCAL);
 
     if (verb == VERB_RUN || verb == VERB_ACQUIRE || verb == VERB_HOLD)
         features |= features_of_lock(options);

@@ -493,7 +493,7 @@ static void test_environment(void)
 /* What is set for another verb excludes nothing. */
 static void test_verbs_of_settings(void)
 {
-    static const char *const lines[] = {"status -k K --scripts no", "list --scripts no",
+    static const char *const lines[] = {"status -k K -k L --scripts no", "list --scripts no",
                                         "renew -k K --scripts no", "release -k K --scripts no",
                                         "-k K --on-lost pause x"};
 
