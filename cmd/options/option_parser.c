@@ -28,7 +28,7 @@ struct parser {
     int n_values;       /* how many values the parser has read; the `order` of the next value */
     bool has_dashes; /* "--" stands before the first word, so the word is a command, not a verb */
     char why[320];   /* the error message; "": none */
-    enum rlock_status failed; /* the status for a bad URL, with `why`; RLOCK_OK: no URL is bad */
+    enum rlock_status failed; /* the status that goes with `why` */
 };
 
 static bool complain(struct parser *parser, const struct option *row, const char *why,
@@ -769,16 +769,16 @@ static bool asks_for_json(char **argv)
 
 enum rlock_status option_parser_read(struct options *options, char **argv, struct rlock_error *err)
 {
-    struct parser parser = {.options = options};
+    struct parser parser = {.options = options, .failed = RLOCK_E_USAGE};
     enum rlock_status st = RLOCK_OK;
 
     *options = options_by_default;
     if (!read_command_line(&parser, argv + 1) || (options->asked == ASKED_RUN && !check(&parser)))
-        st = parser.failed != RLOCK_OK ? parser.failed : RLOCK_E_USAGE;
+        st = parser.failed;
     else if (options->asked != ASKED_RUN || verb_table[options->verb].is_offline)
         return RLOCK_OK;
     else if (!read_environment(&parser))
-        st = parser.failed != RLOCK_OK ? parser.failed : RLOCK_E_USAGE;
+        st = parser.failed;
     else if (!read_files(&parser))
         st = RLOCK_E_CONFIG;
     options->url_from = options_origin(options, "url")->from;
