@@ -10,6 +10,7 @@
  */
 #include "output/progress.h"
 
+#include "base/clock.h"
 #include "options/units.h"
 #include "output/printable.h"
 #include "output/taken.h"
@@ -19,10 +20,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#define COLUMNS_UNKNOWN 80
 #define TROUBLE_MS 1000 /* a shorter failure of the server, such as a restart, isn't reported */
 #define KEY_BYTES 512
 #define KEY_PART 3       /* if the line is too long, the key gets 1/KEY_PART of its columns */
@@ -140,11 +139,6 @@ static void describe_wait(char out[PROGRESS_BYTES], const struct report *report,
     printable_text(out + n, PROGRESS_BYTES - n, trouble);
 }
 
-static size_t most(size_t one, size_t other)
-{
-    return one > other ? one : other;
-}
-
 void progress_text(char *out, size_t room, size_t columns, const struct report *report,
                    const struct rlock_obstacle *obstacle, int64_t now_ms)
 {
@@ -152,12 +146,14 @@ void progress_text(char *out, size_t room, size_t columns, const struct report *
     const char *name = is_short ? "" : "rlock: ";
     char wait[PROGRESS_BYTES];
     char key[KEY_BYTES];
+    size_t key_columns;
     size_t others;
 
     describe_wait(wait, report, obstacle, is_short, now_ms);
     others = strlen(name) + printable_columns(wait);
     printable_key(key, sizeof key, report->key);
-    printable_fit(key, most(columns / KEY_PART, columns > others ? columns - others : 0));
+    key_columns = columns > others ? columns - others : 0;
+    printable_fit(key, key_columns > columns / KEY_PART ? key_columns : columns / KEY_PART);
     snprintf(out, room, "%s%s%s", name, key, wait);
     printable_fit(out, columns);
 }
@@ -184,11 +180,8 @@ static bool is_foreground(void)
  */
 static size_t columns_of(int terminal)
 {
-    struct winsize size;
-    size_t columns = COLUMNS_UNKNOWN;
+    size_t columns = terminal_width(terminal);
 
-    if (ioctl(terminal, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        columns = size.ws_col;
     return columns <= PROGRESS_COLUMNS_MAX ? columns - 1 : PROGRESS_COLUMNS_MAX;
 }
 
@@ -238,10 +231,10 @@ static void clear(struct progress *progress)
  */
 static int64_t quiet_ms(const struct progress *progress, const struct rlock_obstacle *obstacle)
 {
-    if (obstacle->gives_up_ms == 0 ||
-        (progress->report->level != REPORT_STEP && progress->connect_ms < TROUBLE_MS))
+    if (obstacle->gives_up_ms == 0)
         return TROUBLE_MS;
-    return progress->report->level == REPORT_STEP ? 0 : progress->connect_ms;
+    return progress->report->level == REPORT_STEP ? 0
+                                                  : clock_later(progress->connect_ms, TROUBLE_MS);
 }
 
 static void say_server_back(const struct progress *progress, int64_t trouble_ms)

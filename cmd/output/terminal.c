@@ -32,25 +32,26 @@ void terminal_read_state(struct terminal *terminal)
         return;
     terminal->can_draw = terminal_knows_escapes();
     terminal->has_colours = terminal->can_draw && (refused == NULL || *refused == '\0');
-    terminal->lines = 24;
-    terminal->columns = 80;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0) {
-        terminal->lines = size.ws_row;
-        terminal->columns = size.ws_col;
-    }
+    terminal->columns = (int)terminal_width(STDOUT_FILENO);
+    terminal->lines =
+        ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
+size_t terminal_width(int fd)
+{
+    struct winsize size;
+
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 size_t terminal_columns(void)
 {
     const char *wanted = getenv("COLUMNS");
     int64_t columns = 0;
-    struct winsize size;
 
     if (wanted != NULL && units_number(wanted, COLUMNS_MAX, &columns) && columns > 0)
         return (size_t)columns;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return size.ws_col;
-    return 80;
+    return terminal_width(STDOUT_FILENO);
 }
 
 const char *terminal_colour(const struct terminal *terminal, enum colour colour)

@@ -26,9 +26,12 @@ bool terminal_knows_escapes(void);
  */
 void terminal_read_state(struct terminal *terminal);
 
+/* terminal_width: how many columns a row of the terminal `fd` has; 80 if that is unknown. */
+size_t terminal_width(int fd);
+
 /*
  * terminal_columns: how many columns a text on stdout may take: COLUMNS in the environment, else
- * the width of the terminal on stdout, else 80.
+ * terminal_width().
  */
 size_t terminal_columns(void);
 
