@@ -31,7 +31,7 @@
 #define TERM_WALKS 100        /* how many walks proctree_term() makes at most */
 #define REAPED_AT_ONCE 4096   /* how many zombies reap() reaps before KILL goes on */
 #define MOMENT_NS 50000       /* the pause between two rounds of KILL */
-#define MOMENT_EACH_NS 500    /* added to the pause for each of our children, see give_way() */
+#define MOMENT_EACH_NS 2000   /* added to the pause for each of our children, see give_way() */
 #define WALK_PAUSES 4         /* the pause between two walks for KILL takes as long as 4 walks */
 #define WALK_EVERY 32         /* one round of KILL out of 32 also walks the tree */
 #define KILL_ROUND_MS 20      /* how long one call of proctree_kill() repeats KILL */
@@ -55,7 +55,6 @@ struct proctree_place {
     unsigned is_spared : 1;
     unsigned is_spared_kin : 1; /* spared as a descendant of a spared child */
     unsigned is_termed : 1;     /* the process has got TERM */
-    unsigned is_killed : 1;     /* a child of ours that has got KILL */
     unsigned has_threads : 1;
 };
 
@@ -263,9 +262,8 @@ static bool was_found(const struct proctree *tree, pid_t pid)
 }
 
 /*
- * Adds a process that a walk has found to the list, unless the list is full, or another process has
- * the place. The note that this process has got TERM stays. That it has got KILL is forgotten: a
- * child gets KILL again after each walk.
+ * Notes a process that a walk has found, and keeps the note that it has got TERM; unless the list
+ * is full, or another process has the place.
  */
 static void note(struct proctree *tree, const struct process *process)
 {
@@ -281,7 +279,6 @@ static void note(struct proctree *tree, const struct process *process)
     place->walk = tree->walk & WALK_MASK;
     place->is_spared = false;
     place->is_termed = place->is_termed && is_same;
-    place->is_killed = false;
     place->has_threads = process->has_threads;
     tree->list[tree->n++] = process->pid;
 }
@@ -673,32 +670,24 @@ size_t proctree_term(struct proctree *tree, int64_t deadline_ms)
 /*
  * A chain of processes that fork and exit may be faster than a walk. Its last process becomes our
  * child, and the chain ends if that gets KILL between two forks: so we reap first, and send KILL as
- * soon as a pid is read, once between two walks, also to the group, at real-time priority. 64 such
- * chains on two busy processors end within 0.7 s. ptrace(2) and RLIMIT_NPROC have to hit the same
- * moment.
+ * soon as a pid is read, also to the group, at real-time priority. 64 such chains on two busy
+ * processors end within 0.7 s. ptrace(2) and RLIMIT_NPROC have to hit the same moment.
  */
 struct killing {
     proctree_reaped *reaped;
     void *context;
     bool is_any;       /* a child was found, or was reaped, so that its orphans become ours */
-    bool is_new;       /* a child got its first KILL */
     size_t n_children; /* how many children this round found, without spared ones */
 };
 
-static void note_end(struct proctree *tree, const struct killing *killing, pid_t pid, int status)
+static void note_end(const struct killing *killing, pid_t pid, int status)
 {
-    struct proctree_place *place = place_of(tree, pid);
-
-    if (WIFSTOPPED(status))
-        return;
-    if (place->pid == pid)
-        place->is_killed = false; /* another process may get the pid from now on */
-    if (killing->reaped != NULL)
+    if (!WIFSTOPPED(status) && killing->reaped != NULL)
         killing->reaped(pid, status, killing->context);
 }
 
 /* Reaps zombies, because they make the list of our children longer to read. */
-static void reap(struct proctree *tree, struct killing *killing)
+static void reap(struct killing *killing)
 {
     int status;
     pid_t pid = 1;
@@ -707,7 +696,7 @@ static void reap(struct proctree *tree, struct killing *killing)
     for (i = 0; i < REAPED_AT_ONCE && pid > 0; i++) {
         pid = waitpid(-1, &status, WNOHANG | __WALL);
         if (pid > 0)
-            note_end(tree, killing, pid, status);
+            note_end(killing, pid, status);
     }
     if (i > 1)
         killing->is_any = true;
@@ -720,7 +709,6 @@ static void reap(struct proctree *tree, struct killing *killing)
  */
 static void end_child(struct proctree *tree, pid_t pid, void *context)
 {
-    struct proctree_place *place = place_of(tree, pid);
     struct killing *killing = context;
     int status;
 
@@ -728,33 +716,27 @@ static void end_child(struct proctree *tree, pid_t pid, void *context)
         return;
     killing->is_any = true;
     killing->n_children++;
-    if (place->pid != pid || !place->is_killed) {
-        if (kill(pid, SIGKILL) != 0 && errno == EPERM && !is_in_cgroup(tree)) {
-            tree->refused = pid;
-            return;
-        }
-        if (getsid(pid) != tree->session)
-            kill(-pid, SIGKILL);
-        killing->is_new = true;
-        if (!place->is_spared && (place->pid == pid || place->walk != tree->walk)) {
-            *place = (struct proctree_place){.pid = pid, .is_killed = true};
-        }
+    if (kill(pid, SIGKILL) != 0 && errno == EPERM && !is_in_cgroup(tree)) {
+        tree->refused = pid;
+        return;
     }
+    if (getsid(pid) != tree->session)
+        kill(-pid, SIGKILL);
     if (tree->has_spared && waitpid(pid, &status, WNOHANG | __WALL) == pid)
-        note_end(tree, killing, pid, status);
+        note_end(killing, pid, status);
 }
 
 static void end_children(struct proctree *tree, struct killing *killing)
 {
     if (!tree->has_spared)
-        reap(tree, killing);
+        reap(killing);
     each_child(tree, end_child, killing);
 }
 
 /*
  * A process that got KILL needs a processor to end, and gets none while we run with real-time
  * priority. So we pause after each round of KILL to all our children. The more children got KILL,
- * the longer they need to end, so the pause grows with their number.
+ * the longer we take to send it and they take to end, so the pause grows with their number.
  */
 static void give_way(size_t n_children)
 {
@@ -794,14 +776,14 @@ bool proctree_kill(struct proctree *tree, proctree_reaped *reaped, void *context
     do {
         if (tree->cgroup != NULL)
             cgroup_kill(tree->cgroup);
-        killing.is_any = killing.is_new = false;
+        killing.is_any = false;
         killing.n_children = 0;
         if (is_ours(tree))
             end_children(tree, &killing);
         if (is_ours(tree) ? round % WALK_EVERY == 1 && kill_by_walk(tree)
                           : proctree_signal(tree, SIGKILL) > 0 || tree->is_short)
             killing.is_any = true;
-        if (killing.is_any && !killing.is_new)
+        if (killing.is_any)
             give_way(killing.n_children);
         round++;
     } while (killing.is_any && rlock_clock_ms() < began_ms + KILL_ROUND_MS);
