@@ -716,11 +716,9 @@ static void end_child(struct proctree *tree, pid_t pid, void *context)
         return;
     killing->is_any = true;
     killing->n_children++;
-    if (kill(pid, SIGKILL) != 0 && errno == EPERM && !is_in_cgroup(tree)) {
+    if (kill(pid, SIGKILL) != 0 && errno == EPERM && !is_in_cgroup(tree))
         tree->refused = pid;
-        return;
-    }
-    if (getsid(pid) != tree->session)
+    else if (getsid(pid) != tree->session)
         kill(-pid, SIGKILL);
     if (tree->has_spared && waitpid(pid, &status, WNOHANG | __WALL) == pid)
         note_end(killing, pid, status);

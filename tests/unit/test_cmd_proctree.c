@@ -26,6 +26,7 @@
 
 #define PATIENCE_MS 40000 /* a loaded machine starts processes slowly */
 #define PROCESSES 1100    /* the most processes that a test starts */
+#define NOBODY 65534      /* a user who may not signal the processes of root */
 #define CHAIN_LENGTH 300
 #define CROWD 1000 /* children, so many that proctree.c reads the list of their pids in pieces */
 
@@ -591,6 +592,29 @@ static int without_pidfd(void)
     return await_state(pid, 'T') && kill_all() ? 0 : 1;
 }
 
+static void as_nobody(void)
+{
+    (void)!setresuid(NOBODY, NOBODY, NOBODY);
+}
+
+/* While a process is spared, children are reaped one by one, also one that refuses KILL. */
+static int refused_by_a_zombie(void)
+{
+    pid_t spared = geteuid() == 0 ? start(as_nobody) : 0;
+    pid_t pid;
+
+    if (spared == 0 || !await_ready(1) || !proctree_spare_children(&tree, true))
+        return CHILD_CANT_RUN;
+    pid = fork();
+    if (pid == 0)
+        _exit(0);
+    if (!await_state(pid, 'Z') || setresuid(NOBODY, NOBODY, NOBODY) != 0)
+        return CHILD_CANT_RUN;
+    if (!kill_all())
+        return 1;
+    return kill(spared, SIGKILL) == 0 ? 0 : 2;
+}
+
 /* There is memory for three quarters of the places that the array should have. */
 static int without_memory(void)
 {
@@ -753,6 +777,7 @@ int main(void)
              "without a descriptor another process as the root gets KILL, and no TERM before");
     in_child(bound_without_descriptors_from_the_start,
              "without a descriptor the tree of another process never counts as empty");
+    in_child(refused_by_a_zombie, "a zombie that refuses KILL is reaped");
     in_child(without_memory, "with less memory the array has half as many places");
     /* A stranger gets the pid after proctree has ... */
     test_reused("/proc/%d/task/%d/children", 1, false); /* found the process */
