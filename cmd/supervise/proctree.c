@@ -43,19 +43,22 @@
 #define KILL_FAST_MS 2000
 #define KILL_PAUSE_MS 5           /* the pause while processes take long to end */
 #define KILL_REFUSED_PAUSE_MS 100 /* the pause while the kernel refuses KILL to a process */
-#define WALK_MASK 0x07ffffffU     /* the 27 bits of proctree_place.walk */
 #define LIST_BYTES 4096           /* the buffer for a list of children */
+
+enum proctree_mark {
+    MARK_NONE,
+    MARK_TERMED, /* the process has got TERM */
+    MARK_SPARED, /* the process must get no signal */
+};
 
 /* What we know of a process. If the array is shorter than pid_max, several pids share a place. */
 struct proctree_place {
     pid_t pid;
     pid_t parent;
-    uint32_t started;   /* in ticks since boot; the lower 32 bits */
-    unsigned walk : 27; /* number of the last walk that found the process */
-    unsigned is_spared : 1;
-    unsigned is_spared_kin : 1; /* spared as a descendant of a spared child */
-    unsigned is_termed : 1;     /* the process has got TERM */
-    unsigned has_threads : 1;
+    uint32_t started; /* in ticks since boot; the lower 32 bits */
+    enum proctree_mark mark : 8;
+    bool is_listed : 1; /* the process is in the list */
+    bool has_threads : 1;
 };
 
 /* ---- reading small files of /proc ---- */
@@ -238,67 +241,48 @@ static bool is_ours(const struct proctree *tree)
 }
 
 /*
- * The caller doesn't reap a spared child, so the child keeps its pid. Any other spared descendant
- * may be reaped by its own parent, and another process may then get its pid. So for such a
- * descendant we also compare the start time.
+ * Another process may get the pid of a spared process that was reaped: so the start times are
+ * compared. A process that can't be read counts as spared.
  */
 static bool is_spared(const struct proctree *tree, pid_t pid)
 {
     const struct proctree_place *place = place_of(tree, pid);
     struct process process;
 
-    if (!place->is_spared || place->pid != pid)
-        return false;
-    if (is_ours(tree) && !place->is_spared_kin)
-        return true;
-    return !process_read(&process, pid) || process.started == place->started;
+    return place->mark == MARK_SPARED && place->pid == pid &&
+           (!process_read(&process, pid) || process.started == place->started);
 }
 
-static bool was_found(const struct proctree *tree, pid_t pid)
+static bool is_listed(const struct proctree *tree, pid_t pid)
 {
     const struct proctree_place *place = place_of(tree, pid);
 
-    return place->pid == pid && place->walk == tree->walk;
+    return place->pid == pid && place->is_listed;
 }
 
 /*
- * Notes a process that a walk has found, and keeps the note that it has got TERM; unless the list
- * is full, or another process has the place.
+ * Lists a process, once. With `spares` it is marked so, else it keeps the mark that it has got
+ * TERM. If another process, which is listed or spared, has the place, there is no room: `is_full`.
  */
-static void note(struct proctree *tree, const struct process *process)
+static void list(struct proctree *tree, const struct process *process)
 {
     struct proctree_place *place = place_of(tree, process->pid);
-    bool is_same = place->pid == process->pid && place->started == process->started;
+    enum proctree_mark mark = tree->spares ? MARK_SPARED : MARK_NONE;
 
-    if (tree->n == tree->room ||
-        (place->pid != process->pid && (place->is_spared || place->walk == tree->walk)))
-        return;
-    place->pid = process->pid;
-    place->parent = process->parent;
-    place->started = process->started;
-    place->walk = tree->walk & WALK_MASK;
-    place->is_spared = false;
-    place->is_termed = place->is_termed && is_same;
-    place->has_threads = process->has_threads;
-    tree->list[tree->n++] = process->pid;
-}
-
-static void note_spared(struct proctree *tree, const struct process *process, bool is_kin)
-{
-    struct proctree_place *place = place_of(tree, process->pid);
-
-    if (tree->n == tree->room || (place->is_spared && place->pid != process->pid)) {
-        tree->is_full = true;
+    if (place->is_listed || (place->mark == MARK_SPARED && place->pid != process->pid)) {
+        tree->is_full = tree->is_full || place->pid != process->pid;
         return;
     }
+    if (mark == MARK_NONE && place->mark == MARK_TERMED && place->pid == process->pid &&
+        place->started == process->started)
+        mark = MARK_TERMED;
     *place = (struct proctree_place){.pid = process->pid,
                                      .parent = process->parent,
                                      .started = process->started,
-                                     .is_spared = true,
-                                     .is_spared_kin = is_kin,
+                                     .mark = mark,
+                                     .is_listed = true,
                                      .has_threads = process->has_threads};
     tree->list[tree->n++] = process->pid;
-    tree->has_spared = true;
 }
 
 /* ---- walking the tree ---- */
@@ -319,7 +303,7 @@ static void find(struct proctree *tree, pid_t pid, pid_t parent, uint32_t listed
 {
     struct process process;
 
-    if (was_found(tree, pid) || is_spared(tree, pid))
+    if (is_listed(tree, pid) || (!tree->spares && is_spared(tree, pid)))
         return;
     if (!process_read(&process, pid)) {
         note_shortage(tree);
@@ -327,10 +311,7 @@ static void find(struct proctree *tree, pid_t pid, pid_t parent, uint32_t listed
     }
     if (process.is_dead || !was_listed(tree, &process, parent, listed))
         return;
-    if (tree->spares)
-        note_spared(tree, &process, true);
-    else
-        note(tree, &process);
+    list(tree, &process);
 }
 
 /* False: the process was reaped since it was found, and its pid may be another's. */
@@ -432,19 +413,25 @@ static void find_by_search(struct proctree *tree)
             return;
         }
         while ((pid = pids_next(&all)) > 0) {
-            if (was_found(tree, pid) || is_spared(tree, pid))
+            if (is_listed(tree, pid) || is_spared(tree, pid))
                 continue;
             if (!process_read(&process, pid)) {
                 note_shortage(tree);
                 continue;
             }
-            if (process.parent != tree->root && !was_found(tree, process.parent))
+            if (process.parent != tree->root && !is_listed(tree, process.parent))
                 continue;
             if (!process.is_dead)
-                note(tree, &process);
+                list(tree, &process);
         }
         close(all.fd);
     } while (tree->n > before);
+}
+
+void proctree_forget(struct proctree *tree)
+{
+    while (tree->n > 0)
+        place_of(tree, tree->list[--tree->n])->is_listed = false;
 }
 
 /*
@@ -455,24 +442,22 @@ static void find_by_search(struct proctree *tree)
  */
 static void begin_walk(struct proctree *tree)
 {
-    size_t n = tree->n;
+    size_t n = is_ours(tree) ? 0 : tree->n;
     struct process process;
     size_t i;
 
     tree->is_short = false;
-    tree->walk = (tree->walk + 1) & WALK_MASK;
-    tree->walk += tree->walk == 0;
-    tree->n = 0;
-    for (i = 0; i < n && !is_ours(tree); i++) {
+    proctree_forget(tree);
+    for (i = 0; i < n; i++) {
         struct proctree_place *place = place_of(tree, tree->list[i]);
 
-        if (process_read(&process, tree->list[i])) {
+        if (process_read(&process, place->pid)) {
             if (!process.is_dead && process.started == place->started)
-                note(tree, &process);
-        } else if (is_shortage() && place->pid == tree->list[i]) {
+                list(tree, &process);
+        } else if (is_shortage()) {
             tree->is_short = true;
-            place->walk = tree->walk & WALK_MASK;
-            tree->list[tree->n++] = tree->list[i];
+            place->is_listed = true;
+            tree->list[tree->n++] = place->pid;
         }
     }
 }
@@ -490,11 +475,6 @@ size_t proctree_look(struct proctree *tree)
     else
         find_by_search(tree);
     return count(tree);
-}
-
-void proctree_forget(struct proctree *tree)
-{
-    tree->n = 0;
 }
 
 /* ---- listing our own children ---- */
@@ -633,9 +613,10 @@ static bool term_all(struct proctree *tree)
     for (i = 0; i < tree->n; i++) {
         struct proctree_place *place = place_of(tree, tree->list[i]);
 
-        if (place->is_termed || is_before(last, place->started))
+        if (place->mark == MARK_TERMED || is_before(last, place->started))
             continue;
-        place->is_termed = signal_one(tree, tree->list[i], SIGTERM);
+        if (signal_one(tree, place->pid, SIGTERM))
+            place->mark = MARK_TERMED;
         was_any = true;
     }
     if (tree->root_fd >= 0 && !tree->root_is_termed && !tree->is_short) {
@@ -842,8 +823,7 @@ int proctree_reserve(struct proctree *tree)
 
 void proctree_set_root(struct proctree *tree)
 {
-    if (tree->walk != 0 || tree->has_spared)
-        madvise(tree->place, tree->room * sizeof *tree->place, MADV_DONTNEED);
+    madvise(tree->place, tree->room * sizeof *tree->place, MADV_DONTNEED); /* fills it with 0 */
     /* the caller is the main thread, so this is /proc/self/task/PID/children */
     tree->children = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
     tree->has_lists = tree->children >= 0;
@@ -897,45 +877,54 @@ void proctree_set_cgroup(struct proctree *tree, const struct cgroup *cgroup)
     tree->cgroup = cgroup;
 }
 
+static void begin_to_spare(struct proctree *tree)
+{
+    proctree_forget(tree);
+    tree->spares = true;
+    tree->is_full = false;
+}
+
+/* False: there was no room to mark a process. Empties the list of what isn't in the tree. */
+static bool end_to_spare(struct proctree *tree)
+{
+    tree->has_spared = tree->has_spared || tree->n > 0;
+    tree->spares = false;
+    proctree_forget(tree);
+    return !tree->is_full;
+}
+
 bool proctree_spare(struct proctree *tree, pid_t pid)
 {
     struct process process;
 
-    tree->is_full = false;
+    begin_to_spare(tree);
     if (process_read(&process, pid))
-        note_spared(tree, &process, false);
+        list(tree, &process);
     else
         note_shortage(tree);
-    tree->n = 0; /* note_spared() has listed the process, which does not belong to the tree */
-    return !tree->is_full;
+    return end_to_spare(tree);
 }
 
 /* Spares a child: with `is_first` any, else only one that is spared already. */
 static void spare(struct proctree *tree, pid_t pid, void *is_first)
 {
-    const struct proctree_place *place = place_of(tree, pid);
-    bool was_spared = is_spared(tree, pid);
     struct process process;
 
-    if ((was_spared || *(bool *)is_first) && process_read(&process, pid))
-        note_spared(tree, &process, place->is_spared && place->is_spared_kin);
+    if ((*(bool *)is_first || is_spared(tree, pid)) && process_read(&process, pid))
+        list(tree, &process);
 }
 
 /*
- * The descendants of spared children are noted one by one: when a spared child ends, its orphans
+ * The descendants of spared children are marked one by one: when a spared child ends, its orphans
  * become our children, and would otherwise be taken for orphans of the command's tree.
  */
 bool proctree_spare_children(struct proctree *tree, bool is_first)
 {
     size_t at;
 
-    tree->n = 0;
-    tree->is_full = false;
+    begin_to_spare(tree);
     each_child(tree, spare, &is_first);
-    tree->spares = true;
     for (at = 0; at < tree->n && tree->has_lists; at++)
         find_children(tree, tree->list[at]);
-    tree->spares = false;
-    tree->n = 0;
-    return !tree->is_full;
+    return end_to_spare(tree);
 }

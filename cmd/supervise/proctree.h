@@ -24,7 +24,6 @@ struct proctree {
     pid_t *list;           /* the pids that the last walk found, parents before their children */
     size_t room;           /* the length of `place` and of `list` */
     size_t n;              /* entries in the list */
-    unsigned walk;         /* the number of the last walk */
     uint32_t root_started; /* if the root is another process: when it started, in ticks */
     bool root_is_termed;   /* if the root is another process: it has got TERM */
     bool has_spared;       /* proctree_spare() or _spare_children() has spared a process */

@@ -292,6 +292,7 @@ static void test_kill(void)
     spared[1] = start(NULL);
     ok(await_ready(3));
     small.room = 1;
+    is_int((int64_t)proctree_look(&small), 1, "of three processes that share a place one is found");
     ok(!proctree_spare_children(&small, true), "three processes don't fit into one place");
     ok(proctree_spare_children(&tree, true));
     start(with_child);
@@ -392,6 +393,29 @@ static void test_spare_after_walk(void)
     ok(kill_all(), "KILL ends all that is not spared");
     is_int(shm->pid[2] > 0 && kill(shm->pid[2], 0) == 0, 0, "the helper has ended");
     ok(kill(shm->pid[0], 0) == 0, "the spared child lives");
+    shm->forks_at_term = false;
+    end_all();
+    reset();
+}
+
+/*
+ * A child of a spared child forks after it was spared. The helper is spared by the next call: else
+ * it would get KILL once its parent has ended, as it is a child of this process then.
+ */
+static void test_spare_again(void)
+{
+    pid_t parent = start(with_term_counter_and_child);
+    pid_t child;
+
+    ok(await_ready(2) && proctree_spare_children(&tree, true), "a child and its child are spared");
+    child = child_of(parent);
+    shm->forks_at_term = true;
+    kill(child, SIGTERM);
+    ok(await_ready(3), "the child's child forks a helper");
+    ok(proctree_spare_children(&tree, false), "all descendants of the child are spared again");
+    kill(child, SIGKILL);
+    ok(await_state(child, 'Z') && kill_all(), "the helper's parent ends");
+    is_int(proctree_state(shm->pid[2]), 'S', "the helper lives");
     shm->forks_at_term = false;
     end_all();
     reset();
@@ -769,7 +793,7 @@ int main(void)
         return done_testing();
     shm = memory;
     RUN_ALL(test_memory, test_found, test_kill, test_many, test_term, test_spare_after_walk,
-            test_priority, test_other_root);
+            test_spare_again, test_priority, test_other_root);
     in_child(without_getdents, "a walk that can't read a directory is not complete");
     in_child(without_pidfd, "without pidfd_open(2) a grandchild gets its signal");
     in_child(without_descriptors, "a walk without a descriptor tells so");
