@@ -43,7 +43,6 @@
 #define KILL_FAST_MS 2000
 #define KILL_PAUSE_MS 5           /* the pause while processes take long to end */
 #define KILL_REFUSED_PAUSE_MS 100 /* the pause while the kernel refuses KILL to a process */
-#define LIST_BYTES 4096           /* the buffer for a list of children */
 
 enum proctree_mark {
     MARK_NONE,
@@ -273,9 +272,8 @@ static void list(struct proctree *tree, const struct process *process)
         tree->is_full = tree->is_full || place->pid != process->pid;
         return;
     }
-    if (mark == MARK_NONE && place->mark == MARK_TERMED && place->pid == process->pid &&
-        place->started == process->started)
-        mark = MARK_TERMED;
+    if (mark == MARK_NONE && place->mark == MARK_TERMED && place->pid == process->pid)
+        mark = MARK_TERMED; /* a later process with this pid started after TERM, and gets none */
     *place = (struct proctree_place){.pid = process->pid,
                                      .parent = process->parent,
                                      .started = process->started,
@@ -287,34 +285,17 @@ static void list(struct proctree *tree, const struct process *process)
 
 /* ---- walking the tree ---- */
 
-/*
- * At the tick `listed` we read the pid of `process` in the list of children of `parent`. Did the
- * pid belong to `process` then? A process keeps its pid, so yes if it started before. Else another
- * process may have had the pid, unless `parent` or the calling process is its parent.
- */
-static bool was_listed(const struct proctree *tree, const struct process *process, pid_t parent,
-                       uint32_t listed)
-{
-    return is_before(process->started, listed) || process->parent == parent ||
-           (is_ours(tree) && process->parent == tree->root);
-}
+/* Reads a list of children, and returns their pids one after the other. */
+struct children {
+    int fd;
+    pid_t parent;
+    uint32_t read_ticks; /* when the last pid was read, or shortly before */
+    ssize_t filled;
+    ssize_t at;
+    char text[4096];
+};
 
-static void find(struct proctree *tree, pid_t pid, pid_t parent, uint32_t listed)
-{
-    struct process process;
-
-    if (is_listed(tree, pid) || (!tree->spares && is_spared(tree, pid)))
-        return;
-    if (!process_read(&process, pid)) {
-        note_shortage(tree);
-        return;
-    }
-    if (process.is_dead || !was_listed(tree, &process, parent, listed))
-        return;
-    list(tree, &process);
-}
-
-/* False: the process was reaped since it was found, and its pid may be another's. */
+/* Has the process that was found still its pid? If it was reaped, another may have the pid. */
 static bool is_same_process(const struct proctree *tree, pid_t pid)
 {
     struct process process;
@@ -326,40 +307,73 @@ static bool is_same_process(const struct proctree *tree, pid_t pid)
                (pid == tree->root ? tree->root_started : place_of(tree, pid)->started);
 }
 
+/* Returns 0 at the end of the list, or if it can't be read, or if it may be of another process. */
+static pid_t children_next(struct children *children, struct proctree *tree)
+{
+    pid_t pid = 0;
+    char c;
+
+    for (;;) {
+        if (children->at == children->filled) {
+            children->at = 0;
+            children->read_ticks = ticks_now(tree);
+            children->filled = read(children->fd, children->text, sizeof children->text);
+            if (children->filled == 0)
+                return 0;
+            if (children->filled < 0 || !is_same_process(tree, children->parent)) {
+                note_shortage(tree);
+                return 0;
+            }
+        }
+        c = children->text[children->at++];
+        if (c >= '0' && c <= '9')
+            pid = pid * 10 + (c - '0');
+        else if (pid > 0)
+            return pid;
+    }
+}
+
+/*
+ * Is a process, whose pid we have read in `children` or (NULL) in /proc, in the tree? `children`
+ * told of this process if it had started before we read the pid. Else the pid may have been
+ * another's then, so the process must have the parent whose children we read, or be our orphan.
+ */
+static bool is_descendant(const struct proctree *tree, const struct process *process,
+                          const struct children *children)
+{
+    if (children == NULL)
+        return process->parent == tree->root || is_listed(tree, process->parent);
+    return is_before(process->started, children->read_ticks) ||
+           process->parent == children->parent || (is_ours(tree) && process->parent == tree->root);
+}
+
+static void find(struct proctree *tree, pid_t pid, const struct children *children)
+{
+    struct process process;
+
+    if (is_listed(tree, pid) || (!tree->spares && is_spared(tree, pid)))
+        return;
+    if (!process_read(&process, pid))
+        note_shortage(tree);
+    else if (!process.is_dead && is_descendant(tree, &process, children))
+        list(tree, &process);
+}
+
 static void find_children_of_thread(struct proctree *tree, pid_t parent, pid_t thread)
 {
+    struct children children = {.parent = parent};
     char path[64];
-    char text[LIST_BYTES];
-    pid_t pid = 0;
-    uint32_t listed;
-    ssize_t n;
-    ssize_t i;
-    int fd;
+    pid_t pid;
 
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)thread);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
+    children.fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (children.fd < 0) {
         note_shortage(tree);
         return;
     }
-    while (listed = ticks_now(tree), (n = read(fd, text, sizeof text)) > 0) {
-        if (!is_same_process(tree, parent)) {
-            note_shortage(tree);
-            break;
-        }
-        for (i = 0; i < n; i++) {
-            if (text[i] >= '0' && text[i] <= '9') {
-                pid = pid * 10 + (text[i] - '0');
-                continue;
-            }
-            if (pid > 0)
-                find(tree, pid, parent, listed);
-            pid = 0;
-        }
-    }
-    if (n < 0)
-        note_shortage(tree);
-    close(fd);
+    while ((pid = children_next(&children, tree)) > 0)
+        find(tree, pid, &children);
+    close(children.fd);
 }
 
 static void find_children(struct proctree *tree, pid_t pid)
@@ -401,7 +415,6 @@ static void find_by_lists(struct proctree *tree)
  */
 static void find_by_search(struct proctree *tree)
 {
-    struct process process;
     struct pids all;
     size_t before;
     pid_t pid;
@@ -412,18 +425,8 @@ static void find_by_search(struct proctree *tree)
             note_shortage(tree);
             return;
         }
-        while ((pid = pids_next(&all)) > 0) {
-            if (is_listed(tree, pid) || is_spared(tree, pid))
-                continue;
-            if (!process_read(&process, pid)) {
-                note_shortage(tree);
-                continue;
-            }
-            if (process.parent != tree->root && !is_listed(tree, process.parent))
-                continue;
-            if (!process.is_dead)
-                list(tree, &process);
-        }
+        while ((pid = pids_next(&all)) > 0)
+            find(tree, pid, NULL);
         close(all.fd);
     } while (tree->n > before);
 }
@@ -484,33 +487,21 @@ typedef void act_on_child(struct proctree *tree, pid_t pid, void *context);
 /* Acts on each child as soon as its pid was read: a moment later it may have forked and exited. */
 static void each_child(struct proctree *tree, act_on_child *act, void *context)
 {
+    struct children children = {.fd = tree->children, .parent = tree->root};
     struct process process;
     struct pids all;
-    char text[LIST_BYTES];
-    pid_t pid = 0;
-    ssize_t n;
-    ssize_t i;
+    pid_t pid;
 
-    if (!tree->has_lists) {
-        if (!pids_open(&all, "/proc"))
-            return;
+    if (tree->has_lists) {
+        lseek(children.fd, 0, SEEK_SET);
+        while ((pid = children_next(&children, tree)) > 0)
+            act(tree, pid, context);
+    } else if (pids_open(&all, "/proc")) {
         while ((pid = pids_next(&all)) > 0)
-            if (process_read(&process, pid) && process.parent == getpid())
+            if (process_read(&process, pid) && process.parent == tree->root)
                 act(tree, pid, context);
         close(all.fd);
-        return;
     }
-    lseek(tree->children, 0, SEEK_SET);
-    while ((n = read(tree->children, text, sizeof text)) > 0)
-        for (i = 0; i < n; i++) {
-            if (text[i] >= '0' && text[i] <= '9') {
-                pid = pid * 10 + (text[i] - '0');
-                continue;
-            }
-            if (pid > 0)
-                act(tree, pid, context);
-            pid = 0;
-        }
 }
 
 /* ---- sending TERM and other signals to the tree ---- */
@@ -541,33 +532,31 @@ static void lower_priority(void)
 }
 
 /*
- * Sends a signal to a process that a walk has found. False: the process has ended, or has another
- * parent now, and the next walk may find it. By now another process may have its pid. So we open a
- * pidfd, and then check that it is the process that was found. Our own children keep their pids
- * until we reap them.
+ * Sends a signal to a process that a walk has found. False: it has ended, or it has another parent
+ * now, and the next walk may find it. The pid may be another process's by now: so we open a pidfd,
+ * then compare the start time and the parent, and then send the signal by the pidfd. Our own
+ * children keep their pids until we reap them, and get it by kill(2).
  */
 static bool signal_one(struct proctree *tree, pid_t pid, int number)
 {
     const struct proctree_place *place = place_of(tree, pid);
     struct process process;
     int failed = 0;
-    int fd;
+    int fd = -1;
 
-    if (is_ours(tree) && place->parent == tree->root) {
-        failed = kill(pid, number) == 0 ? 0 : errno;
-    } else {
+    if (!is_ours(tree) || place->parent != tree->root) {
         fd = (int)syscall(SYS_pidfd_open, pid, 0);
         if (fd < 0 && errno == ESRCH)
             return false;
         if (!process_read(&process, pid) || process.started != place->started ||
             (is_ours(tree) && process.parent != place->parent && process.parent != tree->root))
             failed = ESRCH;
-        else if (fd < 0) /* no descriptor is free, or Linux before 5.3: another may get the pid */
-            failed = kill(pid, number) == 0 ? 0 : errno;
-        else
-            failed = syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0 ? 0 : errno;
-        fds_close(&fd);
     }
+    /* kill(2) also if no descriptor is free, or before Linux 5.3: another may get the pid */
+    if (!failed && (fd < 0 ? kill(pid, number)
+                           : (int)syscall(SYS_pidfd_send_signal, fd, number, NULL, 0)) != 0)
+        failed = errno;
+    fds_close(&fd);
     if (failed == EPERM && !is_in_cgroup(tree))
         tree->refused = pid;
     return failed != ESRCH;
