@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* proctree: finds, signals and ends all descendants of a process. */
+/*
+ * proctree: finds, signals and ends all descendants of a process.
+ *
+ * The main process reserves a tree or binds it, spares processes that aren't the command's, and
+ * forks the guard. The guard calls proctree_term() once or more, proctree_look() while it waits,
+ * and proctree_kill() until no process is left. If the guard fails, the main process sends KILL
+ * itself, by its own copy of the tree.
+ */
 #ifndef PROCTREE_H
 #define PROCTREE_H
 
@@ -14,31 +21,38 @@ struct proctree_place;
 /*
  * The tree of this process is all of its descendants; it has to be a subreaper, so that orphans
  * become its children. The tree of another process, by proctree_bind(), is that process, which gets
- * each signal last, and its descendants, each of which is remembered until it ends. Only proctree.c
- * writes the fields.
+ * each signal last, and its descendants, each of which is remembered until it ends, or until
+ * proctree_forget(). Only proctree.c writes the fields.
  */
 struct proctree {
+    /* the root */
     pid_t root;
     int root_fd; /* proctree_bind(): pidfd of the root; -1: this process is the root, or none yet */
-    struct proctree_place *place; /* what is known of a process: an array indexed by pid */
-    pid_t *list;           /* the pids that the last walk found, parents before their children */
-    size_t room;           /* the length of `place` and of `list` */
-    size_t n;              /* entries in the list */
-    uint32_t root_started; /* if the root is another process: when it started, in ticks */
-    bool root_is_termed;   /* if the root is another process: it has got TERM */
-    bool has_spared;       /* proctree_spare() or _spare_children() has spared a process */
-    bool spares;           /* the walk of proctree_spare_children() spares what it finds */
-    bool is_full;          /* the last call had no room to note a process as spared */
-    bool is_short;         /* the last call lacked a descriptor or memory to read a process */
-    bool has_lists;        /* the kernel has /proc/PID/task/TID/children */
-    int children;          /* /proc/PID/task/TID/children of our main thread, open; -1: not open */
-    pid_t session;         /* the session that rlock was started in */
-    long hertz;            /* ticks a second: the kernel gives start times in ticks */
-    int64_t kill_walk_ms;  /* proctree_kill() does not walk the tree before this time */
-    int64_t kill_ms;       /* when KILL was sent for the first time; 0: not yet */
-    int64_t term_ms;       /* when TERM was sent for the first time; 0: not yet */
+    uint32_t root_started;       /* if the root is another process: when it started, in ticks */
     const struct cgroup *cgroup; /* the cgroup that all of the tree is in; NULL: it is in none */
-    pid_t refused; /* the last process that the kernel refused our signal to; 0: none */
+
+    /* what is known of processes */
+    struct proctree_place *place; /* an array indexed by pid */
+    pid_t *list;     /* the pids that the last walk found, parents before their children */
+    size_t room;     /* the length of `place` and of `list` */
+    size_t n;        /* entries in the list */
+    bool spares;     /* this walk spares what it finds */
+    bool has_spared; /* proctree_spare() or _spare_children() has spared a process */
+    bool is_full;    /* the last call had no room to note a process as spared */
+
+    /* reading /proc */
+    bool has_lists; /* the kernel has /proc/PID/task/TID/children */
+    int children;   /* /proc/PID/task/TID/children of our main thread, open; -1: not open */
+    long hertz;     /* ticks a second: the kernel gives start times in ticks */
+    bool is_short;  /* the last call lacked a descriptor or memory to read a process */
+
+    /* TERM and KILL */
+    bool root_is_termed;  /* if the root is another process: it has got TERM */
+    int64_t term_ms;      /* when TERM was sent for the first time; 0: not yet */
+    int64_t kill_ms;      /* when KILL was sent for the first time; 0: not yet */
+    int64_t kill_walk_ms; /* proctree_kill() does not walk the tree before this time */
+    pid_t session;        /* the session that rlock was started in */
+    pid_t refused;        /* the last process that the kernel refused our signal to; 0: none */
 };
 
 /*
