@@ -165,8 +165,8 @@ void guard_client_fate(const struct guard_client *guard, char *text, size_t room
 }
 
 /*
- * False: the socket is full, as the guard hangs. The request may then be dropped: supervise_state.c
- * notices that the guard doesn't answer.
+ * False: the socket is full, as the guard hangs, or there is no memory. The request may then be
+ * dropped: supervise_state.c notices that the guard doesn't answer, and asks again.
  */
 static bool send_request(struct guard_client *guard, struct guard_request request)
 {

@@ -25,8 +25,9 @@
 #define RENEWER_AFTER_MS 100
 #define LOOK_MS 20 /* how often to look at the tree of a bound process when TERM is near or sent */
 /*
- * How long the guard has to answer, twice: if the whole machine stood still, this process may go on
- * before the guard. The guard answers before it acts, so a large tree needs no more time.
+ * How long the guard has to answer, before this process asks again, and after. If the whole machine
+ * stood still, this process may go on before the guard. The guard answers before it acts, so a
+ * large tree needs no more time.
  */
 #define ANSWER_MS 5000
 
@@ -415,7 +416,8 @@ static enum supervise_state replace_dead_guard(struct supervision *run)
 
 /*
  * The guard is silent. If the command should have ended, it may have run until now, longer than the
- * lease allows: the lock counts as lost. If only an answer is late, the guard has that time again.
+ * lease allows: the lock counts as lost. If only an answer is late, ask again: without memory, the
+ * kernel loses a message.
  */
 static enum supervise_state replace_silent_guard(struct supervision *run)
 {
@@ -424,6 +426,8 @@ static enum supervise_state replace_silent_guard(struct supervision *run)
     } else if (!run->was_late) {
         run->was_late = true;
         run->answer_by_ms = run->in.now_ms + ANSWER_MS;
+        run->actions |=
+            run->kill_at_ms != 0 ? SUPERVISE_ACTION_END_COMMAND : SUPERVISE_ACTION_EXTEND_GUARD;
         return run->state;
     }
     return replace_dead_guard(run);

@@ -186,10 +186,10 @@ struct supervision {
     int64_t renewer_needed_ms;
     int64_t max_hold_at_ms;  /* when --max-hold ends the command, or a hold ends; or RLOCK_NEVER */
     int64_t look_again_ms;   /* when to look again at the tree of a bound process; 0: not yet */
-    int64_t kill_at_ms;      /* when SUPERVISE_ACTION_END_COMMAND asks for KILL */
+    int64_t kill_at_ms;      /* when SUPERVISE_ACTION_END_COMMAND asks for KILL; 0: not yet asked */
     int64_t frozen_since_ms; /* when the guard froze the command; 0: it isn't frozen */
     int64_t answer_by_ms;    /* when the guard must have sent its next message, or RLOCK_NEVER */
-    bool was_late;           /* answer_by_ms has passed once */
+    bool was_late;           /* answer_by_ms has passed once, and the guard was asked again */
     int64_t last_pause_ms;   /* how long the last pause was */
     int64_t paused_ms;       /* how long all pauses were together */
     pid_t refused_pid;       /* the last process that the kernel won't let us end; 0: none */

@@ -113,7 +113,9 @@ static const struct cell {
     {ENDABLE, E(GUARD_GONE), S(REPLACING), A(SAY_GUARD_LOST), REASON_SYSTEM},
     {AT(UNKILLABLE), E(GUARD_GONE), S(REPLACING), A(SAY_GUARD_LOST), REASON_LOST},
     {AT(RUNNING) | AT(ENDING) | AT(UNKILLABLE), E(LOOK_DUE), SAME, A(LOOK), KEPT},
-    {LIVE, E(GUARD_LATE), SAME, 0, KEPT}, /* only an answer is late, and for the first time */
+    /* only an answer is late, and for the first time */
+    {AT(RUNNING) | AT(PAUSED) | AT(UNKILLABLE), E(GUARD_LATE), SAME, A(EXTEND_GUARD), KEPT},
+    {AT(ENDING), E(GUARD_LATE), SAME, A(END_COMMAND), KEPT},
     {AT(REPLACING), E(TREE_ENDED), S(RELEASING), 0, KEPT},
     {AT(RELEASING), E(LOCK_MISSING), S(DONE), A(SAY_LOST), REASON_LOST},
     {AT(RELEASING), E(RELEASED), S(DONE), 0, KEPT},
@@ -236,7 +238,8 @@ static void test_silent_guard(void)
 
         is_int(supervise_state_next_ms(&run), NOW_MS + 5000, "the guard has 5 s to answer");
         ok(supervise_state_due(&run, NOW_MS + 5000, &event) && event == E(GUARD_LATE));
-        is_int(supervise_state_handle(&run, event, NOW_MS + 5100, none), 0);
+        is_int(supervise_state_handle(&run, event, NOW_MS + 5100, none), A(EXTEND_GUARD),
+               "rlock asks again: the request or the answer may have been lost");
         ok(run.state == state && supervise_state_next_ms(&run) == NOW_MS + 10100);
         is_int(supervise_state_handle(&run, event, NOW_MS + 10100, none), A(SAY_GUARD_LOST),
                "a guard that is silent at two limits is replaced");
@@ -510,7 +513,7 @@ static void note_actions(enum supervise_event event, unsigned actions)
     if ((actions & A(EXTEND_GUARD)) != 0)
         w.extended = supervise_state_deadlines(run);
     if ((actions & A(END_COMMAND)) != 0)
-        must(run->on_lost != ON_LOST_IGNORE || event == E(MAX_HOLD_DUE),
+        must(run->on_lost != ON_LOST_IGNORE || event == E(MAX_HOLD_DUE) || event == E(GUARD_LATE),
              "with --on-lost ignore only --max-hold ends the command");
     if ((actions & (A(EXTEND_GUARD) | A(END_COMMAND))) != 0 ||
         ((actions & A(PASS_SIGNAL)) != 0 && run->kind == SUPERVISE_COMMAND))
