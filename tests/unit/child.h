@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* child: how a child process of a test ends. */
-#ifndef CHILD_H
-#define CHILD_H
+#ifndef TEST_CHILD_H
+#define TEST_CHILD_H
 
 #include "tap.h"
 

@@ -2,6 +2,7 @@
 /* test_addresses: a list of addresses grows to its limit, without duplicates, and is reordered. */
 #include "tap.h"
 #include "wire/addresses.h"
+#include "wire/resolve.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -96,4 +97,13 @@ static void test_order_of_full_list(void)
     ok(full.behind[0].bytes == 1 && full.behind[1].bytes == 2);
 }
 
-TESTS(test_limits, test_append, test_order, test_order_of_full_list)
+static void test_lookup(void)
+{
+    struct addresses found;
+    struct lookup *lookup;
+
+    need(resolve_start(&lookup, "localhost", "7", NULL) == RLOCK_OK, "a lookup is started");
+    ok(resolve_finish(lookup, &found, NULL) != RLOCK_OK || found.n > 0);
+}
+
+TESTS(test_lookup, test_limits, test_append, test_order, test_order_of_full_list)

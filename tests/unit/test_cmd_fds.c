@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cmd_fds: a forked process closes the descriptors of one group, and no others. */
+/*
+ * test_cmd_fds: a forked process closes the descriptors of one group, and no others. What a process
+ * does when it can't fork or can't leave its session, and who may read its memory.
+ */
 #include "child.h"
+#include "process/child.h"
+#include "process/dumpable.h"
 #include "process/fds.h"
+#include "refuse.h"
 #include "tap.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -76,6 +83,43 @@ static void keep_two(void)
     fds_keep(FDS(HIGH, -1, LOW + 9));
 }
 
+#ifndef SYS_dup2 /* as on ARM, where dup2() calls dup3(2) */
+#define SYS_dup2 SYS_dup3
+#endif
+
+/* The kernel refuses to fork, and to duplicate a descriptor. */
+static int be_refused(void)
+{
+    int lowest = dup(0);
+    int fd;
+
+    close(lowest);
+    if (!refuse(SYS_clone, EAGAIN) || !refuse(SYS_dup2, EBUSY))
+        return CHILD_CANT_RUN;
+    if (child_fork(&fd) != -1 || errno != EAGAIN || fd != -1 || dup(0) != lowest)
+        return 3;
+    return child_leave_session("test", -1) == EBUSY ? 0 : 4;
+}
+
+static int be_dumpable(void)
+{
+    prctl(PR_SET_DUMPABLE, 1);
+    dumpable_forbid();
+    if (prctl(PR_GET_DUMPABLE) != 0)
+        return 3;
+    dumpable_reset();
+    return prctl(PR_GET_DUMPABLE) == 1 ? 0 : 4;
+}
+
+static void in_child(int (*body)(void), const char *name)
+{
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(body());
+    child_passes(child, name, "the kernel allows no filter");
+}
+
 int main(void)
 {
     struct rlimit many = {.rlim_cur = BEYOND + 10, .rlim_max = BEYOND + 10};
@@ -86,6 +130,8 @@ int main(void)
     is_int(left_after(drop_ours_but_two, HIGH + 1), (INHERITED & low) | 0x28);
     is_int(left_after(drop_inherited, HIGH + 1), OURS & low);
     is_int(left_after(keep_two, HIGH + 1), 0x0c);
+    in_child(be_refused, "a failed fork leaves no descriptor, and a failed dup2() is told");
+    in_child(be_dumpable, "a process is dumpable again once it has no password any more");
     if (setrlimit(RLIMIT_NOFILE, &many) < 0) {
         skip("descriptors above 1024", "the limit of descriptors can't be raised");
         return done_testing();

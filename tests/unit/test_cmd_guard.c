@@ -362,14 +362,29 @@ static int be_refused(void)
     return news.kind == GUARD_NEWS_DONE && WEXITSTATUS(news.status) == 3 ? 0 : 6;
 }
 
-static void test_refusals(void)
+/* The guard's recv(2) fails, as for lack of memory, while it waits for the start. */
+static int be_unheard(void)
+{
+    int status;
+
+    make_plan("");
+    if (!refuse(SYS_recvfrom, ENOMEM))
+        return CHILD_CANT_RUN;
+    if (guard_client_prepare(&guard, &plan) != 0)
+        return 3;
+    poll(NULL, 0, 200);
+    status = waitpid(guard.pid, NULL, WNOHANG) == 0 ? 0 : 4;
+    guard_client_reap(&guard);
+    return status;
+}
+
+static void in_child(int (*body)(void), const char *name)
 {
     pid_t pid = fork();
 
     if (pid == 0)
-        _exit(be_refused());
-    child_passes(pid, "a refused TERM is reported once, a refused KILL again and again",
-                 "the kernel allows no filter");
+        _exit(body());
+    child_passes(pid, name, "the kernel allows no filter");
 }
 
 /* ---- --on-lost pause ---- */
@@ -421,6 +436,8 @@ static void test_exit_outside(void)
     while (!cgroup_is_frozen(&cgroup) && rlock_clock_ms() < end)
         poll(NULL, 0, 1);
     ok(cgroup_is_frozen(&cgroup), "what is in the cgroup is frozen");
+    ok(poll(&(struct pollfd){.fd = guard.fd, .events = POLLIN}, 1, 200) == 0,
+       "the guard doesn't say that the command is frozen");
     guard_client_signal(&guard, SIGUSR1, false);
     do
         news = hear();
@@ -556,6 +573,35 @@ static void test_below_bound(bool replaces)
 
 /* ---- a guard that fails ---- */
 
+/* For how many ns has the guard run, and how often? */
+static void read_use(long long *ns, long long *n)
+{
+    char name[40];
+    long long waited;
+    FILE *file;
+
+    snprintf(name, sizeof name, "/proc/%d/schedstat", (int)guard.pid);
+    file = fopen(name, "r");
+    if (file == NULL || fscanf(file, "%lld %lld %lld", ns, &waited, n) != 3)
+        *ns = *n = 0;
+    if (file != NULL)
+        fclose(file);
+}
+
+/* A guard that has nothing to do sleeps: it does not look again and again. */
+static void check_idle(void)
+{
+    long long ns[2];
+    long long n[2];
+
+    extend(in_ms(LONG_MS, LONG_MS));
+    read_use(&ns[0], &n[0]);
+    poll(NULL, 0, 300);
+    read_use(&ns[1], &n[1]);
+    okf(ns[1] - ns[0] < 20000000 && n[1] - n[0] < 10, "the guard slept: %lld ns, woken %lld times",
+        ns[1] - ns[0], n[1] - n[0]);
+}
+
 static void test_fate(void)
 {
     char text[200];
@@ -567,6 +613,7 @@ static void test_fate(void)
     guard_client_fate(&guard, text, sizeof text);
     is_str(text, "has neither answered nor ended the command in time", "the guard lives");
     is_int(guard_client_hear(&guard, &news), 0, "a guard that lives has nothing to tell yet");
+    check_idle();
     ok(!guard.is_gone, "a guard that has nothing to tell is not gone");
     kill(guard.pid, SIGSTOP);
     waitid(P_PID, (id_t)guard.pid, &(siginfo_t){0}, WSTOPPED | WNOWAIT);
@@ -603,7 +650,9 @@ int main(void)
     dup3(null_fd, INPUT_FD, O_CLOEXEC);
     if (!environment_make(&environment, "key", (char *[]){NULL}, true))
         return 1;
-    RUN_ALL(test_failed_start, test_runs, test_early_signal, test_refusals);
+    RUN_ALL(test_failed_start, test_runs, test_early_signal);
+    in_child(be_refused, "a refused TERM is reported once, a refused KILL again and again");
+    in_child(be_unheard, "a guard that can't hear its program goes on trying");
     if (cgroup_make(&cgroup, parent, sizeof parent) == 0) {
         RUN_ALL(test_pause, test_exit_outside);
         cgroup_remove(&cgroup);

@@ -91,6 +91,9 @@ static void test_ends(void)
     metrics_last_end(&metrics, "taken", 7000, 5, false);
     metrics_last_end(&metrics, "taken", 6999, 76, true);
     metrics_last_end(&metrics, "taken", 6998, 76, true);
+    metrics_last_end(&metrics, "lost", 9002, 76, true);
+    metrics_last_end(&metrics, "lost", 9001, 5, false);
+    metrics_last_end(&metrics, "lost", 9000, 76, true);
     metrics_last_end(&metrics, "even", 8000, 76, true);
     metrics_last_end(&metrics, "even", 7999, 5, false);
     add((struct rlock_view){.key = "rest", .seen = RLOCK_SEEN_REST, .other = &last}, nobody);
@@ -99,6 +102,7 @@ static void test_ends(void)
     text = outbuf_text(&out);
     has(text, "rlock_lock_last_end_timestamp_seconds{key=\"broken\"} 1700000000.001\n"
               "rlock_lock_last_end_timestamp_seconds{key=\"even\"} 7.999\n"
+              "rlock_lock_last_end_timestamp_seconds{key=\"lost\"} 9.002\n"
               "rlock_lock_last_end_timestamp_seconds{key=\"older\"} 5.000\n"
               "rlock_lock_last_end_timestamp_seconds{key=\"rest\"} 5.000\n"
               "rlock_lock_last_end_timestamp_seconds{key=\"slow\"} 6.001\n"
@@ -106,6 +110,7 @@ static void test_ends(void)
               "rlock_lock_last_end_timestamp_seconds{key=\"twice\"} 4.000\n# HELP");
     has(text, "# TYPE rlock_lock_last_end_status gauge\n"
               "rlock_lock_last_end_status{key=\"even\"} 5\n"
+              "rlock_lock_last_end_status{key=\"lost\"} 76\n"
               "rlock_lock_last_end_status{key=\"older\"} 0\n"
               "rlock_lock_last_end_status{key=\"rest\"} 3\n"
               "rlock_lock_last_end_status{key=\"slow\"} 5\n"

@@ -133,6 +133,7 @@ static void test_descriptors(void)
     is_int(outfile_replace(name, "a\n", 2), EBADF, "a descriptor of rlock's own can't be named");
     close(fd);
     is_int(outfile_replace("/dev/fd/x", "a\n", 2), ENOENT, "a number must follow");
+    is_int(outfile_replace("/dev/fd/10000000", "a\n", 2), ENOENT, "of at most seven digits");
 
     ok(pipe(ends) == 0, "a pipe is open");
     snprintf(name, sizeof name, "/proc/self/fd/%d", ends[1]);

@@ -60,6 +60,14 @@ static bool looks_up(struct password_helper *helper)
     return ask(helper, PATIENCE_MS) == helper->fd && take(helper) == RLOCK_OK;
 }
 
+static int fds_of(const struct password_helper *helper)
+{
+    char command[60];
+
+    snprintf(command, sizeof command, "exit $(ls /proc/%d/fd | wc -l)", (int)helper->pid);
+    return WEXITSTATUS(system(command));
+}
+
 static bool is_refused(enum rlock_status st, const char *why)
 {
     return st == RLOCK_E_CONFIG && err.reason == RLOCK_REASON_PASSWORD_LOOKUP &&
@@ -133,6 +141,7 @@ static void test_answers(void)
     struct password_helper helper = start(NULL);
     pid_t pid = helper.pid;
     int64_t from_ms;
+    int fds;
 
     write_file(path, "one\n");
     ok(looks_up(&helper), "the file is read");
@@ -150,7 +159,10 @@ static void test_answers(void)
 
     from_ms = rlock_clock_ms();
     helper = start("echo pw");
-    ok(looks_up(&helper) && looks_up(&helper) && looks_up(&helper), "the command runs three times");
+    ok(looks_up(&helper), "a command is run");
+    fds = fds_of(&helper);
+    ok(looks_up(&helper) && looks_up(&helper), "the command runs three times");
+    is_int(fds_of(&helper), fds, "the helper keeps no descriptor of a command");
     ok(rlock_clock_ms() >= from_ms + 1000, "it runs at most once in a second, but twice at first");
     password_helper_stop(&helper);
 }
@@ -160,6 +172,7 @@ static void test_stop(void)
 {
     struct password_helper helper = start(NULL);
     pid_t pid = helper.pid;
+    int64_t until_ms;
 
     errno = EINTR;
     password_helper_stop(&helper);
@@ -182,6 +195,12 @@ static void test_stop(void)
     ok(ask(&helper, PATIENCE_MS) >= 0, "a command hangs");
     password_helper_stop(&helper);
     is_int(helper.pid, 0, "the helper can be ended during the command");
+    helper = start("exec sleep 100");
+    pid = helper.pid;
+    until_ms = rlock_clock_ms() + PATIENCE_MS;
+    ok(ask(&helper, PATIENCE_MS) >= 0, "another one hangs");
+    password_helper_leave(&helper);
+    ok(child_status(pid) == 0 && rlock_clock_ms() < until_ms, "without a user it is killed");
 }
 
 static void test_killed(void)

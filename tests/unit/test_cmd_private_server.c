@@ -419,9 +419,14 @@ static void test_find(void)
 /* Opens the server into a struct that had other values. */
 static enum rlock_status open_server(struct private_server *server, int64_t ms)
 {
+    enum rlock_status st;
+
     memset(server, 0x11, sizeof *server);
+    server->alive_fd = dup2(0, 900);
     err = (struct rlock_error){.status = RLOCK_OK};
-    return private_server_open(server, in_ms(ms), PATIENCE_MS, &err);
+    st = private_server_open(server, in_ms(ms), PATIENCE_MS, &err);
+    ok(close(900) == 0, "the former value is no descriptor to close");
+    return st;
 }
 
 static void test_open_beside_others(void)

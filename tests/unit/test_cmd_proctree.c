@@ -282,6 +282,27 @@ static void reset(void)
     atomic_store(&shm->n_taken, 0);
 }
 
+/* Two processes whose pids want the same of two places: the second one isn't noted. */
+static void test_full(void)
+{
+    struct proctree small = tree;
+    pid_t first = start(NULL);
+    pid_t second = 0;
+
+    for (int n = 1; second == 0; n++) {
+        second = start(NULL);
+        ok(await_ready(n + 1));
+        if (second % 2 == first % 2)
+            break;
+        kill(second, SIGKILL);
+        second = reap_one(0) ? 0 : -1;
+    }
+    small.room = 2;
+    is_int((int64_t)proctree_look(&small), 1, "a place is that of one process");
+    end_all();
+    reset();
+}
+
 static void test_kill(void)
 {
     struct proctree small = tree;
@@ -480,9 +501,15 @@ static pid_t start_root(void (*body)(void))
     return pid;
 }
 
+/* The child's main thread has ended: a signal must be for the process, and not for that thread. */
+static void with_odd_child(void)
+{
+    start(without_main_thread);
+}
+
 static void test_other_root(void)
 {
-    pid_t parent = start_root(with_child);
+    pid_t parent = start_root(with_odd_child);
 
     is_int((int64_t)proctree_look(&tree), 2, "the root and its child are found");
     kill(child_of(parent), SIGSTOP);
@@ -792,8 +819,8 @@ int main(void)
     if (!ok(memory != MAP_FAILED && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0))
         return done_testing();
     shm = memory;
-    RUN_ALL(test_memory, test_found, test_kill, test_many, test_term, test_spare_after_walk,
-            test_spare_again, test_priority, test_other_root);
+    RUN_ALL(test_memory, test_priority, test_found, test_full, test_kill, test_many, test_term,
+            test_spare_after_walk, test_spare_again, test_other_root);
     in_child(without_getdents, "a walk that can't read a directory is not complete");
     in_child(without_pidfd, "without pidfd_open(2) a grandchild gets its signal");
     in_child(without_descriptors, "a walk without a descriptor tells so");

@@ -72,6 +72,9 @@ static void test_lock(void)
     show_lock(&shown, &view);
     show_end(&shown, &page);
     ok(strstr(outbuf_text(&page), "new") != NULL && strstr(outbuf_text(&page), "old") == NULL);
+    outbuf_fail(&shown.waiters);
+    show_end(&shown, &page);
+    ok(page.has_failed, "for a part without memory the whole page has failed");
     show_fini(&shown);
     outbuf_fini(&page);
 }

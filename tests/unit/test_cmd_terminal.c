@@ -42,4 +42,25 @@ static void test_size(void)
     is_int((int64_t)columns, 99, "--help has 99 columns, too");
 }
 
-TESTS(test_size)
+/* Both stdin and stderr have to be terminals. */
+static void test_can_ask(void)
+{
+    int usual[] = {dup(STDIN_FILENO), dup(STDERR_FILENO)};
+    int master = open_master();
+    int fd[] = {open("/dev/null", O_RDWR | O_CLOEXEC),
+                open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC)};
+
+    for (int i = 0; i < 4; i++) {
+        bool can;
+
+        dup2(fd[i & 1], STDIN_FILENO);
+        dup2(fd[i >> 1], STDERR_FILENO);
+        can = terminal_can_ask();
+        dup2(usual[0], STDIN_FILENO);
+        dup2(usual[1], STDERR_FILENO);
+        is_int(can, i == 3);
+    }
+    close(master);
+}
+
+TESTS(test_size, test_can_ask)

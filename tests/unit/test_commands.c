@@ -292,6 +292,11 @@ static void test_release(void)
                  OK QUEUED QUEUED QUEUED "*3\r\n" OK OK ":1\r\n"),
          RLOCK_OK, REPLY_OK,
          "a process that renews the lease is told of the release, and can't put the lock back");
+    ends(COMMANDS_RELEASE,
+         ANSWERS(LOOK, FOUND_FOR(":20000\r\n", KEPT, server_bulk("1")),
+                 "MULTI; SET " FENCE " 1700000000000007 PX 604800000; SET " WAKE
+                 " released PX 20000; DEL k; EXEC"),
+         RLOCK_PENDING, 0, "the smallest fence is raised, too");
     for (size_t i = 0; i < 2; i++)
         ends(COMMANDS_RELEASE,
              ANSWERS(LOOK, FOUND_FOR(":20000\r\n", KEPT, i == 0 ? NIL : server_bulk("1x")),

@@ -57,21 +57,26 @@ static void test_several_holders(void)
 
 static const struct rlock_config usual = {.timing = {.reply_ms = 10000}};
 
-/* The member whose lock is held answers last, so that both others are sure to be counted. */
-static void test_majority(void)
+/*
+ * The member whose lock is held answers last, so that both others are sure to be counted. If the
+ * lock is free on one of them, and the other one fails, no view has a majority, and it is held.
+ */
+static void test_majority(bool is_free)
 {
     static const char held[] = AFTER(30, "*4\r\n" NOW VIEW NAME LAST);
     static const char free[] = "*4\r\n" NOW VIEW_FREE LAST LAST;
-    struct server server[SERVERS_MAX] = {{.answers = {[ASKED_OTHER] = ANSWERS(held)}},
-                                         {.answers = {[ASKED_OTHER] = ANSWERS(free)}},
-                                         {.answers = {[ASKED_OTHER] = ANSWERS(free)}}};
+    struct server server[SERVERS_MAX] = {
+        {.answers = {[ASKED_OTHER] = ANSWERS(held)}},
+        {.answers = {[ASKED_OTHER] = ANSWERS(free)}},
+        {.answers = {[ASKED_OTHER] = ANSWERS(is_free ? free : LOADING)}}};
     struct rlock_visitor visitor = {.on_lock = see_lock, .on_waiter = see_waiter};
     struct rlock *lock;
 
     memset(&seen, 0, sizeof seen);
     ok(servers_open(server, SERVERS_MAX, usual, &lock, NULL) == RLOCK_OK &&
        rlock_inspect(lock, "k", in(20000), &visitor, NULL) == RLOCK_OK);
-    ok(seen.n_locks == 1 && seen.view.seen == RLOCK_SEEN_FREE && seen.view.n_alike == 2);
+    ok(seen.n_locks == 1 && seen.view.n_alike == (is_free ? 2 : 1) &&
+       seen.view.seen == (is_free ? RLOCK_SEEN_FREE : RLOCK_SEEN_EXCLUSIVE));
     rlock_close(lock);
     for (size_t i = 0; i < SERVERS_MAX; i++)
         server_stop(&server[i]);
@@ -172,6 +177,7 @@ static const char *const malformed[] = {
     "*4\r\n" NOW VIEW ":1\r\n" LAST,
     "*4\r\n" NOW VIEW NAME ":1\r\n",
     "*2\r\n" NOW "$40\r\n1111111111111111111111111111111111111111\r\n",
+    "*4\r\n" NOW VIEW NAME "$64\r\n" TOKEN TOKEN "\r\n", /* a ticket that is too long */
 };
 
 static void test_malformed_replies(void)
@@ -184,5 +190,11 @@ static void test_malformed_replies(void)
     }
 }
 
-TESTS(test_inspect, test_several_holders, test_majority, test_list_cluster, test_break,
-      test_parties, test_malformed_replies)
+int main(void)
+{
+    RUN(test_majority(true));
+    RUN(test_majority(false));
+    RUN_ALL(test_inspect, test_several_holders, test_list_cluster, test_break, test_parties,
+            test_malformed_replies);
+    return done_testing();
+}

@@ -280,11 +280,16 @@ static void test_password(void)
 
     for (size_t i = 0; i < sizeof says / sizeof says[0]; i++) {
         int fd = open_and_ask(peer_address, SECRET);
+        char secret[] = SECRET;
 
         reply(fd, says[i]);
         ok(member.state >= RLOCK_E_USAGE && member.err.status == member.state &&
            strstr(member.err.text, SECRET) == NULL);
         ok(conn_fd(&member.route.primary->conn) < 0);
+        member.route.endpoint[i % 2].conn.looked_up_password = secret;
+        member_forget_password(&member);
+        member.route.endpoint[i % 2].conn.looked_up_password = NULL;
+        is_str(secret, "", "a password that was looked up is forgotten");
         finish(fd);
     }
 }

@@ -220,12 +220,14 @@ static void test_stop(void)
     quorum_answers(ASKED_RENEW, SILENT, NULL, NULL);
     quorum_answers(ASKED_RELEASE, SILENT, NULL, NULL);
     quorum_answers(ASKED_UNDO, SILENT, NULL, NULL);
+    quorum_answers(ASKED_OTHER, SILENT, NULL, NULL);
     need(quorum_start(for_one, 1) && stop_fd >= 0);
     several.quorum.timing.renew_ms = several.quorum.timing.reply_ms = 60000;
-    for (operation = ACQUIRE; operation <= RELEASE; operation++)
-        okf(operate(operation, (struct rlock_deadline){RLOCK_NEVER, stop_fd}, NULL) ==
-                RLOCK_STOPPED,
-            "%s returns RLOCK_STOPPED", operation_names[operation]);
+    for (int i = 0; i<2; several.owner.without_scripts = ++i> 0)
+        for (operation = ACQUIRE; operation <= RELEASE; operation++)
+            okf(operate(operation, (struct rlock_deadline){RLOCK_NEVER, stop_fd}, NULL) ==
+                    RLOCK_STOPPED,
+                "%s returns RLOCK_STOPPED", operation_names[operation]);
     ok(rlock_clock_ms() - before < 30000, "the operations stop before their reply_ms of 60 s ends");
     close(stop_fd);
     quorum_end();
@@ -667,21 +669,41 @@ static void test_loss_before_acquire(void)
     quorum_end();
 }
 
+/* A process that knows only the token doesn't write it on members that have lost it. */
+static void test_adopted(void)
+{
+    for (int is_adopted = 0; is_adopted <= 1; is_adopted++) {
+        int64_t end;
+
+        quorum_begin();
+        quorum_answers(ASKED_RENEW, GONE, RENEWED, RENEWED);
+        quorum_answers(ASKED_ACQUIRE, GRANT, NULL, NULL);
+        need(start_three());
+        several.owner.is_adopted = is_adopted;
+        is_int(quorum_renewal(&end, NULL), RLOCK_OK, "a majority has the lock");
+        quorum_end();
+        is_int(quorum_count(ASKED_ACQUIRE) > 0, !is_adopted, "only the owner repairs it");
+    }
+}
+
 static void test_alone(void)
 {
     struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX];
     const struct resp_value *reply = NULL;
     struct request request;
     struct quorum one;
+    char moved[80];
 
     quorum_begin();
-    quorum_answers(ASKED_OTHER, ":1\r\n", ":2\r\n", ":3\r\n");
     need(start_three());
+    snprintf(moved, sizeof moved, "-MOVED 1 %.50s\r\n", several.server[2].url + 8);
+    quorum_answers(ASKED_OTHER, ":1\r\n", moved, ":3\r\n");
     is_str(several.quorum.members.client_name, "rlock:k");
     one = quorum_alone(&several.quorum, &several.quorum.members.member[1], pollfds);
     request_begin(&request, "PING");
-    ok(quorum_ask(&one, &request, in(60000), &reply, NULL) == RLOCK_OK && resp_int(reply) == 2);
-    is_int(quorum_count(ASKED_OTHER), 1, "no other member is asked");
+    ok(quorum_ask(&one, &request, in(60000), &reply, NULL) == RLOCK_OK && resp_int(reply) == 3,
+       "the server is asked that the member names");
+    is_int(quorum_count(ASKED_OTHER), 2, "no other member is asked");
     quorum_end();
 }
 
@@ -705,6 +727,11 @@ static void test_members_hash(void)
     static const char *const alike[] = {"redis://i/3", "unix:///s", "redis://:pw@h:6379/0"};
     static const char *const other[] = {"redis://i/4", "unix:///s", "redis://h"};
 
+    static const char *const most[RLOCK_MEMBERS_MAX] = {"redis://a", "redis://b", "redis://c",
+                                                        "redis://d", "redis://e", "redis://f",
+                                                        "redis://g", "redis://h", "redis://i"};
+
+    ok(strlen(hash_of(most, RLOCK_MEMBERS_MAX)) == 8, "so many servers are allowed");
     ok(strlen(hash_of(urls, 3)) == 8 && strcmp(hash_of(urls, 3), hash_of(alike, 3)) == 0);
     ok(strcmp(hash_of(urls, 3), hash_of(other, 3)) != 0);
     is_str(hash_of(urls, 1), "", "a lock of one server has no list of servers");
@@ -719,6 +746,6 @@ int main(void)
             test_ends, test_loss_before_acquire, test_members_hash);
 
     slow_clock(true);
-    RUN_ALL(test_renewals, test_alone);
+    RUN_ALL(test_renewals, test_adopted, test_alone);
     return done_testing();
 }
