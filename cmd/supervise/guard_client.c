@@ -243,7 +243,6 @@ void guard_client_replace(struct guard_client *guard, guard_client_on_survivor *
                           void *context)
 {
     guard_client_stand_by(guard);
-    kill(guard->pid, SIGKILL); /* by its pid: without /proc, proctree_kill() finds no process */
     guard_client_dismiss(guard);
     if (guard->tree.has_spared && guard->tree.root_fd < 0)
         /* Before KILL, spare the children that spared processes have started since: when such a
