@@ -282,27 +282,6 @@ static void reset(void)
     atomic_store(&shm->n_taken, 0);
 }
 
-/* Two processes whose pids want the same of two places: the second one isn't noted. */
-static void test_full(void)
-{
-    struct proctree small = tree;
-    pid_t first = start(NULL);
-    pid_t second = 0;
-
-    for (int n = 1; second == 0; n++) {
-        second = start(NULL);
-        ok(await_ready(n + 1));
-        if (second % 2 == first % 2)
-            break;
-        kill(second, SIGKILL);
-        second = reap_one(0) ? 0 : -1;
-    }
-    small.room = 2;
-    is_int((int64_t)proctree_look(&small), 1, "a place is that of one process");
-    end_all();
-    reset();
-}
-
 static void test_kill(void)
 {
     struct proctree small = tree;
@@ -391,6 +370,23 @@ static void test_term(void)
     is_int(atomic_load(&shm->n_terms), 3);
     ok(kill_all());
     shm->forks_at_term = false;
+    reset();
+}
+
+/* Two processes share a place: the second gets TERM when a walk finds the first no more. */
+static void test_term_shared(void)
+{
+    struct proctree small = tree;
+    pid_t pid[] = {start(NULL), start(NULL)};
+    pid_t first;
+
+    small.room = 1;
+    ok(await_ready(2));
+    proctree_term(&small, RLOCK_NEVER);
+    first = waitpid(-1, NULL, 0);
+    proctree_term(&small, RLOCK_NEVER);
+    ok(await_state(first == pid[0] ? pid[1] : pid[0], 'Z'), "TERM ends both processes");
+    ok(kill_all());
     reset();
 }
 
@@ -819,8 +815,8 @@ int main(void)
     if (!ok(memory != MAP_FAILED && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0))
         return done_testing();
     shm = memory;
-    RUN_ALL(test_memory, test_priority, test_found, test_full, test_kill, test_many, test_term,
-            test_spare_after_walk, test_spare_again, test_other_root);
+    RUN_ALL(test_memory, test_priority, test_found, test_kill, test_many, test_term,
+            test_term_shared, test_spare_after_walk, test_spare_again, test_other_root);
     in_child(without_getdents, "a walk that can't read a directory is not complete");
     in_child(without_pidfd, "without pidfd_open(2) a grandchild gets its signal");
     in_child(without_descriptors, "a walk without a descriptor tells so");
