@@ -11,6 +11,7 @@
 #include "session/private_server_process.h"
 
 #include "base/err.h"
+#include "options/mistake.h"
 #include "process/child.h"
 #include "process/fds.h"
 
@@ -19,7 +20,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +39,9 @@
 #define FILES_WANTED 10064                /* RLIMIT_NOFILE: 10,000 connections, and own files */
 
 extern char **environ;
+
+static const char *const programs[] = {"valkey-server", "redis-server"};
+#define PROGRAMS (sizeof programs / sizeof programs[0])
 
 /* ---- finding the server ---- */
 
@@ -115,7 +118,6 @@ static void raise_limits(void)
 /* `told` is the pipe to the rlock that starts the server, and becomes the server's log. */
 static void become_server(pid_t keeper, int told)
 {
-    static const char *const programs[] = {"valkey-server", "redis-server"};
     const char *argv[] = {"",
                           "--port",
                           "0",
@@ -144,7 +146,7 @@ static void become_server(pid_t keeper, int told)
     sigprocmask(SIG_SETMASK, &none, NULL);
     dup2(told, STDOUT_FILENO);
     dup2(told, STDERR_FILENO);
-    for (i = 0; i < sizeof programs / sizeof programs[0]; i++) {
+    for (i = 0; i < PROGRAMS; i++) {
         argv[0] = programs[i];
         execvpe(programs[i], (char *const *)argv, nothing);
         if (errno != ENOENT)
@@ -244,6 +246,15 @@ static void become_keeper(int dir, int told)
 }
 
 /* ---- starting the server ---- */
+
+bool private_server_process_is_installed(const char *path)
+{
+    size_t i = 0;
+
+    while (i < PROGRAMS && mistake_program_error(programs[i], path) != 0)
+        i++;
+    return i < PROGRAMS;
+}
 
 static bool answers(int dir)
 {

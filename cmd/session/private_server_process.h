@@ -4,6 +4,7 @@
 #define PRIVATE_SERVER_PROCESS_H
 
 #include <rlock.h>
+#include <stdbool.h>
 
 /* The files in the server's directory. */
 #define PRIVATE_SERVER_SOCKET "server.sock" /* the server's Unix socket */
@@ -20,6 +21,12 @@ int private_server_process_find(int dir);
 
 /* private_server_process_open_users: open PRIVATE_SERVER_USERS, or create it. -1 with errno. */
 int private_server_process_open_users(int dir);
+
+/*
+ * private_server_process_is_installed: has a folder of `path`, the value of PATH, a program for
+ * the server? NULL: PATH is unset.
+ */
+bool private_server_process_is_installed(const char *path);
 
 /*
  * private_server_process_start: start a server, and wait until it accepts connections. The caller

@@ -18,6 +18,7 @@
 #include "output/printable.h"
 #include "session/credentials.h"
 #include "session/environment.h"
+#include "session/private_server_process.h"
 #include "session/session.h"
 #include "supervise/host.h"
 #include "supervise/supervise_state.h"
@@ -186,6 +187,10 @@ static void explain_private_server(struct explanation *e)
         "runs%s%s.",
         directory != NULL && *directory != '\0' ? ", in " : "",
         directory != NULL && *directory != '\0' ? directory : "");
+    if (!private_server_process_is_installed(getenv("PATH")))
+        say(e, "connection",
+            "But neither valkey-server nor redis-server can be run: status 69, unless a private "
+            "server runs already.");
 }
 
 /* ---- the topic: the lease ---- */
@@ -322,30 +327,41 @@ static void show_finding(void *context, const struct rlock_finding *finding)
         finding->change != NULL ? finding->change : "");
 }
 
-static enum exit_reason examine(struct explanation *e, const struct credentials *credentials)
+static enum exit_reason examine_server(struct explanation *e, const struct credentials *credentials,
+                                       const struct rlock_examiner *examiner)
 {
-    bool is_private = names_private_server(credentials);
-    const struct options *options = e->options;
-    struct rlock_examiner examiner = {.on_finding = show_finding, .context = e};
     struct rlock_error err = {.status = RLOCK_OK};
-    enum exit_reason reason =
-        is_private ? REASON_GRANTED : session_open_with(&e->session, "rlock", credentials);
-    struct host host;
+    enum exit_reason reason;
 
-    if (reason != REASON_GRANTED)
-        return reason;
-    if (is_private)
+    if (names_private_server(credentials)) {
         say(e, "doctor",
             "The server was not examined: rlock starts a private server only for a lock.");
-    else if (rlock_examine(e->session.lock, options->keys[0], deadline_never, &examiner, &err) !=
-             RLOCK_OK)
+        return private_server_process_is_installed(getenv("PATH")) ? REASON_GRANTED
+                                                                   : REASON_UNREACHABLE;
+    }
+    reason = session_open_with(&e->session, "rlock", credentials);
+    if (reason != REASON_GRANTED)
+        return reason;
+    if (rlock_examine(e->session.lock, e->options->keys[0], deadline_never, examiner, &err) !=
+        RLOCK_OK)
         say(e, "doctor", "The server could not be examined: %s", err.text);
-    host_look(&host, "");
-    host_report(&host, options, &examiner);
-    e->lacks_cgroup = options->needs_cgroup && host.cgroup_error != 0;
-    if (!is_private && err.status == RLOCK_OK && e->n_warnings == 0)
-        say(e, "doctor", "Nothing to warn of.");
     return exit_reason_of(err.status);
+}
+
+static enum exit_reason examine(struct explanation *e, const struct credentials *credentials)
+{
+    const struct rlock_examiner examiner = {.on_finding = show_finding, .context = e};
+    enum exit_reason reason = examine_server(e, credentials, &examiner);
+    struct host host;
+
+    if (reason != REASON_GRANTED && e->session.lock == NULL) /* the run would end at once */
+        return reason;
+    host_look(&host, "");
+    host_report(&host, e->options, &examiner);
+    e->lacks_cgroup = e->options->needs_cgroup && host.cgroup_error != 0;
+    if (reason == REASON_GRANTED && e->session.lock != NULL && e->n_warnings == 0)
+        say(e, "doctor", "Nothing to warn of.");
+    return reason;
 }
 
 /* ---- explaining all topics, one after the other ---- */

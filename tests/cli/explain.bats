@@ -142,6 +142,9 @@ END
     tells "server: .*rlock would start one if none runs, in $DIR/rlock"
     tells 'doctor: The server was not examined'
     [[ ! -e $DIR/rlock ]]
+    run -69 env PATH=/nowhere "$RLOCK" -u local: -n -k "$KEY" -- /bin/true
+    run -69 env PATH=/nowhere "$RLOCK" --explain -u local: -k "$KEY" -- /bin/true
+    assert_match "$output" 'neither valkey-server nor redis-server can be run'
 }
 
 @test "explain: --json prints a JSON object for each sentence" {
