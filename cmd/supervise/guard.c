@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #define REAPED_AT_ONCE 64    /* how many children reap() reaps before the guard reads requests */
+#define OBEYED_AT_ONCE 8     /* how many requests it obeys before it looks at the clock */
 #define AGAIN_MS 5           /* the pause after a call on the socket has failed */
 #define HEARD_WITHIN_MS 1000 /* after this time the guard takes a silent main process for stopped */
 
@@ -357,6 +358,9 @@ static void obey(struct guard *guard, const struct guard_request *request)
 }
 
 /*
+ * Obeys at most OBEYED_AT_ONCE requests in one turn of the loop: signals may come faster than a
+ * large tree gets them, and the guard has to look at the clock meanwhile.
+ *
  * One failure of recv(2), such as ENOMEM, does not mean that the main process is dead. If the guard
  * took the main process for dead, it would kill the tree for nothing. So the guard calls recv(2)
  * again as long as the main process is its parent. If the guard misses a renewal meanwhile, the old
@@ -365,13 +369,17 @@ static void obey(struct guard *guard, const struct guard_request *request)
 static void listen_to_main(struct guard *guard)
 {
     struct guard_request request;
+    int n_obeyed = 0;
     bool is_closed;
     ssize_t n;
 
     if (guard->link == MAIN_IS_GONE)
         return;
-    while ((n = recv(guard->fd, &request, sizeof request, MSG_DONTWAIT)) == (ssize_t)sizeof request)
-        obey(guard, &request);
+    do {
+        n = recv(guard->fd, &request, sizeof request, MSG_DONTWAIT);
+        if (n == (ssize_t)sizeof request)
+            obey(guard, &request);
+    } while (n == (ssize_t)sizeof request && ++n_obeyed < OBEYED_AT_ONCE);
     is_closed = n == 0 || (n < 0 && errno == ECONNRESET);
     if (n > 0 || is_closed || errno == EAGAIN || errno == EINTR)
         guard->link = MAIN_IS_HEARD;

@@ -490,25 +490,28 @@ static void stop_with_the_job(struct supervisor *s, const struct signal_seen *se
     signals_yield(seen->number);
 }
 
-static void take_signals(struct supervisor *s)
+/*
+ * Takes one signal in each turn of the loop: they may come faster than they are passed on, and the
+ * guard's answers have to be read meanwhile: its last message is lost if the socket is full.
+ */
+static void take_signal(struct supervisor *s)
 {
-    while (is_watching(s) && signals_take(&s->session->signals, &s->signal)) {
-        if (!runs_command(s) && s->signal.action != SIGNAL_ENDS)
-            continue;
-        if (s->signal.action == SIGNAL_STOPS) {
-            stop_with_the_job(s, &s->signal);
-            continue;
-        }
-        if (s->signal.from_terminal)
-            s->result->from_terminal = s->signal.number;
-        handle(s, SUPERVISE_EVENT_SIGNAL, (struct supervise_input){0});
-        report_say(&s->session->report, REPORT_STEP,
-                   (struct message){.what = EVENT_SIGNAL,
-                                    .why = strsignal(s->signal.number),
-                                    .facts = {fact_number("signal", s->signal.number)}});
-        if (s->plan->kind == SUPERVISE_HOLD)
-            say(s, REPORT_NOTICE, EVENT_ENDED, "a signal has ended the hold", NULL);
+    if (!signals_take(&s->session->signals, &s->signal) ||
+        (!runs_command(s) && s->signal.action != SIGNAL_ENDS))
+        return;
+    if (s->signal.action == SIGNAL_STOPS) {
+        stop_with_the_job(s, &s->signal);
+        return;
     }
+    if (s->signal.from_terminal)
+        s->result->from_terminal = s->signal.number;
+    handle(s, SUPERVISE_EVENT_SIGNAL, (struct supervise_input){0});
+    report_say(&s->session->report, REPORT_STEP,
+               (struct message){.what = EVENT_SIGNAL,
+                                .why = strsignal(s->signal.number),
+                                .facts = {fact_number("signal", s->signal.number)}});
+    if (s->plan->kind == SUPERVISE_HOLD)
+        say(s, REPORT_NOTICE, EVENT_ENDED, "a signal has ended the hold", NULL);
 }
 
 /*
@@ -568,7 +571,7 @@ static void watch_command(struct supervisor *s)
     if (watch[BOUND].revents != 0)
         take_bound_end(s);
     if (is_watching(s) && watch[SIGNALS].revents != 0)
-        take_signals(s);
+        take_signal(s);
     take_deadlines(s);
     if (watch[HOOK].revents != 0)
         session_check_hook(s->session);

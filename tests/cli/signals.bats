@@ -125,6 +125,26 @@ alone() {
     alive "$1" && for each in $(children "$1"); do dead "$each" || return 1; done
 }
 
+# The command sends the signals. strace delays each read of one, so that the next one is there then.
+# A guard whose answers rlock doesn't read can't send the command's status in the end.
+@test "signals come faster than rlock takes them: it hears the guard in each turn" {
+    need strace
+    cat >"$DIR/many" <<'END'
+trap '' USR1
+read -r _ _ _ rlock _ <"/proc/$PPID/stat"
+i=0
+while [ $((i += 1)) -lt 100000 ]; do kill -USR1 "$rlock"; done
+exit 3
+END
+    # LeakSanitizer fails under strace.
+    ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 run strace -qq -o "$DIR/trace" \
+        -e trace=read,sendto,poll -e inject=read:delay_enter=1000 \
+        "$RLOCK" -k "$KEY" -t 60 -- sh "$DIR/many"
+    assert_status 3
+    assert_between "$(awk '/^sendto/ && ++n > most { most = n } /^poll/ { n = 0 }
+        END { print most + 0 }' "$DIR/trace")" 1 3 'requests in one turn'
+}
+
 # The job runs as cron runs it: its session has no process outside its process group.
 @test "the stopped process of a job doesn't make the kernel send HUP when the command ends" {
     cat >"$DIR/job" <<'END'
