@@ -59,10 +59,11 @@ enum part {
  * the server denied MULTI in STEP_COMMIT, it would execute the commands that follow at once, also
  * if the key has got another value. After TIME come commands that may fail: see find_refusal().
  *
- * STEP_FENCE: PEXPIRE comes first, so that the last fence doesn't expire before INCR. The SET with
- * NX writes the server's time in microseconds as the last fence, only if the server has no last
- * fence, for example because it has expired. The time was read while the lock was ours, so it is
- * greater than every fence that the server has drawn before.
+ * STEP_FENCE: PEXPIRE comes first, so that the last fence doesn't expire before INCR, and once more
+ * for a key that INCR has made because the last fence was evicted before it. The SET with NX writes
+ * the server's time in microseconds as the last fence, only if the server has no last fence, for
+ * example because it has expired. The time was read while the lock was ours, so it is greater than
+ * every fence that the server has drawn before.
  *
  * STEP_COMMIT: if another process renews the lease, that process finds the note with its next
  * renewal, and doesn't report a lost lock. The command about the lock's key comes last, see
@@ -95,6 +96,7 @@ static const struct {
     {STEP_FENCE, 0, "PEXPIRE", "F L"},
     {STEP_FENCE, 0, "SET", "F N NX PX L"},
     {STEP_FENCE, 0, "INCR", "F"},
+    {STEP_FENCE, 0, "PEXPIRE", "F L"},
     {STEP_FENCE, 0, "GETRANGE", "K 0 E"},
 
     {STEP_COMMIT, CHANGES, "MULTI", ""},
@@ -525,7 +527,7 @@ static enum rlock_status read_fence(struct commands *commands, const struct resp
     int64_t last = was_missing ? commands->number : (int64_t)commands->fence;
     int64_t fence = resp_int(resp_array_at(replies, 2));
 
-    if (!resp_is_int(resp_array_at(replies, 2)) || !read_value(commands, resp_array_at(replies, 3)))
+    if (!resp_is_int(resp_array_at(replies, 2)) || !read_value(commands, resp_array_at(replies, 4)))
         return reply_unexpected_command(err);
     if (fence < 1 || fence > FENCE_MAX)
         return keys_foreign_fence(commands->keys, err);

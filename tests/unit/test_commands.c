@@ -24,7 +24,7 @@
 #define CLAIM(value) "SET k " value " NX PX 30000; TIME"
 #define DRAW                                                                                   \
     "PEXPIRE " FENCE " 604800000; SET " FENCE " 1700000000000007 NX PX 604800000; INCR " FENCE \
-    "; GETRANGE k 0 1278"
+    "; PEXPIRE " FENCE " 604800000; GETRANGE k 0 1278"
 #define CHANGED OK QUEUED NIL /* replies to MULTI, a command and EXEC, if the key has changed */
 
 static const char *const key = "k";
@@ -126,7 +126,7 @@ static const char *replies(const char *const *reply)
 #define FOUND(value) FOUND_FOR(":20000\r\n", value, NIL)
 #define FREE FOUND_FOR(":-2\r\n", "", NIL)
 #define NOTED(found, note) REPLIES(found, note) /* those to LOOK_RENEW */
-#define DRAWN(fence, value) REPLIES(":1\r\n" NIL, fence, server_bulk(value))
+#define DRAWN(fence, value) REPLIES(":1\r\n" NIL, fence, ":1\r\n", server_bulk(value))
 /* What a second attempt sends that finds the first one's value, and the replies. */
 #define REWRITE(attempt, fence)                                                    \
     "MULTI; SET " FENCE " " fence " PX 604800000; SET k " TOKEN " v1 try=" attempt \
@@ -143,10 +143,10 @@ static void test_try(void)
     commands_build(&commands, &request);
     sends(&request, "MULTI; PTTL k; GETRANGE k 0 1278; TIME; GET " FENCE "; SET k  NX PX 1; TIME; "
                     "PEXPIRE " FENCE " 604800000; SET " FENCE " 1 NX PX 604800000; INCR " FENCE "; "
-                    "GETRANGE k 0 1278; DISCARD; EXEC");
+                    "PEXPIRE " FENCE " 604800000; GETRANGE k 0 1278; DISCARD; EXEC");
     commands_begin_try(&commands, &owner.lock[0].keys, true);
     commands_build(&commands, &request);
-    is_int(request.n_commands, 19, "all other commands follow, too");
+    is_int(request.n_commands, 20, "all other commands follow, too");
 }
 
 static void test_acquire(void)
@@ -209,7 +209,7 @@ static void test_lost_fence(void)
     is_int((int64_t)answer.fence, 1700000000000008);
     ends(COMMANDS_ACQUIRE,
          ANSWERS(LOOK, FREE, CLAIM(OURS), OK TIME, DRAW,
-                 REPLIES(":0\r\n" OK, ":1\r\n", server_bulk(OURS)), LOOK),
+                 REPLIES(":0\r\n" OK ":1\r\n:1\r\n", server_bulk(OURS)), LOOK),
          RLOCK_PENDING, 0, "nor is one that isn't greater than the number that was written");
 }
 
