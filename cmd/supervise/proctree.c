@@ -685,13 +685,15 @@ static void end_child(struct proctree *tree, pid_t pid, void *context)
     if (is_spared(tree, pid))
         return;
     killing->is_any = true;
+    if (tree->has_spared && waitpid(pid, &status, WNOHANG | __WALL) == pid) {
+        note_end(killing, pid, status);
+        return;
+    }
     killing->n_children++;
     if (kill(pid, SIGKILL) != 0 && errno == EPERM && !is_in_cgroup(tree))
         tree->refused = pid;
     else if (getsid(pid) != tree->session)
         kill(-pid, SIGKILL);
-    if (tree->has_spared && waitpid(pid, &status, WNOHANG | __WALL) == pid)
-        note_end(killing, pid, status);
 }
 
 static void end_children(struct proctree *tree, struct killing *killing)
