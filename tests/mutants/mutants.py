@@ -18,8 +18,9 @@
 # all files.
 #
 # A bats test kills a mutant only if it fails twice, and passes without the mutant; a unit test also
-# by taking three times as long as in step 2, and 5 s more. A mutant may send KILL to anything, so
-# each trial has a PID namespace, /tmp and HOME of its own, for which the script needs to be root.
+# by taking three times as long as in step 2, and 5 s more, or by the end of the shell that runs it.
+# A mutant may send KILL to anything, so each trial has a PID namespace, /tmp and HOME of its own,
+# for which the script needs to be root.
 #
 # build/mutants/results.tsv keeps verdict and mutant; a mutant that is there is not tried again, or,
 # with --again, only if no test killed it. Verdicts: `killed by TEST`, `survived`, `not reached` by
@@ -313,10 +314,13 @@ class Trials:
         script = "".join(unit_script(test.name, 3 * test.seconds + 5) for test in units)
         if any(test.kind == "sim" for test in tests):
             script += "timeout 60 %s >/tmp/out 2>&1 || echo \"failed sim: status $?\"; " % SIM
-        for line in in_sandbox(tree, script, 600, place.number):
+        lines = in_sandbox(tree, script + "echo ended", 600, place.number)
+        for line in lines:
             if line.startswith("failed "):
                 self.kills[place.path, line[len("failed "):].split(":")[0]] += 1
                 return "killed by " + line[len("failed "):]
+        if "ended" not in lines:
+            return "killed by unit tests: it has killed their shell"
         for file, some in self.bats_calls([test for test in tests if test.kind == "bats"]):
             failed = self.run_bats(tree, place.number, file, some)
             again = [test for test in some if test.name == failed]

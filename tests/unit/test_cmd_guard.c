@@ -425,8 +425,9 @@ static void test_exit_outside(void)
         abort();
     close(pair[0]);
     snprintf(script, sizeof script,
-             "(read line <&8; echo >&9) & echo 0 >'%s/cgroup.procs'; trap 'exit 5' USR1; %s",
-             parent, WAIT_FOR_EVER);
+             "(read line <&8; echo >&9) & echo 0 >'%s/cgroup.procs'; trap 'exit 5' USR1; echo >&9; "
+             "wait",
+             parent);
     make_plan(script);
     plan.pauses = true;
     start(start_now());

@@ -430,6 +430,7 @@ static void test_urls(void)
     ok(parse("-k K -u Local: x") == RLOCK_OK && strcmp(options.urls[0], "local:") == 0);
     write_file(file, "nonblok = yes\n");
     ok(parse("-k K x") == RLOCK_E_CONFIG && strcmp(options.hint, "did you mean nonblock?") == 0);
+    ok(parse("-k K --waitt 3 x") == RLOCK_E_USAGE && strstr(options.hint, "--wait") != NULL);
     write_file(file, "");
 }
 
