@@ -325,7 +325,9 @@ local function block_ms(lock, place, left)
     far = left >= 0 and math.min(far, left + 2) or far -- the first waiter may be dead, too
     return can_have(lock, token, mode) and math.min(CLAIM_MS, life_left(lock, first)) + 2 or far
   end
-  local block = 2
+  -- The waiters ahead may have died after they read their wake-ups. None of them gets a turn once
+  -- all count as dead, so this waiter asks then at the latest.
+  local block, longest = 2, 0
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, place - 2)) do
     -- If the waiter's wake-up is still in its list, either the waiter is dead, or it reads the
     -- wake-up in a moment. Then a waiter that was told to ask soon (alert_near) needs more than
@@ -347,8 +349,9 @@ local function block_ms(lock, place, left)
     elseif not absent then
       block = block + CLAIM_MS
     end
+    longest = math.max(longest, life_left(lock, waiter))
   end
-  return block
+  return math.min(block, longest + 2)
 end
 
 if busy then
