@@ -571,7 +571,6 @@ static void start_command(struct guard *guard, struct guard_request *request,
  */
 static void tell_begun(const struct guard *guard)
 {
-    tell_state(guard);
     (void)!send(guard->plan->begun_fd, &(int){0}, sizeof(int), MSG_NOSIGNAL);
 }
 
@@ -595,6 +594,7 @@ static void start(struct guard *guard, struct guard_request *request)
         tell(guard, news);
         _exit(0);
     }
+    tell_state(guard);
     if (is_bound(guard))
         tell_begun(guard);
     else

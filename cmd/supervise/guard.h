@@ -55,7 +55,7 @@ struct guard_request {
     char variables[ENVIRONMENT_GRANT_BYTES]; /* START: what environment_put_grant() has written */
 };
 
-/* What the guard tells the main process. AGREES or PAUSED answers each request but START. */
+/* What the guard tells the main process. AGREES or PAUSED answers each request. */
 enum guard_news_kind {
     GUARD_NEWS_FAILED,  /* the command was not started, and the guard exits */
     GUARD_NEWS_AGREES,  /* the guard acts by `lease`, and the tree is not frozen */

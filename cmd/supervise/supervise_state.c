@@ -63,19 +63,21 @@ static unsigned requests(const struct supervision *run)
 }
 
 /*
- * Called after each event: the guard has to answer each request. While it can't kill a process, it
- * also repeats REFUSED with each KILL: if it is silent then, it hangs.
+ * Called after each event: the guard has to answer each request, once it has answered START, as
+ * execve(2) may take long. While it can't kill a process, it also repeats REFUSED with each KILL:
+ * if it is silent then, it hangs.
  */
 static void expect_answer(struct supervision *run)
 {
     bool expects = (run->actions & requests(run)) != 0;
 
     if (run->in.news != NULL) {
+        run->has_begun = true;
         run->was_late = false;
         run->answer_by_ms = RLOCK_NEVER;
         expects |= run->in.is_behind || run->state == SUPERVISE_STATE_UNKILLABLE;
     }
-    if (expects && run->answer_by_ms == RLOCK_NEVER)
+    if (expects && run->has_begun && run->answer_by_ms == RLOCK_NEVER)
         run->answer_by_ms = run->in.now_ms + ANSWER_MS;
 }
 

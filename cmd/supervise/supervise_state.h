@@ -188,6 +188,7 @@ struct supervision {
     int64_t look_again_ms;   /* when to look again at the tree of a bound process; 0: not yet */
     int64_t kill_at_ms;      /* when SUPERVISE_ACTION_END_COMMAND asks for KILL; 0: not yet asked */
     int64_t frozen_since_ms; /* when the guard froze the command; 0: it isn't frozen */
+    bool has_begun;          /* the guard has sent a message, so it has answered START */
     int64_t answer_by_ms;    /* when the guard must have sent its next message, or RLOCK_NEVER */
     bool was_late;           /* answer_by_ms has passed once, and the guard was asked again */
     int64_t last_pause_ms;   /* how long the last pause was */

@@ -82,11 +82,34 @@ static void open_pipe(void)
     ready_fd = pair[0];
 }
 
-/* Starts the command of `plan`, and the guard if it is not forked yet. */
-static void start_with_pipe(struct guard_request request)
+static struct guard_news hear(void)
+{
+    struct pollfd socket = {.fd = guard.fd, .events = POLLIN};
+    struct guard_news news = {.kind = GUARD_NEWS_FAILED, .error = -999};
+
+    poll(&socket, 1, PATIENCE_MS);
+    guard_client_hear(&guard, &news);
+    return news;
+}
+
+/* Asks for the command of `plan`, and forks the guard if there is none yet. */
+static void ask_to_start(struct guard_request request)
 {
     is_int(guard_client_start(&guard, &plan, &request), 0, "the guard is started");
     dup3(null_fd, READY_FD, O_CLOEXEC);
+}
+
+static void hear_begun(void)
+{
+    struct guard_news news = hear();
+
+    ok(news.kind == GUARD_NEWS_AGREES && news.answered == guard.asked, "the guard has begun");
+}
+
+static void start_with_pipe(struct guard_request request)
+{
+    ask_to_start(request);
+    hear_begun();
 }
 
 static void start(struct guard_request request)
@@ -109,16 +132,6 @@ static bool ends(void)
     while (is_ready())
         continue;
     return poll(&(struct pollfd){.fd = ready_fd, .events = POLLIN}, 1, 0) > 0;
-}
-
-static struct guard_news hear(void)
-{
-    struct pollfd socket = {.fd = guard.fd, .events = POLLIN};
-    struct guard_news news = {.kind = GUARD_NEWS_FAILED, .error = -999};
-
-    poll(&socket, 1, PATIENCE_MS);
-    guard_client_hear(&guard, &news);
-    return news;
 }
 
 static struct guard_news hear_done(const char *name)
@@ -160,7 +173,8 @@ static struct guard_news fail(struct guard_request request)
 {
     struct guard_news news;
 
-    start(request);
+    open_pipe();
+    ask_to_start(request);
     news = hear();
     is_int(news.kind, GUARD_NEWS_FAILED);
     ok(!is_ready(), "the command has not run");
@@ -347,7 +361,7 @@ static int be_refused(void)
     if (guard_client_start(&guard, &plan, &request) != 0)
         return 3;
     guard_client_end(&guard, rlock_clock_ms() + SOON_MS);
-    if (hear().kind != GUARD_NEWS_AGREES) /* the answer */
+    if (hear().kind != GUARD_NEWS_AGREES || hear().kind != GUARD_NEWS_AGREES) /* START, END */
         return 7;
     news = hear();
     refused = news.pid;

@@ -213,8 +213,7 @@ static struct supervision run_unanswered(enum on_lost on_lost, bool is_frozen)
 
     supervise_state_init(&run, SUPERVISE_COMMAND, &grant, GRANTED_MS, on_lost, 0);
     tell(&run, E(RENEWER_STARTED));
-    if (is_frozen)
-        tell(&run, E(GUARD_PAUSED));
+    tell(&run, is_frozen ? E(GUARD_PAUSED) : E(GUARD_AGREED));
     tell(&run, E(SIGNAL));
     return run;
 }
@@ -245,6 +244,21 @@ static void test_silent_guard(void)
                "a guard that is silent at two limits is replaced");
         ok(run.state == S(REPLACING) && run.reason == REASON_SYSTEM);
     }
+}
+
+/* execve(2) may take long: a guard that has not answered START is not replaced for its silence. */
+static void test_slow_exec(void)
+{
+    const struct supervise_input none = {.pid = 0};
+    struct supervise_input input = {.news = &usual_news, .is_behind = true};
+    struct supervision run;
+
+    supervise_state_init(&run, SUPERVISE_COMMAND, &grant, GRANTED_MS, ON_LOST_IGNORE, 0);
+    supervise_state_handle(&run, E(RENEWER_STARTED), NOW_MS, none);
+    supervise_state_handle(&run, E(SIGNAL), NOW_MS, none);
+    is_int(supervise_state_next_ms(&run), EXPIRES_MS, "it is not replaced");
+    supervise_state_handle(&run, E(GUARD_AGREED), NOW_MS + 15000, input);
+    is_int(supervise_state_next_ms(&run), NOW_MS + 20000, "now it has to answer the signal");
 }
 
 /* A message that the guard sent before it read the request is no answer, but the guard lives. */
@@ -396,6 +410,7 @@ static struct walk {
     int64_t now_ms;
     int64_t frozen_since_ms;   /* 0: the command isn't frozen */
     int64_t paused_ms;         /* the sum of all pauses that have ended */
+    bool has_begun;            /* the guard has answered START */
     bool is_asked;             /* the guard has not answered all requests */
     int64_t answer_by_ms;      /* when the guard must have sent a message; or RLOCK_NEVER */
     bool was_late;             /* the guard was silent at one limit, and nothing was done yet */
@@ -451,6 +466,7 @@ static void note_event(enum supervise_event event, const struct supervise_input 
     const struct guard_news *news = input->news;
 
     if (news != NULL) {
+        w.has_begun = true;
         w.is_asked = input->is_behind;
         w.was_late = false;
         w.answer_by_ms = RLOCK_NEVER;
@@ -519,7 +535,7 @@ static void note_actions(enum supervise_event event, unsigned actions)
         ((actions & A(PASS_SIGNAL)) != 0 && run->kind == SUPERVISE_COMMAND))
         w.is_asked = has_guard;
     /* a guard that can't kill a process repeats that */
-    if (w.answer_by_ms == RLOCK_NEVER && (w.is_asked || run->state == S(UNKILLABLE)))
+    if (w.answer_by_ms == RLOCK_NEVER && w.has_begun && (w.is_asked || run->state == S(UNKILLABLE)))
         w.answer_by_ms = w.now_ms + ANSWER_MS;
 }
 
@@ -642,7 +658,7 @@ static void bring(enum supervise_event event)
  */
 static void be_silent(void)
 {
-    bool must_end = w.run.on_lost == ON_LOST_KILL || w.is_asked;
+    bool must_end = w.run.on_lost == ON_LOST_KILL || (w.has_begun && w.is_asked);
 
     while (is_live(w.run.state) && supervise_state_next_ms(&w.run) != RLOCK_NEVER &&
            w.n_run_steps < 10 * STEPS_OF_A_RUN_MAX)
@@ -685,7 +701,8 @@ static void walk_once(void)
     w.now_ms = GRANTED_MS + below(100);
     w.frozen_since_ms = w.paused_ms = 0;
     w.answer_by_ms = RLOCK_NEVER;
-    w.is_asked = w.is_unproven = w.is_server_gone = w.is_given_back = w.was_late = false;
+    w.has_begun = w.is_asked = w.is_unproven = w.is_server_gone = w.is_given_back = w.was_late =
+        false;
     w.n_lost_told = w.n_releases = w.n_run_steps = 0;
     supervise_state_init(&w.run, below(4) ? SUPERVISE_COMMAND : SUPERVISE_BOUND, &grant, GRANTED_MS,
                          (enum on_lost)below(ON_LOST_IGNORE + 1), max_hold_ms);
@@ -720,7 +737,7 @@ int main(int argc, char **argv)
 {
     chance_seed(argc, argv);
     RUN_ALL(test_cells, test_too_short_a_lease, test_renewal_after_the_end, test_renewer_times,
-            test_silent_guard, test_answers, test_late_guard, test_agreed, test_bound, test_look,
-            test_hold, test_walk);
+            test_silent_guard, test_slow_exec, test_answers, test_late_guard, test_agreed,
+            test_bound, test_look, test_hold, test_walk);
     return done_testing();
 }
