@@ -37,7 +37,8 @@ struct waiter {
     struct process *process;
     int key;
     int64_t since_us;
-    int64_t ticket; /* orders the queue: the server's time at the client's first attempt */
+    int64_t ticket;         /* orders the queue: the server's time at the client's first attempt */
+    bool may_be_superseded; /* a newer waiter may take its place: others may be granted first */
 };
 
 /* The fences of a key, in the order in which the clients got their grants. */
@@ -269,7 +270,7 @@ static struct waiter *find_waiter(const char *token, const struct server *server
 }
 
 static void add_waiter(const char *token, const struct server *server, struct process *process,
-                       int key, int64_t ticket)
+                       int key, int64_t ticket, bool may_be_superseded)
 {
     size_t i = 0;
 
@@ -284,7 +285,8 @@ static void add_waiter(const char *token, const struct server *server, struct pr
                                        .process = process,
                                        .key = key,
                                        .since_us = engine_now(),
-                                       .ticket = ticket};
+                                       .ticket = ticket,
+                                       .may_be_superseded = may_be_superseded};
     memcpy(oracle.waiter[i].token, token, sizeof oracle.waiter[i].token);
 }
 
@@ -316,8 +318,8 @@ static void check_order(const struct server *server, const struct process *proce
          i < oracle.n_waiters && !oracle.world.is_quorum && !oracle.world.has_no_order; i++) {
         const struct waiter *waiter = &oracle.waiter[i];
 
-        if (is_untroubled(waiter) && waiter->server == server && waiter->key == key &&
-            waiter->process != process && waiter->ticket < ticket)
+        if (is_untroubled(waiter) && !waiter->may_be_superseded && waiter->server == server &&
+            waiter->key == key && waiter->process != process && waiter->ticket < ticket)
             oracle_fail("order: client %d is granted key %d, and client %d has waited since %.6f",
                         process->id, key, waiter->process->id, (double)waiter->since_us / 1e6);
     }
@@ -374,8 +376,8 @@ static void watch_acquire(struct server *server, struct process *client, const s
         memcpy(client->token, token, sizeof token);
     if (code == REPLY_HELD && strcmp(client->granted, token) == 0)
         client->granted[0] = '\0'; /* that grant has ended: check the next one again */
-    if (code == REPLY_HELD && is_fifo && is_waiting)
-        add_waiter(token, server, client, key, has_ticket ? ticket : ticket_of(reply));
+    if (code == REPLY_HELD && (is_fifo || is_newest) && is_waiting)
+        add_waiter(token, server, client, key, has_ticket ? ticket : ticket_of(reply), is_newest);
     if (code != REPLY_OK)
         return;
     waiter = find_waiter(token, server); /* has the ticket even if the client's reply was lost */
