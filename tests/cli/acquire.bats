@@ -240,6 +240,9 @@ KILL at [0-9:]{8} unless it ends before"
     shell sh3 -t 4 --log "$why"
     kill -KILL "$(<"$DIR/pids/sh3")"
     told "$why" lost.*
+    shell sh4 -t 4 -v --log "$why"
+    kill -KILL "$(<"$DIR/pids/sh4")"
+    eventually 5 file_has "$why" "rlock: $KEY: ended: process [0-9]+ \\(bash\\) has ended"
 }
 
 @test "a log that can't be opened makes acquire fail before it asks for the lock" {

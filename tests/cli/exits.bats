@@ -62,14 +62,17 @@ END
 }
 
 @test "status 69: the server refuses the connection, doesn't exist, or its name has no address" {
+    local before
     redis_start gone
     redis_stop
+    before=$(now_ms)
     ends 69 "unreachable: 127\.0\.0\.1:$REDIS_PORT: connect: Connection refused" \
         --connect-timeout 100ms -u "redis://127.0.0.1:$REDIS_PORT"
     ends 69 "unreachable: $DIR/none: connect: No such file" --connect-timeout 100ms \
         -u "unix://$DIR/none"
     ends 69 'unreachable: no-such-host\.invalid' --connect-timeout 300ms \
         -u redis://no-such-host.invalid
+    (($(now_ms) - before < 4500)) || fail 'rlock waited for the default of 5 s'
 }
 
 @test "status 75: the lock is taken; -E changes this status and no other" {
@@ -171,10 +174,12 @@ held_too_long() {
 
 # ---- --wait-all ----
 
-@test "without --wait-all the lock is released when the command ends, though a daemon runs on" {
+@test "the lock is released when the command ends; with --wait-all when its last process ends" {
     run -5 --separate-stderr timeout -k 1 10 "$RLOCK" -k "$KEY" \
         -c '(setsid sleep 60 &) >/dev/null 2>&1; exit 5'
     assert_eq "$stderr" ""
     gone "$KEY"
     [[ -n $(marked) ]] || fail "the daemon was ended"
+    run -0 rlock -k "$KEY" --wait-all -c "(sleep 0.3; $(asking) exists \"\$RLOCK_KEY\") &"
+    assert_eq "$output" 1 'the lock is held until the last process ends'
 }

@@ -144,6 +144,14 @@ requests() { # requests: prints how many requests of waiters the server has exec
 }
 line_is_not() { [[ $(redis_cli zrange "{$KEY}:rlock:queue" 0 -1) != "$1" ]]; }
 
+@test "--queue none: a waiter joins no queue" {
+    redis_cli set "$KEY" other PX 60000
+    redis_cli config resetstat
+    run -75 --separate-stderr rlock --queue none -w 0.5 -k "$KEY" -- true
+    assert_line ': timeout: '
+    refute_match "$(redis_cli info commandstats)" 'cmdstat_(zadd|blpop)'
+}
+
 @test "--queue newest: a newer waiter ends the older with 75 or -E's status, but no fifo waiters" {
     hold holder -k "$KEY"
     queue_up 1

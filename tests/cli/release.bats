@@ -34,7 +34,8 @@ refused() {
         redis_cli del "$KEY"
         rlock acquire -k "$KEY" >"$DIR/theirs"
     done
-    RLOCK_TOKEN=$(<"$DIR/theirs") rlock release -k "$KEY"
+    rlock release -k "$KEY" --token-file "$DIR/theirs"
+    gone "$KEY"
 }
 
 @test "release exits with 64 without a token, and with 78 if the token file can't be read" {

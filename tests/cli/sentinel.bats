@@ -150,6 +150,9 @@ as_admin() { redis_use s1 && REDISCLI_AUTH=$1 redis_cli "${@:2}" >/dev/null; }
         RLOCK_URL=${FIND}127.0.0.1:$REDIS_PORT/main run -0 --separate-stderr $way "$RLOCK" \
             -k "$KEY" -n -- printenv RLOCK_TOKEN
     done
+    protected --sentinel-user nobody -- true
+    assert_status 78
+    assert_line 'a user for the Sentinels is set, but no password'
     protected --sentinel-password-file "$DIR/none" -- true
     assert_status 78
     assert_line "sentinel password file $DIR/none: No such file"

@@ -104,6 +104,7 @@ refused() {
     refused 78 'not for other.example$' -u "rediss://localhost:$TLS_PORT" \
         --tls-name other.example
     refused 78 'not for 127.0.0.3$' -u "rediss://localhost:$TLS_PORT" --tls-name 127.0.0.3
+    refused 78 'no certificate can name this host$' -u "rediss://$AT" --tls-name %
     RLOCK_TLS_NAME=127.0.0.1 run -0 rlock -k "$KEY" -u "rediss://localhost:${AT#*:}" -- true
 }
 
