@@ -16,7 +16,7 @@ trap 'exit 1' HUP INT TERM
 
 say() { printf '\n%s\n' "$*"; }
 
-# show COMMAND...: prints the command with the quotes that a shell needs, runs it, and sets status.
+# show COMMAND...: prints the command with the quotes that a shell needs, and runs it.
 show() {
     printf '$'
     for word; do
@@ -26,15 +26,7 @@ show() {
         esac
     done
     printf '\n'
-    status=0
-    "$@" || status=$?
-}
-
-# expect WHICH STATUS: ends the demonstration unless this rlock ended with STATUS.
-expect() {
-    [ "$status" -eq "$2" ] && return
-    echo "demo: the $1 rlock ended with the status $status instead of $2" >&2
-    exit 1
+    "$@"
 }
 
 # Single quotes: these variables are for the job's shell.
@@ -42,30 +34,22 @@ job='echo "   first: has the lock, fence $RLOCK_FENCE"; touch "$STARTED"; '
 job=$job'sleep 3; echo "   first: ready"'
 
 say 'A job that takes 3 seconds, under the lock "demo":'
-{
-    show "$rlock" -u local: -k demo -- sh -c "$job"
-    echo "$status" >"$dir/first"
-} &
+# The trap is for an rlock that fails before the job starts.
+(trap 'touch "$STARTED"' EXIT && show "$rlock" -u local: -k demo -- sh -c "$job") &
 first=$!
-until [ -e "$STARTED" ] || [ -s "$dir/first" ]; do
+until [ -e "$STARTED" ]; do
     sleep 0.1
 done
-if [ ! -e "$STARTED" ]; then
-    read -r status <"$dir/first"
-    expect first 0
-fi
 
 say 'The same job, started a second time while the first one runs, does not wait (-n):'
-show "$rlock" -u local: -k demo -n -- echo '   second: has the lock'
-expect second 75
+status=0
+show "$rlock" -u local: -k demo -n -- echo '   second: has the lock' || status=$?
+[ "$status" -eq 75 ]
 echo "   rlock did not run the second job; its exit status is $status: the lock is held"
 
 say 'The same job, started a third time, waits until the first one ends:'
 show "$rlock" -u local: -k demo -- sh -c 'echo "   third: has the lock, fence $RLOCK_FENCE"'
-expect third 0
 
 wait "$first"
 first=
-read -r status <"$dir/first"
-expect first 0
 say 'The jobs ran one after the other. Each got a higher fence than the one before it.'
