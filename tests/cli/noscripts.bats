@@ -205,12 +205,6 @@ keys_of() { awk 'NR > 1 { print $1 }' | xargs; }
 
 # ---- what needs scripts ----
 
-@test "an option that needs scripts ends rlock with 64, and the message names it" {
-    run -64 --separate-stderr rlock -s -k "$KEY" -- true
-    assert_line '--shared: not possible with --scripts no, as this needs a script on the server'
-    run -0 rlock --queue none -k "$KEY" -- true
-}
-
 @test "a user who may not run scripts: error and doctor advise --scripts auto, doctor accepts it" {
     redis_cli flushall >/dev/null
     redis_rule 'noscripts on .*' noscripts

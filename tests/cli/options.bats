@@ -46,9 +46,11 @@ refused() {
 
 @test "verbs that take no lock ignore a configuration's options for new locks" {
     local verb
-    printf '%s\n' 'slots = 4' 'kill-after = 29' >"$DIR/config"
-    export RLOCK_CONFIG=$DIR/config
-    for verb in status "status -k $KEY" list history "break --yes -k $KEY" doctor; do
+    printf '%s\n' 'slots = 4' 'protocol = timestamp' 'kill-after = 29' >"$DIR/config"
+    export RLOCK_CONFIG=$DIR/config RLOCK_TOKEN=0123456789abcdef0123456789abcdef
+    for verb in status "status -k $KEY" list history "break --yes -k $KEY" doctor \
+        "renew -k $KEY -k $KEY:2 -t 10 --connect-timeout 1" \
+        "release -k $KEY -k $KEY:2 --connect-timeout 1"; do
         # shellcheck disable=SC2086
         run -69 rlock $verb -u redis://127.0.0.1:1 -u redis://127.0.0.1:2 -u redis://127.0.0.1:3
     done

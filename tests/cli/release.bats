@@ -49,16 +49,6 @@ refused() {
     needs_token release
 }
 
-@test "renew and release ignore a configuration's options for new locks" {
-    local token
-    token=$(rlock acquire -k "$KEY" -k "$KEY:2")
-    printf '%s\n' 'slots = 4' 'protocol = timestamp' 'kill-after = 20' >"$DIR/config"
-    export RLOCK_CONFIG=$DIR/config RLOCK_TOKEN=$token
-    rlock renew -k "$KEY" -k "$KEY:2" -t 10
-    rlock release -k "$KEY" -k "$KEY:2"
-    gone "$KEY" && gone "$KEY:2"
-}
-
 @test "releasing the lock of rlock's own command ends the command with 76" {
     run -76 --separate-stderr rlock -k "$KEY" -t 4 -- \
         sh -c '"$RLOCK" release -k "$KEY"; sleep 10; echo went on'

@@ -176,11 +176,6 @@ END
 # ---- servers without TLS, and broken connections ----
 
 @test "status 69: a port without TLS; the password isn't sent to it" {
-    local sent
-    redis_monitor "$DIR/monitor"
-    refused 69 "TLS: timed out; does the server speak TLS on this port\?$" \
-        -u "rediss://job:$SECRET@127.0.0.1:$REDIS_PORT"
-    refute_match "$(<"$DIR/monitor")" "$SECRET|AUTH"
     python3 - "$DIR" <<'END' 3>&- &
 import socket, sys
 listener = socket.socket()
@@ -194,7 +189,8 @@ while chunk := peer.recv(65536):
     heard.flush()
 END
     eventually 10 file_has "$DIR/port" .
-    refused 69 'TLS: timed out' -u "rediss://job:$SECRET@127.0.0.1:$(<"$DIR/port")"
+    refused 69 'TLS: timed out; does the server speak TLS on this port\?$' \
+        -u "rediss://job:$SECRET@127.0.0.1:$(<"$DIR/port")"
     assert_eq "$(head -c 3 "$DIR/heard" | od -An -tx1)" ' 16 03 01' 'first bytes of the handshake'
     ! grep -aq "$SECRET" "$DIR/heard"
 }
