@@ -5,97 +5,80 @@
 #include "server/error_reply.h"
 #include "tap.h"
 
+#define E(status) RLOCK_E_##status
+#define R(what) .reason = RLOCK_REASON_##what
+#define K(what) .kind = ERROR_REPLY_##what
+
 /* Error replies of Redis, Valkey and services, without the leading "-". */
 static const struct {
     const char *text;
     enum rlock_status meaning;
     enum rlock_reason reason;
+    enum error_reply kind; /* ERROR_REPLY_FINAL, which is 0: the request is not sent again */
 } errors[] = {
-    {"WRONGTYPE Operation against a key", RLOCK_E_REFUSED, RLOCK_REASON_KEY_TYPE},
-    {"NOAUTH Authentication required.", RLOCK_E_REFUSED, RLOCK_REASON_NO_PASSWORD},
-    {"ERR Protocol error: unauthenticated bulk", RLOCK_E_REFUSED, RLOCK_REASON_NO_PASSWORD},
-    {"WRONGPASS invalid username-password pair", RLOCK_E_REFUSED, RLOCK_REASON_WRONG_PASSWORD},
-    {"ERR invalid password", RLOCK_E_REFUSED, RLOCK_REASON_WRONG_PASSWORD},
-    {"ERR Client sent AUTH, but no password is set", RLOCK_E_REFUSED,
-     RLOCK_REASON_NEEDLESS_PASSWORD},
+    {"WRONGTYPE Operation against a key", E(REFUSED), R(KEY_TYPE)},
+    {"NOAUTH Authentication required.", E(REFUSED), R(NO_PASSWORD)},
+    {"ERR Protocol error: unauthenticated bulk", E(REFUSED), R(NO_PASSWORD)},
+    {"WRONGPASS invalid username-password pair", E(REFUSED), R(WRONG_PASSWORD)},
+    {"ERR invalid password", E(REFUSED), R(WRONG_PASSWORD)},
+    {"ERR Client sent AUTH, but no password is set", E(REFUSED), R(NEEDLESS_PASSWORD)},
     {"ERR AUTH <password> called without any password configured for the default user. Are you "
      "sure your configuration is correct?",
-     RLOCK_E_REFUSED, RLOCK_REASON_NEEDLESS_PASSWORD},
-    {"NOPERM User app has no permissions to run the 'eval' command", RLOCK_E_REFUSED,
-     RLOCK_REASON_SCRIPTS_DENIED},
-    {"NOPERM User app has no permissions to run the 'evalsha' command", RLOCK_E_REFUSED,
-     RLOCK_REASON_NO_RIGHT},
-    {"NOPERM No permissions to access a key", RLOCK_E_REFUSED, RLOCK_REASON_NO_RIGHT},
-    {"ERR The user executing the script can't run this command or subcommand", RLOCK_E_REFUSED,
-     RLOCK_REASON_NO_RIGHT},
+     E(REFUSED), R(NEEDLESS_PASSWORD)},
+    {"NOPERM User app has no permissions to run the 'eval' command", E(REFUSED), R(SCRIPTS_DENIED)},
+    {"NOPERM User app has no permissions to run the 'evalsha' command", E(REFUSED), R(NO_RIGHT),
+     K(NOSCRIPT)},
+    {"NOPERM No permissions to access a key", E(REFUSED), R(NO_RIGHT)},
+    {"ERR The user executing the script can't run this command or subcommand", E(REFUSED),
+     R(NO_RIGHT)},
     {"ERR The user executing the script can't access at least one of the keys mentioned in the "
      "command arguments",
-     RLOCK_E_REFUSED, RLOCK_REASON_NO_RIGHT},
-    {"DENIED Redis is running in protected mode", RLOCK_E_REFUSED, RLOCK_REASON_PROTECTED},
-    {"LOADING Redis is loading the dataset in memory", RLOCK_E_SERVER, RLOCK_REASON_LOADING},
-    {"BUSY Redis is busy running a script.", RLOCK_E_SERVER, RLOCK_REASON_SCRIPT_RUNS},
-    {"OOM command not allowed", RLOCK_E_SERVER, RLOCK_REASON_MEMORY_FULL},
-    {"MISCONF Redis is configured to save", RLOCK_E_SERVER, RLOCK_REASON_DISK},
-    {"READONLY You can't write against a read only replica.", RLOCK_E_SERVER,
-     RLOCK_REASON_NOT_PRIMARY},
-    {"MASTERDOWN Link with MASTER is down", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY},
-    {"UNBLOCKED force unblock from blocking operation", RLOCK_E_SERVER, RLOCK_REASON_NOT_PRIMARY},
-    {"NOREPLICAS Not enough good replicas to write.", RLOCK_E_SERVER, RLOCK_REASON_FEW_REPLICAS},
-    {"ERR max number of clients reached", RLOCK_E_SERVER, RLOCK_REASON_MANY_CLIENTS},
-    {"ERR max number of clients + cluster connections reached", RLOCK_E_SERVER,
-     RLOCK_REASON_MANY_CLIENTS},
-    {"MOVED 3999 10.0.0.1:6381", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"ASK 3999 10.0.0.1:6381", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"ASKING", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"TRYAGAIN Multiple keys", RLOCK_E_SERVER, RLOCK_REASON_NONE},
-    {"CLUSTERDOWN Hash slot not served", RLOCK_E_SERVER, RLOCK_REASON_CLUSTER_DOWN},
-    {"CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_CLUSTER_DOWN},
-    {"ERR CLUSTERDOWN", RLOCK_E_SERVER, RLOCK_REASON_CLUSTER_DOWN},
-    {"ERR Script attempted to access a non local key in a cluster node", RLOCK_E_SERVER,
-     RLOCK_REASON_NONE},
-    {"CROSSSLOT Keys in request don't hash", RLOCK_E_UNSUPPORTED, RLOCK_REASON_OTHER_SLOTS},
-    {"NOSCRIPT No matching script.", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
-    {"ERR unknown command `EVALSHA`, with args beginning with: ", RLOCK_E_UNSUPPORTED,
-     RLOCK_REASON_NONE},
-    {"ERR unknown command 'EVAL', with args", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS},
-    {"ERR unknown command `EVAL`, with args beginning with: `evalsha`, ", RLOCK_E_UNSUPPORTED,
-     RLOCK_REASON_NO_SCRIPTS},
-    {"unsupported command 'EVAL'", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS},
-    {"ERR command eval not support for normal user", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS},
+     E(REFUSED), R(NO_RIGHT)},
+    {"DENIED Redis is running in protected mode", E(REFUSED), R(PROTECTED)},
+    {"LOADING Redis is loading the dataset in memory", E(SERVER), R(LOADING)},
+    {"BUSY Redis is busy running a script.", E(SERVER), R(SCRIPT_RUNS)},
+    {"OOM command not allowed", E(SERVER), R(MEMORY_FULL)},
+    {"MISCONF Redis is configured to save", E(SERVER), R(DISK)},
+    {"READONLY You can't write against a read only replica.", E(SERVER), R(NOT_PRIMARY)},
+    {"MASTERDOWN Link with MASTER is down", E(SERVER), R(NOT_PRIMARY)},
+    {"UNBLOCKED force unblock from blocking operation", E(SERVER), R(NOT_PRIMARY)},
+    {"NOREPLICAS Not enough good replicas to write.", E(SERVER), R(FEW_REPLICAS)},
+    {"ERR max number of clients reached", E(SERVER), R(MANY_CLIENTS)},
+    {"ERR max number of clients + cluster connections reached", E(SERVER), R(MANY_CLIENTS)},
+    {"MOVED 3999 10.0.0.1:6381", E(SERVER), R(NONE), K(MOVED)},
+    {"ASK 3999 10.0.0.1:6381", E(SERVER), R(NONE), K(ASK)},
+    {"ASKING", E(SERVER), R(NONE)},
+    {"TRYAGAIN Multiple keys", E(SERVER), R(NONE), K(TRY_AGAIN)},
+    {"CLUSTERDOWN Hash slot not served", E(SERVER), R(CLUSTER_DOWN), K(TRY_AGAIN)},
+    {"CLUSTERDOWN", E(SERVER), R(CLUSTER_DOWN), K(TRY_AGAIN)},
+    {"ERR CLUSTERDOWN", E(SERVER), R(CLUSTER_DOWN)},
+    {"ERR Script attempted to access a non local key in a cluster node", E(SERVER), R(NONE),
+     K(PARTLY_EXECUTED)},
+    {"CROSSSLOT Keys in request don't hash", E(UNSUPPORTED), R(OTHER_SLOTS)},
+    {"NOSCRIPT No matching script.", E(UNSUPPORTED), R(NONE), K(NOSCRIPT)},
+    {"ERR unknown command `EVALSHA`, with args beginning with: ", E(UNSUPPORTED), R(NONE),
+     K(NOSCRIPT)},
+    {"ERR unknown command 'EVAL', with args", E(UNSUPPORTED), R(NO_SCRIPTS)},
+    {"ERR unknown command `EVAL`, with args beginning with: `evalsha`, ", E(UNSUPPORTED),
+     R(NO_SCRIPTS)},
+    {"unsupported command 'EVAL'", E(UNSUPPORTED), R(NO_SCRIPTS)},
+    {"ERR command eval not support for normal user", E(UNSUPPORTED), R(NO_SCRIPTS)},
     {"ERR bad lua script for redis cluster, all the keys that the script uses should be passed "
      "using the KEYS array",
-     RLOCK_E_UNSUPPORTED, RLOCK_REASON_SCRIPTS_REJECTED},
-    {"ERR Lua scripts without any input keys are not supported", RLOCK_E_UNSUPPORTED,
-     RLOCK_REASON_SCRIPTS_REJECTED},
-    {"ERR undeclared key {k}:x", RLOCK_E_UNSUPPORTED, RLOCK_REASON_SCRIPTS_REJECTED},
-    {"ERR script tried accessing keys", RLOCK_E_UNSUPPORTED, RLOCK_REASON_SCRIPTS_REJECTED},
-    {"ERR This Redis command is not allowed from script", RLOCK_E_UNSUPPORTED,
-     RLOCK_REASON_SCRIPTS_REJECTED},
-    {"ERR DB index is out of range", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
+     E(UNSUPPORTED), R(SCRIPTS_REJECTED)},
+    {"ERR Lua scripts without any input keys are not supported", E(UNSUPPORTED),
+     R(SCRIPTS_REJECTED)},
+    {"ERR undeclared key {k}:x", E(UNSUPPORTED), R(SCRIPTS_REJECTED)},
+    {"ERR script tried accessing keys", E(UNSUPPORTED), R(SCRIPTS_REJECTED)},
+    {"ERR This Redis command is not allowed from script", E(UNSUPPORTED), R(SCRIPTS_REJECTED)},
+    {"ERR DB index is out of range", E(UNSUPPORTED), R(NONE)},
     {"ERR unknown command 'BLPOP', with args beginning with: 'TASK' 'job:OOM' 'x's -BUSY'",
-     RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
-    {"ERR unknown command `BLPOP`, with args beginning with: `OOM`, `a READONLY`, ",
-     RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
-    {"ERR", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
-    {", with args S", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
-    {"", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NONE},
-};
-
-/* The errors after which a request is sent again; after all others it has failed. */
-static const struct {
-    const char *text;
-    enum error_reply kind;
-} asked_again[] = {
-    {"NOPERM User app has no permissions to run the 'evalsha' command", ERROR_REPLY_NOSCRIPT},
-    {"MOVED 3999 10.0.0.1:6381", ERROR_REPLY_MOVED},
-    {"ASK 3999 10.0.0.1:6381", ERROR_REPLY_ASK},
-    {"TRYAGAIN Multiple keys", ERROR_REPLY_TRY_AGAIN},
-    {"CLUSTERDOWN Hash slot not served", ERROR_REPLY_TRY_AGAIN},
-    {"CLUSTERDOWN", ERROR_REPLY_TRY_AGAIN},
-    {"ERR Script attempted to access a non local key in a cluster node",
-     ERROR_REPLY_PARTLY_EXECUTED},
-    {"NOSCRIPT No matching script.", ERROR_REPLY_NOSCRIPT},
-    {"ERR unknown command `EVALSHA`, with args beginning with: ", ERROR_REPLY_NOSCRIPT},
+     E(UNSUPPORTED), R(NONE)},
+    {"ERR unknown command `BLPOP`, with args beginning with: `OOM`, `a READONLY`, ", E(UNSUPPORTED),
+     R(NONE)},
+    {"ERR", E(UNSUPPORTED), R(NONE)},
+    {", with args S", E(UNSUPPORTED), R(NONE)},
+    {"", E(UNSUPPORTED), R(NONE)},
 };
 
 /* The text that each version of Redis puts around the error of a command in a script. */
@@ -112,14 +95,6 @@ static const struct {
     {"", " script: 17eb1f0cbdcb4c1d8b1b8a8c0a8c1e1f2a3b4c5d, on @user_script:9."}, /* Redis 7 */
     {"", " script: on @user_script:9."},                                           /* Valkey 9 */
 };
-
-static enum error_reply kind_of(const char *text)
-{
-    for (size_t i = 0; i < sizeof asked_again / sizeof asked_again[0]; i++)
-        if (strcmp(asked_again[i].text, text) == 0)
-            return asked_again[i].kind;
-    return ERROR_REPLY_FINAL;
-}
 
 /* The text about a reason has a sentence and advice of rlock, and then the server's own words. */
 static void test_errors(void)
@@ -141,8 +116,8 @@ static void test_errors(void)
                 "%s", reply);
         }
         (void)error_reply_read(errors[i].text, "secret", &kind, &err);
-        okf(err.reason == errors[i].reason && kind == kind_of(errors[i].text),
-            "reason and kind of: %s", errors[i].text);
+        okf(err.reason == errors[i].reason && kind == errors[i].kind, "reason and kind of: %s",
+            errors[i].text);
         okf(sentence == NULL || (strncmp(err.text, sentence, strlen(sentence)) == 0 &&
                                  rlock_reason_help(errors[i].reason) != NULL),
             "a sentence, advice, and then the server's words: %s", err.text);
