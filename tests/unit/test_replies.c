@@ -64,81 +64,57 @@ static const struct {
 
 static const struct {
     enum script_of script;
-    const char *reply;
+    const char *replies[5]; /* up to the first NULL */
 } malformed[] = {
     /* no array, or one whose code or time is missing or of another type */
-    {ACQUIRE, "+OK\r\n"},
-    {RENEW, ":1\r\n"},
-    {ACQUIRE, "$0\r\n\r\n"},
-    {ACQUIRE, "$1\r\n1\r\n"},
-    {ACQUIRE, "$1\r\n0\r\n"},
-    {ACQUIRE, "$2\r\n4x\r\n"},
-    {RENEW, "$-1\r\n"},
-    {ACQUIRE, "*0\r\n"},
-    {ACQUIRE, "*1\r\n:1\r\n"},
-    {RENEW, "*2\r\n:4\r\n:5\r\n"},
-    {RENEW, "*2\r\n:4294967297\r\n:5\r\n"},
-    {RENEW, "*2\r\n$1\r\n1\r\n:5\r\n"},
-    {ACQUIRE, "*2\r\n:1\r\n$1\r\n5\r\n"},
+    {ACQUIRE, {"+OK\r\n"}},
+    {RENEW, {":1\r\n"}},
+    {ACQUIRE, {"$0\r\n\r\n", "$1\r\n1\r\n", "$1\r\n0\r\n", "$2\r\n4x\r\n"}},
+    {RENEW, {"$-1\r\n"}},
+    {ACQUIRE, {"*0\r\n", "*1\r\n:1\r\n"}},
+    {RENEW, {"*2\r\n:4\r\n:5\r\n", "*2\r\n:4294967297\r\n:5\r\n", "*2\r\n$1\r\n1\r\n:5\r\n"}},
+    {ACQUIRE, {"*2\r\n:1\r\n$1\r\n5\r\n"}},
     /* a code that only another script returns */
-    {ACQUIRE, "*2\r\n:2\r\n:5\r\n"},
-    {ACQUIRE, "*2\r\n:-6\r\n:5\r\n"},
-    {RENEW, "*3\r\n:-3\r\n:5\r\n$0\r\n\r\n"},
-    {RENEW, "*3\r\n:-4\r\n:5\r\n:1\r\n"},
-    {RENEW, "*4\r\n:3\r\n:5\r\n:900\r\n$1\r\nx\r\n"},
+    {ACQUIRE, {"*2\r\n:2\r\n:5\r\n", "*2\r\n:-6\r\n:5\r\n"}},
+    {RENEW, {"*3\r\n:-3\r\n:5\r\n$0\r\n\r\n", "*3\r\n:-4\r\n:5\r\n:1\r\n"}},
+    {RENEW, {"*4\r\n:3\r\n:5\r\n:900\r\n$1\r\nx\r\n"}},
     /* no fence */
-    {ACQUIRE, "*3\r\n:1\r\n:5\r\n:42\r\n"},
-    {ACQUIRE, "*3\r\n:1\r\n:5\r\n$0\r\n\r\n"},
-    {ACQUIRE, "*3\r\n:1\r\n:5\r\n$1\r\n0\r\n"},
-    {ACQUIRE, "*3\r\n:1\r\n:5\r\n$2\r\n-1\r\n"},
-    {ACQUIRE, "*3\r\n:1\r\n:5\r\n$2\r\n1x\r\n"},
-    {ACQUIRE, "*3\r\n:1\r\n:5\r\n$20\r\n18446744073709551616\r\n"},
+    {ACQUIRE, {"*3\r\n:1\r\n:5\r\n:42\r\n", "*3\r\n:1\r\n:5\r\n$0\r\n\r\n"}},
+    {ACQUIRE, {"*3\r\n:1\r\n:5\r\n$1\r\n0\r\n", "*3\r\n:1\r\n:5\r\n$2\r\n-1\r\n"}},
+    {ACQUIRE, {"*3\r\n:1\r\n:5\r\n$2\r\n1x\r\n"}},
+    {ACQUIRE, {"*3\r\n:1\r\n:5\r\n$20\r\n18446744073709551616\r\n"}},
     /* no slot, no locks */
-    {ACQUIRE, GRANT("-1", "9", "0:42:1000")},
-    {ACQUIRE, GRANT("1000", "9", "0:42:1000")},
-    {ACQUIRE, "*4\r\n:1\r\n:5\r\n$2\r\n42\r\n:0\r\n"},
-    {ACQUIRE, "*5\r\n:1\r\n:5\r\n$2\r\n42\r\n$1\r\n0\r\n$9\r\n0:42:1000\r\n"},
-    {ACQUIRE, "*5\r\n:1\r\n:5\r\n$2\r\n42\r\n:0\r\n:1\r\n"},
-    {ACQUIRE, GRANT("0", "0", "")},
-    {ACQUIRE, GRANT("0", "5", "0:42:")},
-    {ACQUIRE, GRANT("0", "7", "0::1000")},
-    {ACQUIRE, GRANT("0", "10", "-1:42:1000")},
-    {ACQUIRE, GRANT("0", "10", "17:42:1000")},
-    {ACQUIRE, GRANT("0", "10", "0:-2:10000")},
-    {ACQUIRE, GRANT("0", "8", "0:42:999")},
-    {ACQUIRE, GRANT("0", "15", "0:42:2592000001")},
-    {ACQUIRE, GRANT("0", "10", "0:42:1000x")},
-    {ACQUIRE, GRANT("0", "19", "0:42:1000\t0:42:1000")},
-    {ACQUIRE, GRANT("0", "26", "0:42:18446744073709551617x")},
+    {ACQUIRE, {GRANT("-1", "9", "0:42:1000"), GRANT("1000", "9", "0:42:1000")}},
+    {ACQUIRE, {"*4\r\n:1\r\n:5\r\n$2\r\n42\r\n:0\r\n"}},
+    {ACQUIRE, {"*5\r\n:1\r\n:5\r\n$2\r\n42\r\n$1\r\n0\r\n$9\r\n0:42:1000\r\n"}},
+    {ACQUIRE, {"*5\r\n:1\r\n:5\r\n$2\r\n42\r\n:0\r\n:1\r\n", GRANT("0", "0", "")}},
+    {ACQUIRE, {GRANT("0", "5", "0:42:"), GRANT("0", "7", "0::1000")}},
+    {ACQUIRE, {GRANT("0", "10", "-1:42:1000"), GRANT("0", "10", "17:42:1000")}},
+    {ACQUIRE, {GRANT("0", "10", "0:-2:10000"), GRANT("0", "8", "0:42:999")}},
+    {ACQUIRE, {GRANT("0", "15", "0:42:2592000001"), GRANT("0", "10", "0:42:1000x")}},
+    {ACQUIRE, {GRANT("0", "19", "0:42:1000\t0:42:1000")}},
+    {ACQUIRE, {GRANT("0", "26", "0:42:18446744073709551617x")}},
     /* no number of the lock that is in another mode */
-    {ACQUIRE, "*3\r\n:-4\r\n:5\r\n:0\r\n"},
-    {ACQUIRE, "*3\r\n:-4\r\n:5\r\n:65\r\n"},
-    {ACQUIRE, "*3\r\n:-4\r\n:5\r\n$1\r\n1\r\n"},
+    {ACQUIRE, {"*3\r\n:-4\r\n:5\r\n:0\r\n", "*3\r\n:-4\r\n:5\r\n:65\r\n"}},
+    {ACQUIRE, {"*3\r\n:-4\r\n:5\r\n$1\r\n1\r\n"}},
     /* no time or value of the done mark, no info of the newer waiter */
-    {ACQUIRE, "*2\r\n:3\r\n:5\r\n"},
-    {ACQUIRE, "*4\r\n:3\r\n:5\r\n:900\r\n$-1\r\n"},
-    {ACQUIRE, "*4\r\n:3\r\n:5\r\n$3\r\n900\r\n$1\r\nx\r\n"},
-    {ACQUIRE, "*3\r\n:-3\r\n:5\r\n:1\r\n"},
+    {ACQUIRE, {"*2\r\n:3\r\n:5\r\n", "*4\r\n:3\r\n:5\r\n:900\r\n$-1\r\n"}},
+    {ACQUIRE, {"*4\r\n:3\r\n:5\r\n$3\r\n900\r\n$1\r\nx\r\n", "*3\r\n:-3\r\n:5\r\n:1\r\n"}},
     /* no time left, no holder, or not all that a waiter must be told */
-    {RENEW, "*2\r\n:0\r\n:5\r\n"},
-    {RENEW, "*4\r\n:0\r\n:5\r\n$1\r\n9\r\n$1\r\nx\r\n"},
-    {RENEW, "*4\r\n:0\r\n:5\r\n:900\r\n:1\r\n"},
-    {ACQUIRE, "*4\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n"},
-    {ACQUIRE, HELD("900") "$3\r\n200\r\n$1\r\n9\r\n:1\r\n:1\r\n"},
-    {ACQUIRE, HELD("900") ":-1\r\n$1\r\n9\r\n:1\r\n:1\r\n"},
-    {ACQUIRE, HELD("900") ":60001\r\n$1\r\n9\r\n:1\r\n:1\r\n"},
-    {ACQUIRE, HELD("900") ":200\r\n:9\r\n:1\r\n:1\r\n"},
-    {ACQUIRE, HELD("900") ":200\r\n$2\r\n-9\r\n:1\r\n:1\r\n"},
-    {ACQUIRE, HELD("900") ":200\r\n$1\r\n9\r\n$1\r\n1\r\n:1\r\n"},
-    {ACQUIRE, "*8\r\n:0\r\n$1\r\n5\r\n:900\r\n$1\r\nx\r\n:200\r\n$1\r\n9\r\n:1\r\n:1\r\n"},
+    {RENEW, {"*2\r\n:0\r\n:5\r\n", "*4\r\n:0\r\n:5\r\n$1\r\n9\r\n$1\r\nx\r\n"}},
+    {RENEW, {"*4\r\n:0\r\n:5\r\n:900\r\n:1\r\n"}},
+    {ACQUIRE, {"*4\r\n:0\r\n:5\r\n:900\r\n$1\r\nx\r\n"}},
+    {ACQUIRE, {HELD("900") "$3\r\n200\r\n$1\r\n9\r\n:1\r\n:1\r\n"}},
+    {ACQUIRE, {HELD("900") ":-1\r\n$1\r\n9\r\n:1\r\n:1\r\n"}},
+    {ACQUIRE, {HELD("900") ":60001\r\n$1\r\n9\r\n:1\r\n:1\r\n"}},
+    {ACQUIRE, {HELD("900") ":200\r\n:9\r\n:1\r\n:1\r\n"}},
+    {ACQUIRE, {HELD("900") ":200\r\n$2\r\n-9\r\n:1\r\n:1\r\n"}},
+    {ACQUIRE, {HELD("900") ":200\r\n$1\r\n9\r\n$1\r\n1\r\n:1\r\n"}},
+    {ACQUIRE, {"*8\r\n:0\r\n$1\r\n5\r\n:900\r\n$1\r\nx\r\n:200\r\n$1\r\n9\r\n:1\r\n:1\r\n"}},
     /* no time left of the lease that was renewed */
-    {RENEW, "*3\r\n:1\r\n:5\r\n:0\r\n"},
-    {RENEW, "*3\r\n:1\r\n:5\r\n$2\r\n42\r\n"},
-    {RENEW, "*3\r\n:1\r\n:5\r\n:9223372036854775807\r\n"},
-    {RELEASE, ":2\r\n"},
-    {RELEASE, ":-2\r\n"},
-    {RELEASE, ":4294967296\r\n"},
-    {RELEASE, "$1\r\n1\r\n"},
+    {RENEW, {"*3\r\n:1\r\n:5\r\n:0\r\n", "*3\r\n:1\r\n:5\r\n$2\r\n42\r\n"}},
+    {RENEW, {"*3\r\n:1\r\n:5\r\n:9223372036854775807\r\n"}},
+    {RELEASE, {":2\r\n", ":-2\r\n", ":4294967296\r\n", "$1\r\n1\r\n"}},
 };
 
 static struct resp_reader *resp;
@@ -198,15 +174,16 @@ static void test_malformed(void)
     struct rlock_error err;
     struct reply answer;
 
-    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
-        const struct resp_value *reply = parse(malformed[i].reply);
+    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
+        for (const char *const *text = malformed[i].replies; *text != NULL; text++) {
+            const struct resp_value *reply = parse(*text);
 
-        err.text[0] = '\0';
-        okf(reply != NULL &&
-                parsers[malformed[i].script](reply, &answer, &err) == RLOCK_E_PROTOCOL &&
-                err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
-            "a malformed reply is a protocol error: %s", malformed[i].reply);
-    }
+            err.text[0] = '\0';
+            okf(reply != NULL &&
+                    parsers[malformed[i].script](reply, &answer, &err) == RLOCK_E_PROTOCOL &&
+                    err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
+                "a malformed reply is a protocol error: %s", *text);
+        }
     ok(reply_parse_acquire(parse_bytes(with_nul, sizeof with_nul - 1), &answer, NULL) ==
        RLOCK_E_PROTOCOL);
 }
