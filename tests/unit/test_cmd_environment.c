@@ -12,41 +12,21 @@ static const struct rlock_grant grant = {
 
 /* Variables that rlock inherits, and whether rlock passes them on to its command. */
 static const struct {
-    const char *entry;
     bool stays, stays_if_passed; /* without and with --pass-credentials */
+    const char *entries[6];
 } rows[] = {
-    {"PATH=/bin", true, true},
-    {"HOME=", true, true},
-    {"=odd", true, true},
-    {"odd", true, true},
-    {"RLOCK_PASSWORD=pw", false, true},
-    {"RLOCK_PASSWORD=", false, true},
-    {"RLOCK_PASSWORD_FILE=/f", false, true},
-    {"RLOCK_PASSWORD_OLD=pw", false, true},
-    {"REDISCLI_AUTH=pw", false, true},
-    {"REDISCLI_AUTHOR=me", true, true},
-    {"VALKEYCLI_AUTH=pw", false, true},
-    {"RLOCK_SENTINEL_PASSWORD=pw", false, true},
-    {"RLOCK_SENTINEL_PASSWORD_FILE=/f", false, true},
-    {"RLOCK_PASSWORD_COMMAND=pass show redis", false, true},
-    {"RLOCK_SENTINEL_USER=u", true, true},
-    {"REDIS_URL=redis://u:p#w@h", false, true},
-    {"REDIS_URL=token@h", false, true},
-    {"VALKEY_URL=valkey://token@h", false, true},
-    {"VALKEY_URL=valkey://h", true, true},
-    {"RLOCK_URL=redis://h", true, true},
-    {"RLOCK_URL=redis://u:pw@h/3", false, true},
-    {"MY_URL=redis://:pw@h", true, true},
-    {"RLOCK_URLS=redis://:pw@h", true, true},
-    {"RLOCK_TTL=5", true, true},
-    {"RLOCK_LABEL=a=b", true, true},
-    {"RLOCK_KEY=outer", false, false},
-    {"RLOCK_TOKEN=outer", false, false},
-    {"RLOCK_FENCE=1", false, false},
-    {"RLOCK_TTL_MS=1", false, false},
-    {"RLOCK_SLOT=1", false, false},
-    {"RLOCK_PARENT_TOKENS=x", false, false},
-    {"RLOCK_KEYS=x", true, true},
+    {true, true, {"PATH=/bin", "HOME=", "=odd", "odd", "REDISCLI_AUTHOR=me"}},
+    {true, true, {"RLOCK_SENTINEL_USER=u", "VALKEY_URL=valkey://h", "RLOCK_URL=redis://h"}},
+    {true, true, {"MY_URL=redis://:pw@h", "RLOCK_URLS=redis://:pw@h", "RLOCK_TTL=5"}},
+    {true, true, {"RLOCK_LABEL=a=b", "RLOCK_KEYS=x"}},
+    {false, true, {"RLOCK_PASSWORD=pw", "RLOCK_PASSWORD=", "RLOCK_PASSWORD_FILE=/f"}},
+    {false, true, {"RLOCK_PASSWORD_OLD=pw", "REDISCLI_AUTH=pw", "VALKEYCLI_AUTH=pw"}},
+    {false, true, {"RLOCK_SENTINEL_PASSWORD=pw", "RLOCK_SENTINEL_PASSWORD_FILE=/f"}},
+    {false, true, {"RLOCK_PASSWORD_COMMAND=pass show redis", "REDIS_URL=redis://u:p#w@h"}},
+    {false, true, {"REDIS_URL=token@h", "VALKEY_URL=valkey://token@h"}},
+    {false, true, {"RLOCK_URL=redis://u:pw@h/3"}},
+    {false, false, {"RLOCK_KEY=outer", "RLOCK_TOKEN=outer", "RLOCK_FENCE=1", "RLOCK_TTL_MS=1"}},
+    {false, false, {"RLOCK_SLOT=1", "RLOCK_PARENT_TOKENS=x"}},
 };
 
 #define ROWS (sizeof rows / sizeof rows[0])
@@ -88,16 +68,19 @@ static bool make(const char *const *inherited, bool keeps_secrets, int64_t slot)
 
 static void test_passed(bool keeps_secrets)
 {
-    const char *inherited[ROWS + 1];
+    const char *inherited[ROWS * 5 + 1] = {NULL};
+    const char *const *entry;
+    size_t n = 0;
 
     for (size_t i = 0; i < ROWS; i++)
-        inherited[i] = rows[i].entry;
-    inherited[ROWS] = NULL;
+        for (entry = rows[i].entries; *entry != NULL; entry++)
+            inherited[n++] = *entry;
     need(make(inherited, keeps_secrets, -1), "environment_make() succeeds");
     for (size_t i = 0; i < ROWS; i++)
-        is_str(starting(rows[i].entry, strlen(rows[i].entry) + 1),
-               (keeps_secrets ? rows[i].stays_if_passed : rows[i].stays) ? rows[i].entry : NULL,
-               keeps_secrets ? "with --pass-credentials" : "without --pass-credentials");
+        for (entry = rows[i].entries; *entry != NULL; entry++)
+            is_str(starting(*entry, strlen(*entry) + 1),
+                   (keeps_secrets ? rows[i].stays_if_passed : rows[i].stays) ? *entry : NULL,
+                   keeps_secrets ? "with --pass-credentials" : "without --pass-credentials");
     is_str(entry_of("RLOCK_KEY="), "RLOCK_KEY=a=b\nc", "the keys, one on each line");
     is_str(entry_of("RLOCK_TOKEN="), "RLOCK_TOKEN=0123456789abcdef0123456789abcdef");
     is_str(entry_of("RLOCK_FENCE="), "RLOCK_FENCE=18446744073709551615");
