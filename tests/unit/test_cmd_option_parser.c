@@ -219,31 +219,16 @@ static void test_ranges(void)
 /* Lines that are refused with a part of the error message, or accepted. */
 static const struct {
     const char *why; /* NULL: the lines are accepted */
-    const char *lines[28];
+    const char *lines[8];
 } messages[] = {
-    {NULL,
-     {"-kK x",
-      "--key=K x",
-      "--key K -- x",
-      "-k K -",
-      "-nvqkK x",
-      "-k K -t1 -w0 -E0 x -t 0 --nope",
-      "-k K -c exit",
-      "-k K -c exit --",
-      "-k K -k A x",
-      "-k K --once 5 -s -x x",
-      "-k K --scripts no --queue none x",
-      "-k K --protocol=timestamp --timestamp-unit=ms --queue none x",
-      "-k K --kill-after 0 x",
-      "acquire K",
-      "-qv acquire K -t 5",
-      "-t 5 acquire -- K",
-      "acquire K --",
-      "-e -k K --nb --nonblocking --timeout 3 x",
-      "hold -k K --for 1s",
-      "hold -k K --for 30d --renew -t 10",
-      "renew -k K -t 5 --token-file f",
-      "release -k K --quiet-if-gone"}},
+    {NULL, {"-kK x", "--key=K x", "--key K -- x", "-k K -", "-nvqkK x"}},
+    {NULL, {"-k K -t1 -w0 -E0 x -t 0 --nope", "-k K -c exit", "-k K -c exit --", "-k K -k A x"}},
+    {NULL, {"-k K --once 5 -s -x x", "-k K --scripts no --queue none x"}},
+    {NULL, {"-k K --protocol=timestamp --timestamp-unit=ms --queue none x"}},
+    {NULL, {"-k K --kill-after 0 x", "acquire K", "-qv acquire K -t 5", "-t 5 acquire -- K"}},
+    {NULL, {"acquire K --", "-e -k K --nb --nonblocking --timeout 3 x", "hold -k K --for 1s"}},
+    {NULL, {"hold -k K --for 30d --renew -t 10", "renew -k K -t 5 --token-file f"}},
+    {NULL, {"release -k K --quiet-if-gone"}},
     {"url: must not be empty", {"-k K --url= x"}},
     {"several keys: not possible with --slots, as slots are", {"-k A -k K --slots 2 x"}},
     {"several keys: not possible with --once, as one exclusive lock", {"-k A -k K --once 5 x"}},
@@ -507,47 +492,40 @@ static void test_verbs_of_settings(void)
 }
 
 static const struct {
-    const char *text;
-    const char *why; /* the line number and part of the message; NULL: the file is accepted */
+    const char *why; /* the line number and part of the message; NULL: the files are accepted */
+    const char *texts[5];
 } files[] = {
-    {"", NULL},
-    {"ttl=5", NULL},
-    {"ttl = 5\r\n\r\n", NULL},
-    {"\t \n# ttl = x\n   # url\nttl = 5\n", NULL},
-    {"url = redis://h?db=1\n", NULL},
-    {"ttl = 5\nttl = 6\nwait-all = yes\n", NULL},
-    {"\nttl 5\n", ":2: not of the form"},
-    {"= 5\n", ":1: unknown name"},
-    {"ttl = 5\n\n\nspots = 3\n", ":4: unknown name \"spots\""},
-    {"rlock_ttl = 5\n", ":1: unknown name"},
-    {"ttl =\n", ":1: ttl: not a duration"},
-    {"ttl = 5 # seconds\n", ":1: ttl: not a duration"},
-    {"url = redis://h\nttl = \"5\"\n", ":2: ttl: not a duration"},
-    {"url =\n", ":1: url: must not be empty"},
-    {"ttl = 5\nurl = redis://h unix:/x\n", ":2: bad URL: \"unix:/x\": "},
-    {"url = redis://u:" SECRET "@h/x\n", ":1: bad URL: \"redis://u:******@h/*\": "},
-    {"redis://u:" SECRET "@h\n", ":1: not of the form"},
-    {"url redis://u:" SECRET "@h/0?a=b\n", ":1: unknown name"},
-    {"redis://u:" SECRET "@h?a = b\n", ":1: unknown name"},
-    {"password = " SECRET "\n", ":1: unknown name \"password\""},
-    {"\x1b[2J\x07 = x\n", ":1: unknown name"},
+    {NULL, {"", "ttl=5", "ttl = 5\r\n\r\n", "\t \n# ttl = x\n   # url\nttl = 5\n"}},
+    {NULL, {"url = redis://h?db=1\n", "ttl = 5\nttl = 6\nwait-all = yes\n"}},
+    {":2: not of the form", {"\nttl 5\n"}},
+    {":1: unknown name", {"= 5\n", "rlock_ttl = 5\n", "url redis://u:" SECRET "@h/0?a=b\n"}},
+    {":1: unknown name", {"redis://u:" SECRET "@h?a = b\n", "\x1b[2J\x07 = x\n"}},
+    {":4: unknown name \"spots\"", {"ttl = 5\n\n\nspots = 3\n"}},
+    {":1: ttl: not a duration", {"ttl =\n", "ttl = 5 # seconds\n"}},
+    {":2: ttl: not a duration", {"url = redis://h\nttl = \"5\"\n"}},
+    {":1: url: must not be empty", {"url =\n"}},
+    {":2: bad URL: \"unix:/x\": ", {"ttl = 5\nurl = redis://h unix:/x\n"}},
+    {":1: bad URL: \"redis://u:******@h/*\": ", {"url = redis://u:" SECRET "@h/x\n"}},
+    {":1: not of the form", {"redis://u:" SECRET "@h\n"}},
+    {":1: unknown name \"password\"", {"password = " SECRET "\n"}},
 };
 
 static void test_files(void)
 {
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        enum rlock_status st;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        for (const char *const *text = files[i].texts; *text != NULL; text++) {
+            enum rlock_status st;
 
-        write_file(file, files[i].text);
-        st = parse("-k K x");
-        if (files[i].why == NULL)
-            okf(st == RLOCK_OK, "the file is accepted: \"%s\": %s", files[i].text, err.text);
-        else
-            okf(st == RLOCK_E_CONFIG && strncmp(err.text, file, strlen(file)) == 0 &&
-                    strstr(err.text, files[i].why) != NULL,
-                "the file is refused: \"%s\": %s", files[i].text, err.text);
-        okf(strstr(err.text, SECRET) == NULL, "the message has no password: %s", err.text);
-    }
+            write_file(file, *text);
+            st = parse("-k K x");
+            if (files[i].why == NULL)
+                okf(st == RLOCK_OK, "the file is accepted: \"%s\": %s", *text, err.text);
+            else
+                okf(st == RLOCK_E_CONFIG && strncmp(err.text, file, strlen(file)) == 0 &&
+                        strstr(err.text, files[i].why) != NULL,
+                    "the file is refused: \"%s\": %s", *text, err.text);
+            okf(strstr(err.text, SECRET) == NULL, "the message has no password: %s", err.text);
+        }
     write_file(file, "");
 }
 
