@@ -8,25 +8,15 @@
 #include <unistd.h>
 
 static const struct {
-    const char *url, *password; /* password NULL: the URL has none */
+    const char *password; /* NULL: the URLs have none */
+    const char *urls[7];
 } urls[] = {
-    {"redis://h", NULL},
-    {"redis://u@h", NULL},
-    {"redis://u:@h", NULL},
-    {"redis://:@h", NULL},
-    {"redis://h:6379/1", NULL},
-    {"u:pw@h", NULL},
-    {"local:", NULL},
-    {"unix:///a:b@c", NULL},
-    {"redis://h/a:b@c", NULL},
-    {"redis://h?a:b@c", NULL},
-    {"", NULL},
-    {"redis://u:pw@h", "pw"},
-    {"redis://u:p@w@h", "p@w"},
-    {"redis://u:p%40w@[::1]:1", "p%40w"},
-    {"rediss://u:pw@h", "pw"},
-    {"redis+sentinel://u:pw@h:1,i:2/s/0", "pw"},
-    {"RLOCK_URL=redis://u:pw@h", "pw"},
+    {NULL, {"redis://h", "redis://u@h", "redis://u:@h", "redis://:@h", "redis://h:6379/1"}},
+    {NULL, {"u:pw@h", "local:", "unix:///a:b@c", "redis://h/a:b@c", "redis://h?a:b@c", ""}},
+    {"pw", {"redis://u:pw@h", "rediss://u:pw@h", "redis+sentinel://u:pw@h:1,i:2/s/0"}},
+    {"pw", {"RLOCK_URL=redis://u:pw@h"}},
+    {"p@w", {"redis://u:p@w@h"}},
+    {"p%40w", {"redis://u:p%40w@[::1]:1"}},
 };
 
 static bool same(const char *got, const char *wanted)
@@ -38,14 +28,15 @@ static void test_in_url(void)
 {
     char password[64];
 
-    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
-        size_t n = 0;
-        const char *found = url_find_password((char *)(uintptr_t)urls[i].url, &n);
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++)
+        for (const char *const *url = urls[i].urls; *url != NULL; url++) {
+            size_t n = 0;
+            const char *at = url_find_password((char *)(uintptr_t)*url, &n);
 
-        snprintf(password, sizeof password, "%.*s", (int)n, found != NULL ? found : "");
-        okf(same(found != NULL ? password : NULL, urls[i].password), "%s: password %s", urls[i].url,
-            password);
-    }
+            snprintf(password, sizeof password, "%.*s", (int)n, at != NULL ? at : "");
+            okf(same(at != NULL ? password : NULL, urls[i].password), "%s: password %s", *url,
+                password);
+        }
 }
 
 #define PLAIN "redis://u@h"
