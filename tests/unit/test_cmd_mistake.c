@@ -10,32 +10,24 @@
 #define WORDS_MAX 8
 
 static const struct {
-    const char *words; /* separated by blanks */
     bool may_be_verb;
     const char *why;
-    const char *hint; /* a part of the hint; "": there is no hint */
+    const char *hint;     /* a part of the hint; "": there is no hint */
+    const char *lines[7]; /* each with words that are separated by blanks */
 } no_key[] = {
-    {"", true, "no key: name", ""},
-    {"job", true, "no key: name", ""},
-    {"job true", true, "no key: name", "did you mean: rlock -k job -- true?"},
-    {"job true x", true, "no key: name", "did you mean: rlock -k job -- true ...?"},
-    {"job -n -- true", true, "no key: name", "did you mean: rlock -k job -- true?"},
-    {"job -c true", true, "no key: name", "did you mean: rlock -k job -c ...?"},
-    {"job -n", true, "no key: name", ""},
-    {"job --", true, "no key: name", ""},
-    {"j$b true", true, "no key: name", ""},
-    {"sh -c true", true, "no key: name", ""},
-    {"/bin/sh x", true, "no key: name", ""},
-    {"/nowhere/job x", true, "no key: name", "did you mean: rlock -k /nowhere/job -- x?"},
-    {"relase", true, "no such verb: relase", "did you mean release?"},
-    {"relase", false, "no key: name", ""},
-    {"relase -k a", false, "no key: the options of rlock end", "rlock -k KEY -- relase"},
-    {"frob -k a", true, "no such verb: frob", ""},
-    {"frob --key=a", true, "no such verb: frob", ""},
-    {"frob x -- -k a", true, "no key: name", "did you mean: rlock -k frob -- -k ...?"},
-    {"sh -k a", true, "no key: the options of rlock end", "rlock -k KEY -- sh"},
-    {"redis://u:" SECRET "@h true", true, "no key: name", ""},
-    {"job redis://u:" SECRET "@h", true, "no key: name", "rlock -k job -- redis://u:******@h?"},
+    {true, "no key: name", "", {"", "job", "job -n", "job --", "j$b true", "sh -c true"}},
+    {true, "no key: name", "", {"/bin/sh x", "redis://u:" SECRET "@h true"}},
+    {true, "no key: name", "did you mean: rlock -k job -- true?", {"job true", "job -n -- true"}},
+    {true, "no key: name", "did you mean: rlock -k job -- true ...?", {"job true x"}},
+    {true, "no key: name", "did you mean: rlock -k job -c ...?", {"job -c true"}},
+    {true, "no key: name", "did you mean: rlock -k /nowhere/job -- x?", {"/nowhere/job x"}},
+    {true, "no such verb: relase", "did you mean release?", {"relase"}},
+    {false, "no key: name", "", {"relase"}},
+    {false, "no key: the options of rlock end", "rlock -k KEY -- relase", {"relase -k a"}},
+    {true, "no such verb: frob", "", {"frob -k a", "frob --key=a"}},
+    {true, "no key: name", "did you mean: rlock -k frob -- -k ...?", {"frob x -- -k a"}},
+    {true, "no key: the options of rlock end", "rlock -k KEY -- sh", {"sh -k a"}},
+    {true, "no key: name", "rlock -k job -- redis://u:******@h?", {"job redis://u:" SECRET "@h"}},
 };
 
 static const struct {
@@ -81,16 +73,17 @@ int main(void)
     char *words[WORDS_MAX];
     char room[200];
 
-    for (size_t i = 0; i < sizeof no_key / sizeof no_key[0]; i++) {
-        split(no_key[i].words, room, words);
-        mistake = mistake_no_key(words, no_key[i].may_be_verb, "/nowhere:/usr/bin:/bin");
-        okf(strstr(mistake.why, no_key[i].why) == mistake.why &&
-                strstr(mistake.hint, no_key[i].hint) != NULL &&
-                (mistake.hint[0] == '\0') == (no_key[i].hint[0] == '\0'),
-            "\"%s\": %s; %s", no_key[i].words, mistake.why, mistake.hint);
-        okf(strstr(mistake.why, SECRET) == NULL && strstr(mistake.hint, SECRET) == NULL,
-            "the message has no password");
-    }
+    for (size_t i = 0; i < sizeof no_key / sizeof no_key[0]; i++)
+        for (const char *const *line = no_key[i].lines; *line != NULL; line++) {
+            split(*line, room, words);
+            mistake = mistake_no_key(words, no_key[i].may_be_verb, "/nowhere:/usr/bin:/bin");
+            okf(strstr(mistake.why, no_key[i].why) == mistake.why &&
+                    strstr(mistake.hint, no_key[i].hint) != NULL &&
+                    (mistake.hint[0] == '\0') == (no_key[i].hint[0] == '\0'),
+                "\"%s\": %s; %s", *line, mistake.why, mistake.hint);
+            okf(strstr(mistake.why, SECRET) == NULL && strstr(mistake.hint, SECRET) == NULL,
+                "the message has no password");
+        }
     if (chdir("/bin") != 0)
         return 1;
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
