@@ -26,26 +26,16 @@ static const struct {
 static const char *const names[] = {"ttl", "wait", "wait-all", "nonblock", "conflict-exit-code"};
 
 static const struct {
-    const char *typed;
     const char *meant; /* NULL: no name is near enough */
+    const char *typed[5];
 } words[] = {
-    {"tll", "ttl"},
-    {"TTL", "ttl"},
-    {"tt", "ttl"},
-    {"lll", NULL},
-    {"t", NULL},
-    {"", NULL},
-    {"wiat", "wait"},
-    {"wa", NULL}, /* two letters are no abbreviation */
-    {"wai", "wait"},
-    {"wait-al", "wait-all"},
-    {"wait-", "wait"}, /* wait-all is as near, but the first of the names wins */
-    {"non", "nonblock"},
-    {"onblok", "nonblock"},
-    {"nbloc", NULL},
-    {"conflict", "conflict-exit-code"},
-    {"conflictexitcod", "conflict-exit-code"},
-    {"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", NULL},
+    {"ttl", {"tll", "TTL", "tt"}},
+    {NULL, {"lll", "t", "", "nbloc"}},
+    {NULL, {"wa", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},
+    {"wait", {"wiat", "wai", "wait-"}}, /* wait-all is as near, but the first of the names wins */
+    {"wait-all", {"wait-al"}},
+    {"nonblock", {"non", "onblok"}},
+    {"conflict-exit-code", {"conflict", "conflictexitcod"}},
 };
 
 int main(void)
@@ -59,16 +49,17 @@ int main(void)
     }
     is_int((int64_t)strlen(longest), SUGGEST_BYTES_MAX);
     is_int((int64_t)suggest_distance(longest, ""), SUGGEST_BYTES_MAX);
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        struct suggestion suggestion = {.typed = words[i].typed};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        for (const char *const *typed = words[i].typed; *typed != NULL; typed++) {
+            struct suggestion suggestion = {.typed = *typed};
+            const char *meant = words[i].meant;
 
-        for (size_t j = 0; j < sizeof names / sizeof names[0]; j++)
-            suggest_consider(&suggestion, names[j]);
-        okf(suggestion.best == words[i].meant ||
-                (suggestion.best != NULL && words[i].meant != NULL &&
-                 strcmp(suggestion.best, words[i].meant) == 0),
-            "\"%s\" means %s: %s", words[i].typed, words[i].meant != NULL ? words[i].meant : "none",
-            suggestion.best != NULL ? suggestion.best : "none");
-    }
+            for (size_t j = 0; j < sizeof names / sizeof names[0]; j++)
+                suggest_consider(&suggestion, names[j]);
+            okf(suggestion.best == meant || (suggestion.best != NULL && meant != NULL &&
+                                             strcmp(suggestion.best, meant) == 0),
+                "\"%s\" means %s: %s", *typed, meant != NULL ? meant : "none",
+                suggestion.best != NULL ? suggestion.best : "none");
+        }
     return done_testing();
 }
