@@ -14,7 +14,8 @@ static void add(struct rlock_view view, const int64_t waited_ms[])
     metrics_end(&metrics);
 }
 
-static const int64_t nobody[] = {0};
+/* Adds a lock without waiters. */
+#define ADD(...) add((struct rlock_view){__VA_ARGS__}, (const int64_t[]){0})
 
 /* Is this sample, with the line of its TYPE, in the text? */
 static void has(const char *text, const char *sample)
@@ -37,13 +38,10 @@ static void test_samples(void)
                             .n_holders = 2,
                             .n_all = 25},
         (const int64_t[]){700, 12050, 30, 0});
-    add((struct rlock_view){.key = "done", .seen = RLOCK_SEEN_DONE, .left_ms = 5, .other = &last},
-        nobody);
-    add((struct rlock_view){.key = "rest", .seen = RLOCK_SEEN_REST, .left_ms = 5, .other = &last},
-        nobody);
-    add((struct rlock_view){.key = "wrong", .seen = RLOCK_SEEN_FREE, .wrong = "its fence"}, nobody);
-    add((struct rlock_view){.key = "ever", .seen = RLOCK_SEEN_FOREIGN, .left_ms = -1, .n_all = 1},
-        nobody);
+    ADD(.key = "done", .seen = RLOCK_SEEN_DONE, .left_ms = 5, .other = &last);
+    ADD(.key = "rest", .seen = RLOCK_SEEN_REST, .left_ms = 5, .other = &last);
+    ADD(.key = "wrong", .seen = RLOCK_SEEN_FREE, .wrong = "its fence");
+    ADD(.key = "ever", .seen = RLOCK_SEEN_FOREIGN, .left_ms = -1, .n_all = 1);
     metrics_waiter(&metrics, &(struct rlock_party){.for_ms = 99000});
     metrics_write(&metrics, &out);
     text = outbuf_text(&out);
@@ -96,8 +94,8 @@ static void test_ends(void)
     metrics_last_end(&metrics, "lost", 9000, 76, true);
     metrics_last_end(&metrics, "even", 8000, 76, true);
     metrics_last_end(&metrics, "even", 7999, 5, false);
-    add((struct rlock_view){.key = "rest", .seen = RLOCK_SEEN_REST, .other = &last}, nobody);
-    add((struct rlock_view){.key = "older", .seen = RLOCK_SEEN_DONE, .other = &last}, nobody);
+    ADD(.key = "rest", .seen = RLOCK_SEEN_REST, .other = &last);
+    ADD(.key = "older", .seen = RLOCK_SEEN_DONE, .other = &last);
     metrics_write(&metrics, &out);
     text = outbuf_text(&out);
     has(text, "rlock_lock_last_end_timestamp_seconds{key=\"broken\"} 1700000000.001\n"
@@ -133,10 +131,8 @@ static void test_labels(void)
     char sample[100];
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        add((struct rlock_view){.key = rows[i].key, .seen = RLOCK_SEEN_EXCLUSIVE, .n_all = 1},
-            nobody);
-        add((struct rlock_view){.key = rows[i].key, .seen = RLOCK_SEEN_EXCLUSIVE, .n_all = 1},
-            nobody);
+        for (int twice = 0; twice < 2; twice++)
+            ADD(.key = rows[i].key, .seen = RLOCK_SEEN_EXCLUSIVE, .n_all = 1);
         metrics_write(&metrics, &out);
         snprintf(sample, sizeof sample, "gauge\nrlock_lock_held{key=\"%s\"} 1\n#", rows[i].label);
         has(outbuf_text(&out), sample);
