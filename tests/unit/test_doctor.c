@@ -49,6 +49,7 @@
     INFO("88\r\nredis_version:7.0.15\r\nredis_mode:cluster\r\nrole:master\r\n" \
          "maxmemory:0\r\nconnected_slaves:0\r\n\r\n")
 #define ALWAYS SETTING("$6\r\nalways\r\n")
+#define DENIES ANSWERS(NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, UNSET, UNSET, TIMES(NOW), NO_LOCKS)
 /* The replies to SCAN and to what reads the key k, at last by inspect.lua. */
 #define ONE_LOCK(value, left)                                                                      \
     "*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n", NOW, "+string\r\n", NOW, value,                          \
@@ -153,27 +154,19 @@ static const struct {
     bool without_scripts; /* the user holds locks without scripts */
     const char *sent; /* how a request begins that the doctor must send; NULL: any may be missing */
 } users[] = {
-    {"denies the keys of a lock without a prefix",
-     ANSWERS(NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, UNSET, UNSET, TIMES(NOW), NO_LOCKS),
-     "rights 3 ",
+    {"denies the keys of a lock without a prefix", DENIES, "rights 3 ",
      "denied: the keys of job (the server says: NOPERM no)\nallow the user ~job ~{job}:rlock:*\n",
      "job", false, NULL},
-    {"denies the keys of locks with a prefix",
-     ANSWERS(NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, UNSET, UNSET, TIMES(NOW), NO_LOCKS),
-     "rights 3 ", "\nallow the user ~job:* ~{job:*\n", "job:1", false, NULL},
-    {"denies the keys of locks whose prefix is too long for a message",
-     ANSWERS(NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, UNSET, UNSET, TIMES(NOW), NO_LOCKS),
-     "rights 3 ", "\nallow the user ~" LONG_60 "* ~{" LONG_60 "*\n", LONG_60 ":1", false, NULL},
-    {"denies the keys of a lock that is a hash tag",
-     ANSWERS(NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, UNSET, UNSET, TIMES(NOW), NO_LOCKS),
-     "rights 3 ", "\nallow the user ~{job} ~{job}:rlock:{}:*\n", "{job}", false, NULL},
-    {"denies the keys of a lock whose key has characters of a pattern",
-     ANSWERS(NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, UNSET, UNSET, TIMES(NOW), NO_LOCKS),
-     "rights 3 ", "\nallow the user ~a\\*\\?\\[b?c ~{a\\*\\?\\[b?c}:rlock:*\n", "a*?[b c", false,
-     NULL},
-    {"denies the keys of a lock whose key is too long for a message",
-     ANSWERS(NOW, GOOD_INFO, SETTINGS, DENIED_KEYS, UNSET, UNSET, TIMES(NOW), NO_LOCKS),
-     "rights 3 ", "\nallow the user ~" LONG_60 "* ~{" LONG_60 "*\n", LONG_60 "1", false, NULL},
+    {"denies the keys of locks with a prefix", DENIES, "rights 3 ",
+     "\nallow the user ~job:* ~{job:*\n", "job:1", false, NULL},
+    {"denies the keys of locks whose prefix is too long for a message", DENIES, "rights 3 ",
+     "\nallow the user ~" LONG_60 "* ~{" LONG_60 "*\n", LONG_60 ":1", false, NULL},
+    {"denies the keys of a lock that is a hash tag", DENIES, "rights 3 ",
+     "\nallow the user ~{job} ~{job}:rlock:{}:*\n", "{job}", false, NULL},
+    {"denies the keys of a lock whose key has characters of a pattern", DENIES, "rights 3 ",
+     "\nallow the user ~a\\*\\?\\[b?c ~{a\\*\\?\\[b?c}:rlock:*\n", "a*?[b c", false, NULL},
+    {"denies the keys of a lock whose key is too long for a message", DENIES, "rights 3 ",
+     "\nallow the user ~" LONG_60 "* ~{" LONG_60 "*\n", LONG_60 "1", false, NULL},
     {"has a list in place of the lock, and a lock that never expires",
      ANSWERS(NOW, GOOD_INFO, SETTINGS, "*13\r\n" SIX SIX "$27\r\n" WRONGTYPE "\r\n", UNSET, UNSET,
              TIMES(NOW), ONE_LOCK(HELD_LOCK, "-1")),
