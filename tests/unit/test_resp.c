@@ -49,9 +49,25 @@ static const struct {
     BYTES("*1\r\n*1\r\n*1\r\n*2\r\n$1\r\na\r\n+b\r\n"),
 };
 
+static struct resp_reader *resp;
+static const struct resp_value *reply; /* the last that was read */
+
+/* Makes a reader anew. */
+static void begin(void)
+{
+    resp_reader_free(resp);
+    resp = resp_reader_new();
+    if (resp == NULL)
+        abort();
+}
+
+static bool reads(void)
+{
+    return resp_reader_next(resp, &reply, NULL) == RLOCK_OK;
+}
+
 /* Feeds `n` bytes: a first piece, then pieces of `piece` bytes. Returns the last status. */
-static enum rlock_status feed(struct resp_reader *resp, const char *bytes, size_t n, size_t first,
-                              size_t piece, const struct resp_value **reply)
+static enum rlock_status feed(const char *bytes, size_t n, size_t first, size_t piece)
 {
     enum rlock_status st = RLOCK_PENDING;
     size_t at = 0;
@@ -61,7 +77,7 @@ static enum rlock_status feed(struct resp_reader *resp, const char *bytes, size_
         each = each < n - at ? each : n - at;
         st = resp_reader_feed(resp, bytes + at, each, NULL);
         if (st == RLOCK_OK)
-            st = resp_reader_next(resp, reply, NULL);
+            st = resp_reader_next(resp, &reply, NULL);
         at += each;
         each = piece;
     }
@@ -71,97 +87,75 @@ static enum rlock_status feed(struct resp_reader *resp, const char *bytes, size_
 static void test_gather(void)
 {
     static const char two[] = "+OK\r\n-ERR no\r\n:3\r\n";
-    struct resp_reader *resp = resp_reader_new();
-    const struct resp_value *reply = NULL;
 
-    if (resp == NULL)
-        return;
+    begin();
     for (size_t first = 1; first < sizeof two - 1; first++) {
         resp_reader_gather(resp, 3);
-        is_int(feed(resp, two, sizeof two - 1, first, 1, &reply), RLOCK_OK);
+        is_int(feed(two, sizeof two - 1, first, 1), RLOCK_OK);
         ok(resp_array_count(reply) == 3 && resp_is_ok(resp_array_at(reply, 0)) &&
            resp_error(resp_array_at(reply, 1)) != NULL && resp_int(resp_array_at(reply, 2)) == 3);
     }
     (void)!resp_reader_feed(resp, two, sizeof two - 1, NULL);
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_ok(reply));
+    ok(reads() && resp_is_ok(reply));
     ok(!resp_reader_is_refused(resp, &reply), "a reader that gathers nothing has no refusal");
-    resp_reader_free(resp);
 }
 
 static void test_refused(void)
 {
     static const char refusal[] = "-ERR max number of clients reached\r\n";
-    struct resp_reader *resp = resp_reader_new();
-    const struct resp_value *reply = NULL;
 
-    if (resp == NULL)
-        return;
+    begin();
     resp_reader_gather(resp, 2);
-    is_int(feed(resp, refusal, sizeof refusal - 1, sizeof refusal - 1, 1, &reply), RLOCK_PENDING);
+    is_int(feed(refusal, sizeof refusal - 1, sizeof refusal - 1, 1), RLOCK_PENDING);
     ok(resp_reader_is_refused(resp, &reply) && resp_error(reply) != NULL);
     (void)!resp_reader_feed(resp, ":1\r\n", 4, NULL);
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 2);
-    resp_reader_free(resp);
+    ok(reads() && resp_array_count(reply) == 2);
 }
 
 static void test_contents(void)
 {
-    struct resp_reader *resp = resp_reader_new();
-    const struct resp_value *reply = NULL;
     size_t n = 77;
 
-    if (resp == NULL)
-        return;
+    begin();
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         (void)!resp_reader_feed(resp, whole[i].text, whole[i].n, NULL);
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_ok(reply) &&
-       !resp_reader_is_empty(resp));
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && !resp_is_ok(reply));
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && !resp_is_ok(reply));
+    ok(reads() && resp_is_ok(reply) && !resp_reader_is_empty(resp));
+    ok(reads() && !resp_is_ok(reply));
+    ok(reads() && !resp_is_ok(reply));
     is_str(resp_error(reply), "ERR no", "resp_error() returns the text of an error reply");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_is_int(reply));
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_int(reply) == INT64_MAX);
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_int(reply) == INT64_MIN);
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) == NULL &&
-       n == 77);
+    ok(reads() && resp_is_int(reply));
+    ok(reads() && resp_int(reply) == INT64_MAX);
+    ok(reads() && resp_int(reply) == INT64_MIN);
+    ok(reads() && resp_string(reply, &n) == NULL && n == 77);
     ok(!resp_is_ok(reply) && !resp_is_int(reply) && resp_int(reply) == 0 &&
        resp_error(reply) == NULL && resp_array_count(reply) == 0 &&
        resp_array_at(reply, 0) == NULL);
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) != NULL &&
-       n == 0);
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0, "hello");
+    ok(reads() && resp_string(reply, &n) != NULL && n == 0);
+    ok(reads() && resp_array_count(reply) == 0, "hello");
     is_str(resp_string(reply, &n), "hello", "resp_string() returns the bytes of a string");
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_string(reply, &n) != NULL &&
-       n == 4);
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0);
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 0);
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK && resp_array_count(reply) == 3 &&
+    ok(reads() && resp_string(reply, &n) != NULL && n == 4);
+    ok(reads() && resp_array_count(reply) == 0);
+    ok(reads() && resp_array_count(reply) == 0);
+    ok(reads() && resp_array_count(reply) == 3 &&
        resp_int(resp_array_at(reply, 1)) == 1700000000000 && resp_array_at(reply, 3) == NULL);
     ok(!resp_is_int(NULL) && resp_int(NULL) == 0 && resp_string(NULL, &n) == NULL);
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK &&
-       resp_string(resp_array_at(reply, 3), &n) != NULL && n == 2 &&
+    ok(reads() && resp_string(resp_array_at(reply, 3), &n) != NULL && n == 2 &&
        resp_string(resp_array_at(reply, 3), &n)[1] == 'x');
-    ok(resp_reader_next(resp, &reply, NULL) == RLOCK_OK &&
+    ok(reads() &&
        resp_array_count(resp_array_at(resp_array_at(resp_array_at(reply, 0), 0), 0)) == 2);
     ok(resp_reader_next(resp, &reply, NULL) == RLOCK_PENDING && resp_reader_is_empty(resp));
-    resp_reader_free(resp);
 }
 
 static enum rlock_status read_once(const char *bytes, size_t n, struct rlock_error *err)
 {
-    struct resp_reader *resp = resp_reader_new();
-    const struct resp_value *reply = NULL;
-    enum rlock_status st = RLOCK_E_MEMORY;
+    enum rlock_status st = RLOCK_PENDING;
 
-    if (resp == NULL)
-        return st;
-    st = RLOCK_PENDING;
+    begin();
     for (size_t at = 0; at < n && st == RLOCK_PENDING; at += 4096) {
         st = resp_reader_feed(resp, bytes + at, n - at < 4096 ? n - at : 4096, err);
         if (st == RLOCK_OK)
             st = resp_reader_next(resp, &reply, err);
     }
-    resp_reader_free(resp);
     return st;
 }
 
@@ -283,5 +277,6 @@ int main(void)
     ok(strncmp(resp_built_with(true), "hiredis ", 8) == 0 &&
        strstr(resp_built_with(true), "TLS yes") != NULL &&
        strstr(resp_built_with(false), "TLS no") != NULL);
+    resp_reader_free(resp);
     return done_testing();
 }
