@@ -112,9 +112,7 @@ static void test_precedence_of(const struct option *option)
 {
     const struct source_words *words = words_for(option);
     const char *name = option->name;
-    char variable[64];
-    char given[64];
-    char text[128];
+    char variable[64], given[64], text[128];
 
     option_variable(option, variable);
     snprintf(text, sizeof text, "# comment\n\n  %s  =\t%s \n", name, words->in_file);
@@ -147,8 +145,7 @@ static void test_precedence_of(const struct option *option)
 
 static void test_command_line_only(const struct option *option)
 {
-    char variable[64];
-    char text[128];
+    char variable[64], text[128];
 
     option_variable(option, variable);
     setenv(variable, "no such value", 1);
@@ -531,9 +528,7 @@ static void test_files(void)
 
 static void test_places(void)
 {
-    char base[128];
-    char sub[160];
-    char path[200];
+    char base[128], sub[160], path[200];
     const struct {
         const char *config, *home, *xdg;
         int64_t ttl_ms; /* by the file that is read; 30000: the default; 0: the file is refused */

@@ -226,8 +226,7 @@ static bool are_made_young(int users)
 /* Starts the server with limits and a priority, which it doesn't inherit. */
 static int start_with_limits(void)
 {
-    struct rlimit files;
-    struct rlimit cpu;
+    struct rlimit files, cpu;
     int users;
 
     getrlimit(RLIMIT_NOFILE, &files);
@@ -249,8 +248,7 @@ static int start_with_limits(void)
 static void check_limits(void)
 {
     bool is_root = geteuid() == 0;
-    struct rlimit files;
-    struct rlimit cpu;
+    struct rlimit files, cpu;
     long long cpu_s;
     char wanted[120];
 
@@ -267,8 +265,7 @@ static void test_start(void)
 {
     int fds = count_fds();
     int users;
-    pid_t server;
-    pid_t keeper;
+    pid_t server, keeper;
     int alive;
 
     errno = 0;
@@ -521,10 +518,7 @@ static void test_in_home(void)
     bool is_root = geteuid() == 0;
     int id = is_root ? OTHER_UID : (int)geteuid();
     char boot[40] = "";
-    char home[64];
-    char state[100];
-    char boot_dir[150];
-    char command[700];
+    char home[64], state[100], boot_dir[150], command[700];
     struct private_server server;
     struct stat is;
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);

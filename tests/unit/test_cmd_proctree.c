@@ -192,8 +192,7 @@ static int compare(const void *a, const void *b)
 /* True if proctree_look() finds the n processes that have entered their pids, and no other. */
 static bool are_found(int n)
 {
-    pid_t sorted[PROCESSES];
-    pid_t got[PROCESSES];
+    pid_t sorted[PROCESSES], got[PROCESSES];
 
     if ((int)proctree_look(&tree) != n)
         return false;
@@ -555,8 +554,7 @@ static void test_other_root(void)
 static int be_short(bool was_found)
 {
     pid_t parent = start(with_child);
-    struct rlimit usual;
-    struct rlimit none;
+    struct rlimit usual, none;
     int lowest;
 
     if (!await_ready(2) || bind_to(parent) != 0 || getrlimit(RLIMIT_NOFILE, &usual) != 0)
@@ -744,8 +742,7 @@ static void give_pid_away(pid_t pid)
 static void test_reused(const char *file, int n_opens, bool root_is_other)
 {
     pid_t provider = fork();
-    pid_t parent;
-    pid_t pid;
+    pid_t parent, pid;
 
     if (provider == 0)
         provide_stranger();

@@ -523,8 +523,7 @@ static bool add_script(struct command *command, const char *name, const char **t
     enum script script;
     const char *token;
     bool has_owner; /* KEYS has the list of the owner */
-    char locks[WORD_BYTES];
-    char key[WORD_BYTES];
+    char locks[WORD_BYTES], key[WORD_BYTES];
     const char *lock;
     size_t i = 0;
 
@@ -616,8 +615,7 @@ static const char *named_command(const char *name)
 /* Carries out the commands of a step `given COMMAND; ...`. */
 static void carry_out_given(const char *text)
 {
-    char command[LINE_BYTES];
-    char got[SHOWN_BYTES];
+    char command[LINE_BYTES], got[SHOWN_BYTES];
     size_t n;
 
     for (; *text != '\0'; text += n + strspn(text + n, "; ")) {
@@ -736,8 +734,7 @@ static void run_cases(FILE *list, bool writes)
 {
     static char wanted[SHOWN_BYTES];
     char title[LINE_BYTES] = "";
-    char command[LINE_BYTES];
-    char line[LINE_BYTES];
+    char command[LINE_BYTES], line[LINE_BYTES];
     bool has_begun = false; /* the result of the case */
     char *next = fgets(line, sizeof line, list);
     bool is_left_out = false;

@@ -437,9 +437,7 @@ static void test_name(void)
  */
 static void test_abandoned_late(void)
 {
-    char other[64];
-    char nodes[100];
-    char answer[200];
+    char other[64], nodes[100], answer[200];
     int listener = server_listen(other);
     int fd = open_and_reply();
 
@@ -478,8 +476,7 @@ static void test_abandoned_late(void)
  */
 static void test_silent_sentinel(void)
 {
-    char address[100];
-    char url[100];
+    char address[100], url[100];
     struct server sentinel = {.answers = {[ASKED_OTHER] = ANSWERS(address, SILENT)}};
     struct request request;
     int fd;
