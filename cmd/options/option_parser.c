@@ -540,7 +540,7 @@ static bool is_likely_mistake(struct parser *parser, const struct given *given)
 
     if (!is_key(given->row) || given->form == FORM_BEHIND_EQUALS)
         return false;
-    err_escape(shown, sizeof shown, given->value);
+    url_show(shown, sizeof shown, given->value);
     if (given->value[0] == '-')
         snprintf(parser->why, sizeof parser->why,
                  "key: \"%.60s\" begins with \"-\", as options do (is a variable empty?); if you "

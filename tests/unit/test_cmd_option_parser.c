@@ -266,6 +266,8 @@ static const struct {
     {"key: \"=a\" begins with \"=\"", {"-k=a x"}},
     {"; if you mean the first key: -k =\\x1b", {"-k K -k=\x1b x"}},
     {"key: \"--token-file\" begins with \"-\"", {"release -k --token-file f"}},
+    {"key: \"--url=redis://:******@h\" begins with", {"-k --url=redis://:secret@h x"}},
+    {"key: \"-uredis://u:******@h\" begins with", {"-k -uredis://u:secret@h x"}},
     {"given twice, by -k and behind the verb", {"acquire -k K x"}},
     {"only one key may be given as a word", {"acquire K L"}},
     {"no such verb: relase", {"relase -k K"}},
