@@ -22,6 +22,7 @@
  */
 #include "lock/commands.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
 
@@ -411,8 +412,10 @@ static enum rlock_status decide_renew(struct commands *commands, const struct re
     commands->ttl_ms = lock->ttl_ms > 0 ? lock->ttl_ms : noted_ms;
     if (commands->ttl_ms == 0)
         return reply_unexpected_command(err);
-    if (commands->left_ms > commands->ttl_ms && commands->left_ms <= noted_ms + 1000)
-        commands->ttl_ms = commands->left_ms;
+    if (commands->left_ms > commands->ttl_ms) /* extend_lease() in lock.lua decides the same */
+        commands->ttl_ms = commands->left_ms <= noted_ms + 1000
+                               ? commands->left_ms
+                               : clock_later(commands->ttl_ms, noted_ms);
     return extend(commands);
 }
 

@@ -269,6 +269,11 @@ static void test_renew(void)
          RLOCK_PENDING, 0,
          "a renewal doesn't shorten a lease that another process has noted; one that is longer "
          "than any that was noted is no such lease");
+    owner_set_renewal_ttl(&owner, 1000);
+    ends(COMMANDS_RENEW,
+         ANSWERS(LOOK_RENEW, NOTED(FOUND_FOR(":31001\r\n", OURS, NIL), NIL),
+                 "MULTI; PEXPIRE k 30000; EXEC"),
+         RLOCK_PENDING, 0, "such a lease gets the TTL that was noted");
 }
 
 static void test_release(void)

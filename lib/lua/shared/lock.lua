@@ -114,11 +114,14 @@ end
 
 -- Extends the lease of this token to `ttl` ms from now. Returns for how many ms the lease lasts.
 -- Does not shorten a lease, as other processes may count on its end. The exception is a lease that
--- ends later than its TTL allows: it was granted before the server's clock was set back.
+-- ends later than its TTL allows, as the server's clock was set back: it gets that TTL.
 local function extend_lease(lock, token, ttl)
   local left = left_ms(lock, token)
-  if left > ttl and left <= (number_in(info_of(lock, token), 'ttl') or 0) + 1000 then
+  local noted = number_in(info_of(lock, token), 'ttl') or 0
+  if left > ttl and left <= noted + 1000 then
     return left
+  elseif left > ttl then
+    ttl = math.max(ttl, noted)
   end
   extend_key(lock, ttl)
   if lock.n_holders then
