@@ -327,7 +327,7 @@ gitlab() {
     ran migrate
     after_ci
     redis_cli set deploy other PX 60000
-    sed -i 's/ -w 30m/ -w 0.2/' gitlab.sh
+    sed -i 's/ -w 30m/ -w 2/' gitlab.sh
     run bash gitlab.sh
     assert_status 75
     [[ ! -e $DIR/ran ]]

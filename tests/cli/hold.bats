@@ -69,7 +69,7 @@ WHEN='20[0-9-]{8}T[0-9:]{8}[+-][0-9:]{5}'
     hold first -k "$KEY"
     run -75 --separate-stderr rlock hold -k "$KEY" --for 1h -n
     assert_line 'busy: held for'
-    run -9 --separate-stderr rlock hold -k "$KEY" --for 1h -w 0.5 -E 9
+    run -9 --separate-stderr rlock hold -k "$KEY" --for 1h -w 2 -E 9
     assert_line 'timeout: after'
     start ann "$RLOCK" hold -k "$KEY" --for 1h
     eventually 5 in_line 1

@@ -77,7 +77,7 @@ tested() {
 }
 
 @test "example: a script tells by 75 and 76 what has happened to the lock" {
-    example 'What is 76?' 's/ 10m / 0.3 /'
+    example 'What is 76?' 's/ 10m / 2 /'
     run_example
     assert_eq "$output" $'ran\ndone'
     script backup.sh 'exit 3'
@@ -103,7 +103,7 @@ tested() {
 
 # bats test_tags=long
 @test "example: a job that seems to hang in CI says for whom it waits, and gives up" {
-    example 'It hangs in CI' 's/ 30m / 0.5 /'
+    example 'It hangs in CI' 's/ 30m / 2 /'
     hold other -k deploy
     run_example
     assert_eq "$status:$output" 75:
@@ -153,7 +153,7 @@ tested() {
     assert_eq "$status:$output" $'0:migrate 75\ndeploy 75'
     gone deploy
     redis_cli set deploy other PX 60000 >/dev/null
-    RLOCK_WAIT=0.1 run_example
+    RLOCK_WAIT=2 run_example
     assert_eq "$status:$output" 75:
 }
 

@@ -147,7 +147,7 @@ line_is_not() { [[ $(redis_cli zrange "{$KEY}:rlock:queue" 0 -1) != "$1" ]]; }
 @test "--queue none: a waiter joins no queue" {
     redis_cli set "$KEY" other PX 60000
     redis_cli config resetstat
-    run -75 --separate-stderr rlock --queue none -w 0.5 -k "$KEY" -- true
+    run -75 --separate-stderr rlock --queue none -w 2 -k "$KEY" -- true
     assert_line ': timeout: '
     refute_match "$(redis_cli info commandstats)" 'cmdstat_(zadd|blpop)'
 }

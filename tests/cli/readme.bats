@@ -71,7 +71,7 @@ setup() { systems_setup; }
 
 @test "readme: the step for CI deploys, and ends with 75 if another deploy takes too long" {
     script deploy.sh 'echo deployed'
-    here 'Use it' 2 's/ 30m / 0.1 /'
+    here 'Use it' 2 's/ 30m / 2 /'
     github_step 0.run
     run -0 github_run RLOCK_URL="$RLOCK_URL"
     assert_eq "$output" deployed

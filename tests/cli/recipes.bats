@@ -154,7 +154,7 @@ kubernetes_start() {
     assert_eq "$(<"$DIR/signals")" INT 'signals of the command'
     gone deploy
     held_by_other deploy
-    sed -i 's/ 30m / 0.1 /' step
+    sed -i 's/ 30m / 2 /' step
     run -75 github_run RLOCK_URL="${url[0]}"
 }
 
@@ -226,7 +226,7 @@ gitlab_shell() {
     eventually 10 gone deploy
     file_has "$DIR/signals" TERM
     held_by_other deploy
-    sed -i 's/ 30m / 0.1 /' block
+    sed -i 's/ 30m / 2 /' block
     gitlab_start busy
     finish busy
     config_words allowed yaml deploy.allow_failure.exit_codes
@@ -261,7 +261,7 @@ with_cookie() { grep -lsz "^JENKINS_NODE_COOKIE=c0$" /proc/[0-9]*/environ | cut 
     eventually 10 gone deploy
     file_has "$DIR/signals" TERM
     held_by_other deploy
-    sed -i 's/ 30m / 0.1 /' block
+    sed -i 's/ 30m / 2 /' block
     jenkins_start busy
     ended 75 busy
 }
@@ -391,7 +391,7 @@ at_port() { echo "s,rediss://$1locks.example.com[:0-9]*,redis://${2}127.0.0.1:$R
     assert_eq "$output" $'dump 75\nupload 75'
     gone job:backup
     held_by_other job:backup
-    RLOCK_WAIT=0.1 run -75 --separate-stderr sh ./block 3>&-
+    RLOCK_WAIT=2 run -75 --separate-stderr sh ./block 3>&-
     assert_eq "$output" ''
 }
 

@@ -25,7 +25,7 @@ END
     redis_cli set "$KEY" other PX 60000
     run -75 --separate-stderr rlock -q -n -k "$KEY" -- true
     assert_eq "$stderr" ""
-    run -75 --separate-stderr rlock -q -w 0.5 -k "$KEY" -- true
+    run -75 --separate-stderr rlock -q -w 2 -k "$KEY" -- true
     assert_eq "$stderr" ""
     run -127 --separate-stderr rlock -q -k "$KEY:2" -- "$DIR/none"
     assert_line "^rlock: $KEY:2: not-found: "
@@ -88,7 +88,7 @@ assert_report() {
     reports lost 76 -c "$(asking) del '$KEY'"
     redis_cli set "$KEY" other PX 60000
     reports busy 75 -n -- true
-    reports timeout 9 -w 0.5 -E 9 -- true
+    reports timeout 9 -w 2 -E 9 -- true
     redis_cli del "$KEY"
     redis_cli rpush "$KEY" a
     reports refused 77 -- true

@@ -35,7 +35,7 @@ setup() {
     AT=127.0.0.1:$TLS_PORT
 }
 
-once=(-n -t 20 --connect-timeout 900ms) # less than 1 s: then there is one line
+once=(-q -n -t 20 --connect-timeout 2) # -q: one line, not how the waiting goes
 
 # refused STATUS REGEX OPTION...: rlock ends with STATUS and one line that matches, and runs no
 # command.

@@ -34,7 +34,7 @@ renewed() { [[ $(redis_cli info commandstats) =~ cmdstat_pexpire:calls=([0-9]+) 
 @test "waiters are served in order, with --queue none in any; -n and -w end with 75" {
     hold holder -k "$KEY"
     run -75 rlock -k "$KEY" -n -- true
-    run -75 rlock -k "$KEY" -w 0.2 -- true
+    run -75 rlock -k "$KEY" -w 2 -- true
     wait_in_line a
     wait_in_line b
     wait_in_line c
@@ -42,7 +42,7 @@ renewed() { [[ $(redis_cli info commandstats) =~ cmdstat_pexpire:calls=([0-9]+) 
     ends 0 a b c
     assert_eq "$(xargs <"$DIR/served")" 'a b c' 'order'
     hold holder -k "$KEY"
-    run -75 rlock -k "$KEY" --queue none -w 0.5 -- true
+    run -75 rlock -k "$KEY" --queue none -w 2 -- true
     start none "$RLOCK" -k "$KEY" --queue none -- true
     let_go holder
     ends 0 none
