@@ -39,7 +39,7 @@ bool config_names_descriptor(const char *path);
  */
 bool config_is_exposed(const char *path);
 
-/* How long config_first_line() waits for the writer of a pipe. */
+/* How long config_first_line() waits for the writer of a pipe, and what ends the wait earlier. */
 struct config_wait {
     int64_t ms;  /* RLOCK_NEVER: without limit */
     int stop_fd; /* -1: none */

@@ -168,9 +168,10 @@ static bool has_ended(const struct private_server *server, int within_ms)
  * With the shared flock we are a user of the server that we have found, unless the server has ended
  * in between: the process that ends it has the exclusive flock until then.
  *
- * With the exclusive flock we start a server, unless find() now finds one that another rlock has
- * started. In both cases the next turn of the loop makes our flock a shared one. Where the kernel
- * does that in two steps (NFS), the server may end between them; a further turn starts the next.
+ * With the exclusive flock we start a server, and the next turn of the loop makes our flock a
+ * shared one. Where the kernel does that in two steps (NFS), the server may end between them; a
+ * further turn starts the next. If find() now finds a server that another rlock has started, we
+ * drop the flock, and the next turn begins again.
  */
 static enum rlock_status join(struct private_server *server, struct rlock_deadline deadline,
                               int64_t start_ms, struct rlock_error *err)

@@ -10,8 +10,7 @@
  *     session_acquire        wait for the lock; only for a verb that takes one
  *     session_close
  *
- * If one of these calls fails, it reports that itself, and returns the reason with which rlock
- * exits.
+ * The calls that can fail report that themselves, and return the reason with which rlock exits.
  */
 #ifndef SESSION_H
 #define SESSION_H

@@ -51,7 +51,7 @@ struct guard_request {
     int64_t terminal_read_ms; /* SIGNAL: when the main process read it; 0: not the terminal's */
     struct deadlines lease;   /* START, EXTEND: the lease's deadlines; END: only kill_ms is set */
     int64_t not_after_ms;     /* START: from this time on the command must not be started */
-    int64_t grace_ms;         /* START: from TERM to KILL */
+    int64_t grace_ms;         /* START: from TERM to KILL, if a signal has ended the command */
     char variables[ENVIRONMENT_GRANT_BYTES]; /* START: what environment_put_grant() has written */
 };
 

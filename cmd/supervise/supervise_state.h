@@ -113,7 +113,10 @@ enum supervise_action {
      * others are no longer its descendants, and have to be killed nevertheless if the guard fails.
      */
     SUPERVISE_ACTION_LOOK = 1 << 3,
-    /* Forget them: TERM is far, and one that is orphaned meanwhile was left behind on purpose. */
+    /*
+     * Forget the descendants that LOOK has found. TERM is far: a process that loses its parent
+     * until then is a daemon that the bound process leaves behind, and is not ended.
+     */
     SUPERVISE_ACTION_FORGET = 1 << 4,
     /* Ask the guard to send TERM to the command now, and KILL at `kill_at_ms`. */
     SUPERVISE_ACTION_END_COMMAND = 1 << 5,

@@ -38,9 +38,9 @@ static void set_value(struct rlock_view *view, const char *lock, int64_t left_ms
 }
 
 /*
- * Parses the holder info in the lock's value. If an owner or another program holds the lock, it
- * becomes the only holder. Otherwise the value names the next waiter (RLOCK_SEEN_KEPT) or the last
- * holder (RLOCK_SEEN_REST, RLOCK_SEEN_DONE), who becomes view->other.
+ * Parses the holder info in the lock's value. If an owner or another program holds the lock,
+ * `party` is its only holder. Otherwise the value names the next waiter (RLOCK_SEEN_KEPT) or the
+ * last holder (RLOCK_SEEN_REST, RLOCK_SEEN_DONE), and `party` becomes view->other.
  */
 static void set_party(struct rlock_view *view, struct rlock_party *party, const char *lock,
                       int64_t now_ms)

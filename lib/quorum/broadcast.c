@@ -512,10 +512,10 @@ static void ask_all(struct broadcast_call *call)
 }
 
 /*
- * Closes the connection to a member that hasn't answered. Behind an acquire, which the server may
- * still execute, this sends an undo. Behind a request that gives back, which was EVALSHA, this
- * sends the same request as EVAL: nobody will read a NOSCRIPT. If the server executes both, the
- * second one changes nothing.
+ * Closes the connection to a member that hasn't answered, and before that sends what the server is
+ * to execute after the request: after an acquire the undo; after a release, a leave or an undo the
+ * same once more as EVAL, as nobody will read a NOSCRIPT (the second one changes nothing if both
+ * are executed); after a request of the caller what the caller put in `behind`.
  */
 static void abandon(const struct broadcast *broadcast, struct member *member)
 {

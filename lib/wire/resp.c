@@ -251,7 +251,7 @@ enum rlock_status resp_reader_feed(struct resp_reader *resp, const char *bytes, 
     return RLOCK_OK;
 }
 
-/* Takes the next whole reply out of the bytes; the caller frees it. */
+/* Takes the next reply out of the bytes; the caller frees it. RLOCK_PENDING: it isn't whole yet. */
 static enum rlock_status take_reply(struct resp_reader *resp, redisReply **reply,
                                     struct rlock_error *err)
 {
