@@ -90,7 +90,6 @@ tells() { assert_match "$told" "$1"; }
 -t 30 -- true|0|an outage of the server of up to 14s doesn't affect the command
 -t 10m -- true|0|an outage of the server of up to 6m
 -t 30 --kill-after 10 -- true|0|the command gets TERM 19\.4s after .*, and KILL after 29\.4s
--t 30 --on-lost pause -- true|0|the command is frozen 27\.4s after .*, or gets KILL after 29\.4s
 -t 30 --on-lost ignore -- true|0|the lease ends 29\.7s after .* The command runs on then
 -- true|0|waits without limit, .* gives up after 5s\. Waiters get the lock in the order
 -w 90 --queue none -- true|0|waits for at most 1m30s \(--wait\)\. rlock doesn.t join a queue
@@ -118,6 +117,12 @@ END
     run -0 env -i "$RLOCK" --explain -u local: -k "$KEY" -- true
     run -0 env -i "$RLOCK" --explain -u local: -k $'a\e[31mb' -- true
     assert_match "$output" 'a\\x1b\[31mb'
+}
+
+@test "explain: when a command that may be frozen is frozen, or gets KILL" {
+    need_cgroup # else the run would end with 71
+    explains 0 -t 30 --on-lost pause -- true
+    tells 'the command is frozen 27\.4s after .*, or gets KILL after 29\.4s'
 }
 
 @test "explain: an unsafe server gives status 78, and the row of doctor that says why" {
