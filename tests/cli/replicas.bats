@@ -85,12 +85,12 @@ waits() { redis_cli info commandstats | sed -n 's/^cmdstat_wait:calls=\([0-9]*\)
 
 @test "replicas: --replicas works for acquire and renew, too" {
     redis_cli config resetstat
-    RLOCK_TOKEN=$("$RLOCK" acquire -k "$KEY" -t 5 --replicas 2)
+    RLOCK_TOKEN=$("$RLOCK" acquire -k "$KEY" -t 30 --replicas 2)
     export RLOCK_TOKEN
     run -0 --separate-stderr "$RLOCK" renew -k "$KEY" --replicas 2
     assert_eq "$(waits)" 2
     stop_two
-    run -69 --separate-stderr "$RLOCK" renew -k "$KEY" -t 5 --replicas 2
+    run -69 --separate-stderr "$RLOCK" renew -k "$KEY" -t 30 --replicas 2
     assert_match "$stderr" 'only 1 of 2 replicas confirmed the lock in time'
     run -0 --separate-stderr "$RLOCK" release -k "$KEY"
     run -69 --separate-stderr "$RLOCK" acquire -k "$KEY" -n -t 5 --replicas 2

@@ -285,7 +285,8 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     finish tree
     assert_never_ran_again
     assert_status 76
-    assert_match "$stderr" 'lost: .*, and the command could not be frozen in time'
+    # rlock replaces a guard that a busy machine runs too late for its KILL
+    assert_match "$stderr" 'lost: .*, and the command could not be frozen in time|guard-lost: '
     redis_continue
     nothing_left
 }
