@@ -157,8 +157,8 @@ static const char *read_all(int fd, const struct config_wait *wait, char *text, 
 /*
  * Read a whole file. Returns `*used` bytes and a NUL on the heap. On failure, returns NULL, and
  * `*why` is the reason, or NULL: errno is the reason. With `is_trusted`, refuse a file that other
- * users may write: rlock obeys what the file says, so such a user could make rlock ask
- * another server.
+ * users may write: rlock obeys what the file says, so such a user could make
+ * rlock ask another server.
  */
 static char *load(const char *path, bool is_trusted, const struct config_wait *wait, size_t *used,
                   const char **why)

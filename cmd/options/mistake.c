@@ -37,6 +37,7 @@ int mistake_program_error(const char *word, const char *path)
     char file[PATH_MAX];
     char usual[100];
     int failed = ENOENT;
+    int error;
     size_t n;
 
     if (strchr(word, '/') != NULL)
@@ -46,9 +47,10 @@ int mistake_program_error(const char *word, const char *path)
     for (; path != NULL && *word != '\0'; path = path[n] == ':' ? path + n + 1 : NULL) {
         n = strcspn(path, ":"); /* 0: the current directory */
         snprintf(file, sizeof file, "%.*s%s%s", (int)n, path, n > 0 ? "/" : "", word);
-        if (file_error(file) == 0)
+        error = file_error(file);
+        if (error == 0)
             return 0;
-        if (file_error(file) == EACCES)
+        if (error == EACCES)
             failed = EACCES;
     }
     return failed;

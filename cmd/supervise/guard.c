@@ -564,10 +564,9 @@ static void start_command(struct guard *guard, struct guard_request *request,
 }
 
 /*
- * `rlock acquire` hands the lock out as soon as it hears this from the guard, and not from its main
- * process, which may be killed before it has heard it, too: the guard would end a process for a
- * lock that is not handed out. The main process hears it first, so it knows whether the guard has
- * begun.
+ * `rlock acquire` hands the lock out as soon as the guard itself tells it. If the main process told
+ * it, and was killed before, the guard would end a process for a lock that is not handed out.
+ * start() tells the main process first, so that process knows whether the guard has begun.
  */
 static void tell_begun(const struct guard *guard)
 {
