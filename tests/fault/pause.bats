@@ -242,7 +242,7 @@ member() { grep -oE "\"$1\":[^,}]*" "$DIR/report" | cut -d : -f 2; }
     pause
     kill -STOP "$guard"
     kill -TERM "$pid"
-    finish tree
+    finish tree 60 # rlock asks the guard twice, for 5 s each
     redis_continue
     assert_never_ran_again
     assert_status 71
