@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* how often to look for processes of a bound process, when TERM is near or sent */
+#define DEADLINES_LOOK_MS 20
+
 /* Times on rlock_clock_ms(); RLOCK_NEVER: the lease's end ends no process. */
 struct deadlines {
     int64_t term_ms; /* when the tree gets TERM, or with --on-lost pause begins to be frozen */

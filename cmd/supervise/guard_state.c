@@ -11,7 +11,6 @@
 #include <rlock.h>
 
 #define RETRY_MS 5 /* how long the guard waits before it looks again if the tree is frozen */
-#define LOOK_MS 20 /* between TERM and KILL: how often to look for processes of a bound process */
 
 typedef enum guard_state transition(struct guard_machine *machine);
 
@@ -330,7 +329,7 @@ int64_t guard_state_next_ms(const struct guard_machine *machine, int64_t now_ms)
         return clock_earlier(machine->count_ms, machine->due.term_ms);
     case GUARD_STATE_TERMINATING:
         return clock_earlier(clock_earlier(machine->due.kill_ms, machine->asked_kill_ms),
-                             machine->rules.is_bound ? now_ms + LOOK_MS : RLOCK_NEVER);
+                             machine->rules.is_bound ? now_ms + DEADLINES_LOOK_MS : RLOCK_NEVER);
     case GUARD_STATE_PAUSED:
         if (machine->frozen_since_ms == 0)
             return clock_earlier(machine->due.kill_ms, now_ms + RETRY_MS);

@@ -23,7 +23,6 @@
  * and has to know them before the first node fails.
  */
 #define RENEWER_AFTER_MS 100
-#define LOOK_MS 20 /* how often to look at the tree of a bound process when TERM is near or sent */
 /*
  * How long the guard has to answer, before this process asks again, and after. If the whole machine
  * stood still, this process may go on before the guard. The guard answers before it acts, so a
@@ -285,7 +284,7 @@ static enum supervise_state lose_by_time(struct supervision *run)
 
 static enum supervise_state look(struct supervision *run)
 {
-    run->look_again_ms = run->in.now_ms + LOOK_MS;
+    run->look_again_ms = run->in.now_ms + DEADLINES_LOOK_MS;
     run->actions |= SUPERVISE_ACTION_LOOK;
     return run->state;
 }
