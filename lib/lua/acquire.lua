@@ -302,16 +302,16 @@ local UNREAD_MS = 150
 --   may have missed their turns.
 -- - All others ask seldom: only so that the server knows that they are alive.
 local function block_ms(lock, place, left)
+  local expiry = left >= 0 and left + 2 or math.huge -- in how many ms the lease has expired
   -- In a quorum each waiter polls: the waiter that this server wakes may find no majority free.
   -- Each waiter polls, too, if the server refuses to scripts the lists of other waiters, which
   -- aren't in KEYS: then no release wakes anybody. Nor is lock.wake, the beginning of their names,
   -- in KEYS. The first two waiters then ask within the CLAIM_MS for which a turn lasts.
   if not keeps_turns or type(redis.pcall('PTTL', lock.wake)) == 'table' then
-    local block = math.min(2500, 200 * math.max(place, 1))
-    return left >= 0 and math.min(block, left + 2) or block
+    return math.min(2500, 200 * math.max(place, 1), expiry)
   end
   if place == 1 then
-    return left >= 0 and math.min(250, left + 2) or 250
+    return math.min(250, expiry)
   end
   -- How long a waiter blocks that is not near the front. If all waiters ahead of it are dead, the
   -- turn of each lasts CLAIM_MS until the next one gets it. It blocks for at least 2250 ms, so that
@@ -322,7 +322,7 @@ local function block_ms(lock, place, left)
     return far
   end
   if not (lock.turn or is_its_turn) then
-    far = left >= 0 and math.min(far, left + 2) or far -- the first waiter may be dead, too
+    far = math.min(far, expiry) -- the first waiter may be dead, too
     return can_have(lock, token, mode) and math.min(CLAIM_MS, life_left(lock, first)) + 2 or far
   end
   -- The waiters ahead may have died after they read their wake-ups. None of them gets a turn once
