@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * show: the state of a lock, as text for people or JSON for programs.
+ * show: the state of a lock, and doctor's grades, as text for people or JSON for programs.
  *
  * Every user of the server can choose the bytes of a key and of its value. So text for people goes
  * through printable.c, and JSON through json.c: no byte of them can act on a terminal.
@@ -40,6 +40,13 @@ static const struct {
     [RLOCK_SEEN_DONE] = {"done, and not to be run again for now (--once)", COLOUR_YELLOW,
                          "done by"},
     [RLOCK_SEEN_FOREIGN] = {"held by another program", COLOUR_RED, NULL},
+};
+
+const struct grade grade_table[RLOCK_GRADE_UNSAFE + 1] = {
+    [RLOCK_GRADE_GOOD] = {"good", COLOUR_GREEN},
+    [RLOCK_GRADE_UNKNOWN] = {"unknown", COLOUR_YELLOW},
+    [RLOCK_GRADE_WEAK] = {"weak", COLOUR_YELLOW},
+    [RLOCK_GRADE_UNSAFE] = {"unsafe", COLOUR_RED},
 };
 
 static const char *wrong_of(const struct rlock_view *view)

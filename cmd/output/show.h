@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* show: the state of a lock, as text for people or JSON for programs. */
+/* show: the state of a lock, and doctor's grades, as text for people or JSON for programs. */
 #ifndef SHOW_H
 #define SHOW_H
 
@@ -7,6 +7,12 @@
 #include "output/terminal.h"
 
 #include <rlock_admin.h>
+
+/* The word and the colour of each enum rlock_grade. */
+extern const struct grade {
+    const char *word;
+    enum colour colour;
+} grade_table[RLOCK_GRADE_UNSAFE + 1];
 
 /* One lock and its waiters. The library passes them one by one to show_lock() and show_waiter(). */
 struct shown {

@@ -8,9 +8,9 @@
 #include "cmd.h"
 
 #include "base/clock.h"
-#include "output/grade.h"
 #include "output/json.h"
 #include "output/outbuf.h"
+#include "output/show.h"
 #include "session/session.h"
 #include "supervise/host.h"
 
