@@ -2,10 +2,10 @@
 /*
  * cmd: the functions that carry out the verbs, one for each file in cmd/verbs/.
  *
- * main() calls the function of the verb with the options, and exits with the status that the
- * function returns. The function reports failures on stderr itself. If a signal ended the command
- * or the wait for the lock, cmd_run() and cmd_acquire() don't return: they end the program by the
- * same signal, so that the caller's shell sees it.
+ * main() calls the function of the verb, and exits with the status that the function returns. The
+ * function reports failures itself. If a signal ended the command or the wait for the lock,
+ * cmd_run(), cmd_acquire() and cmd_hold() don't return: they end rlock by the same signal, so that
+ * the caller's shell sees the signal.
  */
 #ifndef CMD_H
 #define CMD_H

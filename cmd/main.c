@@ -18,10 +18,9 @@
 extern char **environ;
 
 /*
- * If rlock is started with stdin, stdout or stderr closed, the next descriptors that rlock opens
- * would get the numbers 0 to 2, and the command would write its output to, say, rlock's socket.
- * So rlock opens /dev/null under these numbers, for reading only: a write to it fails, as a write
- * to a closed descriptor does.
+ * If rlock was started with stdin, stdout or stderr closed, the next files that rlock opens would
+ * have the numbers 0 to 2, and the command would write its output to, say, rlock's socket. So open
+ * /dev/null under these numbers, for reading only: a write fails, as to a closed descriptor.
  */
 static void occupy_standard_descriptors(void)
 {
@@ -29,7 +28,7 @@ static void occupy_standard_descriptors(void)
 
     for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0)
-            (void)!open("/dev/null", O_RDONLY | O_CLOEXEC); /* gets the lowest free number: fd */
+            (void)!open("/dev/null", O_RDONLY | O_CLOEXEC); /* the lowest free number: fd */
 }
 
 /* Report why option_parser_read() refused the options, and return the exit status. */
@@ -51,7 +50,7 @@ static int report_error(const struct options *options, const struct rlock_error 
 
 static int (*const actions[VERB_COUNT])(const struct options *) = {VERBS(ACTION)};
 
-/* Print a table for the tests: --dump. */
+/* Print a table for the tests and the shells' completions: --dump. */
 static int print_table(const struct options *options)
 {
     struct report report = report_begin(options, REPORT_NOTICE);
@@ -61,8 +60,8 @@ static int print_table(const struct options *options)
 }
 
 /*
- * Warn of variables that rlock doesn't read, such as RLOCK_TTTL: the user believes that they have
- * an effect.
+ * Warn of environment variables that rlock doesn't read, such as RLOCK_TTTL: the user believes that
+ * they have an effect.
  */
 static void warn_of_variables(const struct options *options)
 {
@@ -77,7 +76,7 @@ static void warn_of_variables(const struct options *options)
 
 static int act(const struct options *options)
 {
-    /* what is printed by stdio: a file that may not grow is an error, and not the end of rlock */
+    /* here rlock prints by stdio: at RLIMIT_FSIZE the write must fail, and no signal end rlock */
     if (options->asked != ASKED_RUN || options->explain || verb_table[options->verb].is_offline)
         signal(SIGXFSZ, SIG_IGN);
     switch (options->asked) {

@@ -8,13 +8,10 @@
 #ifndef DUMPABLE_H
 #define DUMPABLE_H
 
-/* dumpable_forbid: call this before a password comes into the memory; the process stays so. */
+/* dumpable_forbid: make this process not dumpable, before it stores a password in memory. */
 void dumpable_forbid(void);
 
-/*
- * dumpable_reset: for a forked child that has cleared all passwords of its parent: make the process
- * dumpable again, if it was so before.
- */
+/* dumpable_reset: undo dumpable_forbid(), in a forked child that has cleared all passwords. */
 void dumpable_reset(void);
 
 #endif

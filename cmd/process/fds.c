@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FDS_TRIED 1024 /* how many numbers to try, one by one */
+#define FDS_TRIED 1024 /* without close_range(2) or /proc: how many numbers to try, one by one */
 
 void fds_close(int *fd)
 {
@@ -37,7 +37,7 @@ static void close_between(int first, int last)
 
 void fds_keep(const int keep[], int n)
 {
-    int next = STDERR_FILENO; /* of the descriptors that stay */
+    int next = STDERR_FILENO; /* the next descriptor that stays open */
     int first;
     int i;
 
@@ -69,10 +69,7 @@ static void close_if(int fd, bool is_ours, const int keep[], int n)
         close(fd);
 }
 
-/*
- * Close the descriptors that rlock has opened, or those that it was started with, except those in
- * `keep`. Without /proc, this finds only the numbers below FDS_TRIED.
- */
+/* Without /proc, finds only the descriptors below FDS_TRIED. */
 void fds_drop(bool is_ours, const int keep[], int n)
 {
     DIR *all = opendir("/proc/self/fd");

@@ -5,10 +5,10 @@
 
 #include <stdbool.h>
 
-/* Descriptors as the last two arguments of fds_keep() or fds_drop(). */
+/* The last two arguments of fds_keep() or fds_drop(), from a list of descriptors. */
 #define FDS(...) (const int[]){__VA_ARGS__}, (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))
 
-/* fds_close: close the descriptor, unless it is -1, which it becomes. */
+/* fds_close: close the descriptor, unless `*fd` is negative, and set `*fd` to -1. */
 void fds_close(int *fd);
 
 /*
@@ -18,8 +18,8 @@ void fds_close(int *fd);
 void fds_keep(const int keep[], int n);
 
 /*
- * fds_drop: close the descriptors that rlock has opened (`is_ours`), or those that it was started
- * with, except 0, 1, 2 and the `n` of `keep`.
+ * fds_drop: close all descriptors that rlock has opened (`is_ours`), or else all that rlock was
+ * started with; except 0, 1, 2 and the `n` of `keep`.
  */
 void fds_drop(bool is_ours, const int keep[], int n);
 

@@ -2,11 +2,11 @@
 /*
  * helper: a process that runs short shell commands for rlock, each with a time limit.
  *
- * rlock itself must not fork beside the renewer's thread, and what hangs must delay neither a
- * renewal nor the release. So rlock forks helpers before it starts a thread, and sends requests to
- * them by a socket, without waiting. A helper is no part of the command's tree: guard_client.c
- * spares the children that the main process has before the guard. A helper is a subreaper, so that
- * what its commands leave behind isn't killed with the tree.
+ * rlock must not fork beside the renewer's thread, and a shell command that hangs must delay
+ * neither a renewal nor the release. So rlock forks helpers before it starts a thread, and sends
+ * requests to them by a socket, without waiting. guard_client.c spares the helpers when the tree of
+ * rlock's command is ended. A helper is a subreaper: processes that its shell commands leave behind
+ * become its children, and aren't killed with that tree.
  */
 #include "process/helper.h"
 
@@ -38,7 +38,7 @@ pid_t helper_fork(int *fd, const char *name)
     return 0;
 }
 
-/* The kernel kills the command if the helper dies, as nobody else would end it at its deadline. */
+/* If the helper dies, the kernel kills the command: nobody else would, at the deadline. */
 static _Noreturn void become_command(const char *text, int out, pid_t helper)
 {
     char *const argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)text, NULL};
@@ -53,7 +53,7 @@ static _Noreturn void become_command(const char *text, int out, pid_t helper)
     _exit(127);
 }
 
-/* Adds to command->output, of which `*used` bytes are used. What has no room there is discarded. */
+/* Reads what the command has printed, and stores it in command->output as long as there is room. */
 static void take_output(const struct helper_command *command, int out, size_t *used)
 {
     char rest[1024];
@@ -67,7 +67,7 @@ static void take_output(const struct helper_command *command, int out, size_t *u
     explicit_bzero(rest, sizeof rest);
 }
 
-/* Waits for the end of the command. False: the helper has killed it. */
+/* False: the helper has killed the command: the deadline was over, or the client is gone. */
 static bool await(const struct helper_command *command, pid_t pid, int out, int *status)
 {
     struct rlock_deadline deadline = {command->deadline_ms, -1};

@@ -10,8 +10,8 @@
 
 /*
  * helper_fork: fork a helper. The caller must have no threads. The helper has left the session of
- * rlock's caller, and has no descriptors but an empty standard input, stderr, and its end of a
- * socket to rlock. It exits by itself when recv(2) tells it that nobody has the other end any more.
+ * rlock's caller. Its only descriptors are stderr, its end of a socket to rlock, and /dev/null as
+ * stdin and stdout. When recv(2) returns 0, nobody has the other end, and the helper has to exit.
  *
  *   fd    out: this process's end of the socket, as for child_fork()
  *   name  the helper's name in ps(1)
@@ -23,18 +23,18 @@ pid_t helper_fork(int *fd, const char *name);
 struct helper_command {
     const char *text;    /* the helper runs it by /bin/sh -c, with its own environment */
     int64_t deadline_ms; /* on rlock_clock_ms(): the helper then kills the command */
-    const char *limit;   /* the time until then, in words */
-    int client_fd;       /* the command is also killed when the other end is closed; -1: never */
-    char *output;        /* zeros; out: the first bytes that the command prints, and a NUL */
+    const char *limit;   /* in words, for `why`: how long the command may run */
+    int client_fd;       /* a socket: when its other end is closed, the command is killed; or -1 */
+    char *output;        /* filled with zeros; out: the first bytes that the command prints */
     size_t room;         /* of `output`; 0: the command writes to the helper's stdout */
 };
 
 #define HELPER_WHY_BYTES 128
 
 /*
- * helper_run: in a helper, run a command and wait for its end, but not for that of the processes
- * that it leaves behind. The command has a session of its own; who kills the command, kills its
- * process group. Returns true if the command ended with status 0; else `why` says what happened.
+ * helper_run: in a helper, run a command and wait for its end, but not for the end of processes
+ * that the command leaves behind. The command has a session of its own; at the deadline the helper
+ * kills the command's process group. False: it didn't end with status 0; `why` says what happened.
  */
 bool helper_run(const struct helper_command *command, char why[HELPER_WHY_BYTES]);
 

@@ -2,9 +2,8 @@
 /*
  * signals: what rlock does with each signal, and the descriptors to read them from.
  *
- * The signals in the table are blocked, and read from a signalfd, which tells who sent them. All
- * others keep their default action: those of a fault in rlock itself, those that can't be caught,
- * and SIGPIPE, which rlock's own writes never raise.
+ * rlock blocks the signals in the table and the real-time signals, and reads them from a signalfd.
+ * It leaves all others as they are, such as those of a fault in rlock itself, and SIGPIPE.
  */
 #include "process/signals.h"
 
@@ -53,7 +52,7 @@ int signals_open(struct signals *signals)
     struct sigaction as_default = {.sa_handler = SIG_DFL};
     struct sigaction before;
     sigset_t handled;
-    sigset_t stopping; /* those that end a wait: not CONT and WINCH, for which a waiter stays */
+    sigset_t stopping; /* signals that interrupt a wait for the lock: all but CONT and WINCH */
     int number;
 
     sigemptyset(&handled);

@@ -8,12 +8,9 @@
 
 /* What rlock does with a signal. */
 enum signal_action {
-    /* While the command runs, rlock passes the signal to the command. Before, it ends rlock. */
-    SIGNAL_ENDS,
-    /* While the command runs, rlock passes the signal to the command. Before, rlock ignores it. */
-    SIGNAL_PASSES,
-    /* A signal of job control: rlock stops the command, and then itself. */
-    SIGNAL_STOPS
+    SIGNAL_ENDS,   /* passed to the command that rlock runs; before the command runs: ends rlock */
+    SIGNAL_PASSES, /* passed to the command that rlock runs; before the command runs: ignored */
+    SIGNAL_STOPS   /* a signal of job control: rlock stops the command, and then itself */
 };
 
 struct signals {
@@ -27,7 +24,7 @@ struct signals {
 struct signal_seen {
     int number;
     enum signal_action action;
-    bool from_terminal; /* a key such as ^C raised the signal, for the command as well */
+    bool from_terminal; /* the terminal has sent it, as at ^C, to the command as well */
 };
 
 /*
@@ -40,8 +37,8 @@ int signals_open(struct signals *signals);
 bool signals_take(const struct signals *signals, struct signal_seen *seen);
 
 /*
- * signals_end: before the command runs, read all signals that were received, and stop this process
- * if one of them stops rlock. True: one of them ends rlock; `number` becomes its number.
+ * signals_end: before the command runs, read the signals that were received, up to the first that
+ * ends rlock; stop this process for each that stops rlock. True: one ends rlock; `*number` is it.
  */
 bool signals_end(const struct signals *signals, int *number);
 

@@ -5,10 +5,7 @@
 
 #include <stdint.h>
 
-/*
- * timer_open: open a timer that is not set. Returns its descriptor, close-on-exec, or -1 with
- * errno.
- */
+/* timer_open: open a timer that is not set. Returns its descriptor, or -1 with errno. */
 int timer_open(void);
 
 /*

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Looks for the user in /etc/passwd. A line that begins with + or - is meant for NIS. */
+/* Looks for the user in /etc/passwd, but not in lines that begin with + or -: they are for NIS. */
 static const struct passwd *find(uid_t uid)
 {
     FILE *file = fopen("/etc/passwd", "re");
