@@ -530,29 +530,27 @@ static bool complain_unknown(struct parser *parser, const char *name)
 }
 
 /*
- * Refuse a key that the user probably didn't mean: if the variable in "rlock -k $JOB -- job" is
- * unset, the key would be "--"; and with "-k=job" the key would be "=job". No other program would
- * use such a key, so the lock would exclude nobody. --key=KEY accepts any key.
+ * Refuse a value that the user probably didn't mean: if the variable in "rlock --report $FILE
+ * --url=URL" is empty, the value would be "--url=URL", and with "-k=job" the key would be "=job".
+ * Behind --name= every value is accepted.
  */
 static bool is_likely_mistake(struct parser *parser, const struct given *given)
 {
+    const char *name = given->row->name;
+    const char *value = given->value;
+    const char *why;
     char shown[56];
 
-    if (!is_key(given->row) || given->form == FORM_BEHIND_EQUALS)
-        return false;
-    url_show(shown, sizeof shown, given->value);
-    if (given->value[0] == '-')
-        snprintf(parser->why, sizeof parser->why,
-                 "key: \"%.60s\" begins with \"-\", as options do (is a variable empty?); if you "
-                 "mean this key: --key=%.60s",
-                 shown, shown);
-    else if (given->value[0] == '=' && given->form == FORM_ATTACHED)
-        snprintf(parser->why, sizeof parser->why,
-                 "key: \"%.60s\" begins with \"=\", but -k takes KEY without one: -k %.60s; if you "
-                 "mean the first key: -k %.60s",
-                 shown, shown + 1, shown);
+    if (given->form == FORM_NEXT_WORD && value[0] == '-' && value[1] != '\0')
+        why = "as options do (is a variable empty?)";
+    else if (given->form == FORM_ATTACHED && value[0] == '=')
+        why = "but an option of one letter takes its value without one";
     else
         return false;
+    url_show(shown, sizeof shown, value);
+    snprintf(parser->why, sizeof parser->why,
+             "%s: \"%s\" begins with \"%c\", %s; if you mean this value: --%s=%s", name, shown,
+             value[0], why, name, shown);
     return true;
 }
 

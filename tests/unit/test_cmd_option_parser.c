@@ -225,7 +225,7 @@ static const struct {
     {NULL, {"-k K --kill-after 0 x", "acquire K", "-qv acquire K -t 5", "-t 5 acquire -- K"}},
     {NULL, {"acquire K --", "-e -k K --nb --nonblocking --timeout 3 x", "hold -k K --for 1s"}},
     {NULL, {"hold -k K --for 30d --renew -t 10", "renew -k K -t 5 --token-file f"}},
-    {NULL, {"release -k K --quiet-if-gone"}},
+    {NULL, {"release -k K --quiet-if-gone", "-k K --report - x", "-k K --label=--x -c-x"}},
     {"url: must not be empty", {"-k K --url= x"}},
     {"several keys: not possible with --slots, as slots are", {"-k A -k K --slots 2 x"}},
     {"several keys: not possible with --once, as one exclusive lock", {"-k A -k K --once 5 x"}},
@@ -257,17 +257,19 @@ static const struct {
      {"-t 5 status", "acquire -k K --once 5", "acquire -k K --token-file f", "renew -k K -n"}},
     {"unknown option: --ttlx", {"-k K --ttlx x"}},
     {"unknown option: -\\x1b", {"-k K -\x1b[2J x"}},
-    {"ttl: not a duration", {"-k K -t -5 x", "-k K -t 5x x", "-k K -t 99999999999999999999 x"}},
+    {"ttl: not a duration", {"-k K -t-5 x", "-k K -t 5x x", "-k K -t 99999999999999999999 x"}},
     {"on-lost: not one of kill|pause|ignore",
      {"-k K --on-lost kil x", "-k K --on-lost kill| x", "-k K --on-lost kill|pause x"}},
     {"key: \"--\" begins with \"-\"", {"-k -- x", "-nk -- x"}},
-    {"key: \"-n\" begins with \"-\"", {"-k-n x"}},
-    {"; if you mean this key: --key=--", {"--key -- x"}},
+    {"; if you mean this value: --key=--", {"--key -- x"}},
     {"key: \"=a\" begins with \"=\"", {"-k=a x"}},
-    {"; if you mean the first key: -k =\\x1b", {"-k K -k=\x1b x"}},
+    {"; if you mean this value: --key==\\x1b", {"-k K -k=\x1b x"}},
+    {"ttl: \"=5\" begins with \"=\"", {"-k K -t=5 x"}},
     {"key: \"--token-file\" begins with \"-\"", {"release -k --token-file f"}},
-    {"key: \"--url=redis://:******@h\" begins with", {"-k --url=redis://:secret@h x"}},
-    {"key: \"-uredis://u:******@h\" begins with", {"-k -uredis://u:secret@h x"}},
+    {"key: \"-uredis://u:******@h\" begins with", {"-k -uredis://u:" SECRET "@h x"}},
+    {"label: \"-n\" begins with \"-\"", {"-k K --label -n x"}},
+    {"conflict-exit-code: \"-n\" begins with \"-\"", {"-k K -E -n x"}},
+    {"command: \"--\" begins with \"-\"", {"-k K -c -- x"}},
     {"given twice, by -k and behind the verb", {"acquire -k K x"}},
     {"only one key may be given as a word", {"acquire K L"}},
     {"no such verb: relase", {"relase -k K"}},
@@ -296,6 +298,29 @@ static void test_lines(void)
             okf(strstr(err.text, SECRET) == NULL && is_printable(err.text),
                 "the message has no password and is printable: %s", err.text);
         }
+    }
+}
+
+/* No option swallows the next option, behind an empty variable, or prints that one's password. */
+static void test_empty_variables(void)
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        const struct option *row = &option_table[i];
+        char line[200];
+        char why[200];
+        enum verb verb = VERB_RUN;
+
+        while ((row->verbs & IN(verb)) == 0)
+            verb++;
+        if (row->argument == NULL)
+            continue;
+        snprintf(line, sizeof line, "%s%s--%s --url=redis://:" SECRET "@h -k K",
+                 verb == VERB_RUN ? "" : verb_table[verb].name, verb == VERB_RUN ? "" : " ",
+                 row->name);
+        snprintf(why, sizeof why,
+                 "%s: \"--url=redis://:******@h\" begins with \"-\", as options do", row->name);
+        okf(parse(line) == RLOCK_E_USAGE && strncmp(err.text, why, strlen(why)) == 0, "%s: %s",
+            line, err.text);
     }
 }
 
@@ -582,8 +607,9 @@ int main(void)
     snprintf(file, sizeof file, "%s/rlock.conf", folder);
     write_file(file, "");
     setenv("RLOCK_CONFIG", file, 1);
-    RUN_ALL(test_precedence, test_ranges, test_lines, test_command, test_verbs, test_urls,
-            test_hiding, test_environment, test_verbs_of_settings, test_files, test_places);
+    RUN_ALL(test_precedence, test_ranges, test_lines, test_empty_variables, test_command,
+            test_verbs, test_urls, test_hiding, test_environment, test_verbs_of_settings,
+            test_files, test_places);
     unlink(file);
     rmdir(folder);
     RUN(test_keys());
