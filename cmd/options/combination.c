@@ -38,7 +38,7 @@ static const struct {
     enum feature feature;
     unsigned excluded;
     const char *why;
-    const char *needs; /* the option that `feature` lacks; NULL: a feature that stands alone */
+    const char *needs; /* the option with which both are possible; NULL: none */
 } rows[] = {
     {SLOTS, SEVERAL_KEYS | SEVERAL_SERVERS, "slots are counted for one key, on one server", NULL},
     {ONCE, SEVERAL_KEYS | SHARED | SLOTS, "one exclusive lock is marked as done", NULL},

@@ -9,10 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/*
- * combination_check: may the features that `options` ask for be used together? False: writes to
- * `why` which two may not, and the reason.
- */
+/* combination_check: may the options be used together? False: `why` has which two not, and why. */
 bool combination_check(const struct options *options, char *why, size_t why_bytes);
 
 /* combination_dump: write the table, a row a line: a feature, those it excludes, the reason. */

@@ -56,7 +56,7 @@ bool config_names_descriptor(const char *path)
     return false;
 }
 
-/* Is it /dev/null, or a link to it? rlock reads that as an empty file. */
+/* Is the open file the device /dev/null, which rlock reads as an empty file? */
 static bool is_null(const struct stat *is)
 {
     return S_ISCHR(is->st_mode) && is->st_rdev == makedev(1, 3);
@@ -79,8 +79,8 @@ static const char *check_kind(const char *path, const struct stat *is)
 }
 
 /*
- * Returns NULL if only the user and root can write the file, else the reason to refuse it. Whoever
- * can write the file could name another server, which would then receive the password.
+ * Returns NULL if only the user and root can write the file, else the reason to refuse the file:
+ * whoever can write it could name another server, which would then receive the password.
  */
 static const char *check_owner(const struct stat *is)
 {
@@ -104,12 +104,12 @@ bool config_is_exposed(const char *path)
 
 const struct config_wait config_wait_forever = {.ms = RLOCK_NEVER, .stop_fd = -1};
 
-/* config_first_line() knows this reason by its address. */
+/* A reason that config_first_line() recognizes by its address. */
 static const char interrupted[] = "the wait was interrupted";
 
 /*
- * Wait until the pipe has more, or its writer has closed it. NULL: read again; else the reason why
- * not. A signal that doesn't end rlock, such as one that has stopped it, moves the deadline.
+ * Wait until the pipe has more, or its writer has closed the pipe. Returns NULL (read again) or the
+ * reason to give up. After a signal that doesn't end rlock, such as CONT, the wait starts anew.
  */
 static const char *wait_for_writer(int fd, const struct config_wait *wait,
                                    struct rlock_deadline *deadline)
@@ -155,10 +155,8 @@ static const char *read_all(int fd, const struct config_wait *wait, char *text, 
 }
 
 /*
- * Read a whole file. Returns `*used` bytes and a NUL on the heap. On failure, returns NULL, and
- * `*why` is the reason, or NULL: errno is the reason. With `is_trusted`, refuse a file that other
- * users may write: rlock obeys what the file says, so such a user could make
- * rlock ask another server.
+ * Read a whole file. Returns `*used` bytes and a NUL on the heap; or NULL, and the reason is in
+ * `*why`, or in errno if `*why` is NULL. With `is_trusted`, check_owner() may refuse the file.
  */
 static char *load(const char *path, bool is_trusted, const struct config_wait *wait, size_t *used,
                   const char **why)
@@ -169,7 +167,7 @@ static char *load(const char *path, bool is_trusted, const struct config_wait *w
     struct stat is;
 
     *why = NULL;
-    if (fd < 0) /* most runs find no configuration file, and need no text about that */
+    if (fd < 0) /* most runs find no configuration file: make no text from errno */
         return NULL;
     *why = fstat(fd, &is) != 0 ? strerror(errno) : check_kind(path, &is);
     if (*why == NULL && is_trusted && !is_null(&is))

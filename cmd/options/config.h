@@ -23,7 +23,7 @@ enum config_result { CONFIG_READ, CONFIG_ABSENT, CONFIG_BAD };
  * config_read: read the file at `path`, and pass each name and value to `take`, without the blanks
  * around them. CONFIG_ABSENT: there is no file. CONFIG_BAD: `why` is "PATH:LINE: reason", or "PATH:
  * reason" for a file that can't be read, is larger than CONFIG_BYTES_MAX, may be written by others
- * than the user and root, or is neither regular nor a pipe by /dev/fd/N. May block.
+ * than the user and root, or is neither regular nor a pipe by /dev/fd/N. Blocks on such a pipe.
  */
 enum config_result config_read(const char *path, config_taker *take, void *context, char *why,
                                size_t room);
@@ -32,10 +32,10 @@ enum config_result config_read(const char *path, config_taker *take, void *conte
 bool config_names_descriptor(const char *path);
 
 /*
- * config_is_exposed: true if too many users may read the file, which has a password. The rule is
- * that of ssh(1) for private keys: in a file of the user, neither the group nor others may have any
- * right. A file of another user, such as root, is exposed only if everybody may read it: the file's
- * owner may have given its group the right to read it for this user's sake.
+ * config_is_exposed: true if too many users may read a file with a password. As ssh(1) does for
+ * private keys: to a file of the user, neither the group nor others may have any right. A file of
+ * another user, such as root, is exposed only if everybody may read it, as its owner may let the
+ * group read it for this user's sake.
  */
 bool config_is_exposed(const char *path);
 
@@ -43,7 +43,7 @@ bool config_is_exposed(const char *path);
 struct config_wait {
     int64_t ms;  /* RLOCK_NEVER: without limit */
     int stop_fd; /* -1: none */
-    /* called when stop_fd is readable, and reads it; false: go on, for `ms` from now */
+    /* called when stop_fd is readable, and reads it; false: wait on, for `ms` from now */
     bool (*is_interrupted)(void *context);
     void *context;
 };
@@ -53,8 +53,8 @@ extern const struct config_wait config_wait_forever; /* no limit, and no stop_fd
 /*
  * config_first_line: read the first line of a file, without its newline, onto the heap. The caller
  * frees the line by secret_free(), as it may be a password. NULL: `*why` is the reason, which the
- * caller doesn't free, or NULL: the wait was interrupted. The file may belong to any user. Blocks
- * until a pipe's writer has closed it, or as long as `wait` allows.
+ * caller doesn't free, or NULL if the wait was interrupted. The file may belong to any user. Blocks
+ * until the writer of a pipe has closed the pipe, or as long as `wait` allows.
  */
 char *config_first_line(const char *path, const struct config_wait *wait, const char **why);
 

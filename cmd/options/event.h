@@ -32,9 +32,9 @@
 
 #define EVENT_CONSTANT(constant, name) constant,
 /*
- * Each enum exit_reason, which says why rlock ends, is an event with the same number and name. This
- * list repeats only the reasons that other files name as events; event_of_reason() converts the
- * others. EVENT_LAST_REASON lets the numbers of EVENT_NAMES follow those of all reasons.
+ * Each enum exit_reason is also an event, of the same number and name. The list repeats only those
+ * that other files name as events; event_of_reason() converts the others. EVENT_LAST_REASON lets
+ * the numbers of EVENT_NAMES follow those of all reasons.
  */
 enum event {
     EVENT_GRANTED = REASON_GRANTED,
@@ -48,7 +48,7 @@ enum event {
 };
 #undef EVENT_CONSTANT
 
-/* event_of_reason: returns the event that tells that rlock ends for this reason. */
+/* event_of_reason: the event "rlock ends for this reason". */
 enum event event_of_reason(enum exit_reason reason);
 
 /* event_name: the word for the event in messages, such as "renewal-failed". */

@@ -7,19 +7,19 @@
 
 /* ROW(constant, and the fields of struct exit_reason_row) */
 #define EXIT_REASON_ROWS(ROW)                                                                    \
-    /* the command ended by itself, and rlock held the lock until then; or the verb succeeded */ \
+    /* GRANTED: the command ended by itself, under the lock; or the verb succeeded */            \
     ROW(REASON_GRANTED, "granted", -1, "the command's own status")                               \
     ROW(REASON_DONE, "done", 0, "the work is marked as done (--once); the command did not run")  \
     ROW(REASON_MAX_HOLD, "max-hold", 124, "--max-hold ended the command")                        \
     ROW(REASON_NOT_EXECUTABLE, "not-executable", 126, "the command can't be executed")           \
     ROW(REASON_NOT_FOUND, "not-found", 127, "the command was not found")                         \
-    /* a signal ended rlock before the command was started */                                    \
+    /* INTERRUPTED: a signal ended rlock before the command was started, or another verb */      \
     ROW(REASON_INTERRUPTED, "interrupted", -1, "128 + N if signal N ended rlock or the command") \
     ROW(REASON_USAGE, "usage", 64, "unknown option, bad value, no key, no command")              \
     ROW(REASON_UNREACHABLE, "unreachable", 69,                                                   \
         "no server: connection refused, unreachable, no answer, still loading")                  \
     ROW(REASON_SYSTEM, "system", 71, "a system call failed: fork, memory, descriptors")          \
-    /* busy, of hold: the user has the lock already; of status: taken; of break: not broken */   \
+    /* BUSY also: hold, the user holds the lock already; status, taken; break, not broken */     \
     ROW(REASON_BUSY, "busy", 75, "the lock is taken, with -n")                                   \
     ROW(REASON_TIMEOUT, "timeout", 75, "not granted within -w")                                  \
     ROW(REASON_SUPERSEDED, "superseded", 75, "a newer waiter came")                              \
@@ -43,13 +43,10 @@ struct exit_reason_row {
 /* exit_reason_row: returns the name, status and meaning of a reason; never NULL. */
 const struct exit_reason_row *exit_reason_row(enum exit_reason reason);
 
-/*
- * exit_reason_status: returns the status to exit with if rlock ran no command; 0 for
- * REASON_GRANTED.
- */
+/* exit_reason_status: the exit status if rlock ran no command. It is 0 for REASON_GRANTED. */
 int exit_reason_status(enum exit_reason reason);
 
-/* exit_reason_of: returns the exit reason that belongs to a status which the library returned. */
+/* exit_reason_of: the reason to exit for a status that the library has returned. */
 enum exit_reason exit_reason_of(enum rlock_status status);
 
 #endif

@@ -42,10 +42,7 @@ void help_words(const struct page *page, size_t column, size_t indent, const cha
     fprintf(page->out, "\n");
 }
 
-/*
- * Write a row of a table: `left`, and `text` from column `at` on. On a narrow terminal the text
- * stands in lines of its own.
- */
+/* Write a row of a table: `left`, and `text` from column `at`, or below if there is no room. */
 static void put_row(const struct page *page, size_t at, const char *left, const char *text)
 {
     size_t column = (size_t)fprintf(page->out, "%*s%s", GAP, "", left);
@@ -242,7 +239,7 @@ static void dump_options(FILE *out)
     }
 }
 
-/* Print the options of flock(1), and the option that each stands for; "-": rlock has none. */
+/* The last column is rlock's name of this option of flock(1); "-": rlock has no such option. */
 static void dump_flock(FILE *out)
 {
     size_t i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* help: the tables of options, verbs and exit statuses, as text on stdout. */
+/* help: the tables of options, verbs and exit statuses, as text. */
 #ifndef HELP_H
 #define HELP_H
 
@@ -31,7 +31,7 @@ void help_print(const struct page *page, enum verb verb, bool is_whole);
 /*
  * help_dump: write a table of the program: one row a line, columns separated by tabs. `table` is
  * "options", "flock", "exits", "events", "verbs" or "combinations"; nothing is written for any
- * other name. The completions ask for them, and tests compare them with the manual pages.
+ * other name. The completions read these tables, and tests compare them with the manual.
  */
 void help_dump(FILE *out, const char *table);
 

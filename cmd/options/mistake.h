@@ -21,7 +21,7 @@ bool mistake_needs_no_quotes(const char *text);
 int mistake_program_error(const char *word, const char *path);
 
 /*
- * mistake_no_key: explain a command line that has no key. `words` are the words behind the options;
+ * mistake_no_key: explain a command line that has no key. `words` are the words after the options;
  * `may_be_verb` tells whether the user may have meant the first word as a verb. `path` is the value
  * of PATH; NULL: PATH is unset.
  */
@@ -31,9 +31,8 @@ struct mistake mistake_no_key(char *const *words, bool may_be_verb, const char *
 struct mistake mistake_unknown_verb(const char *word);
 
 /*
- * mistake_in_command: `word` is a command that the kernel couldn't find or execute. Set `hint` if
- * the word is a verb's name, a command of the shell such as "cd", or a whole line for a shell. For
- * any other word `hint` is "".
+ * mistake_in_command: `word` is a command that can't be executed. Returns a hint if the word is a
+ * verb's name, a command of the shell such as "cd", or a whole line for a shell; else `hint` is "".
  */
 struct mistake mistake_in_command(const char *word);
 

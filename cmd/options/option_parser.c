@@ -36,7 +36,7 @@ static bool complain(struct parser *parser, const struct option *row, const char
 {
     char shown[100];
 
-    url_show(shown, sizeof shown, value); /* a URL with a password, given to a wrong option? */
+    url_show(shown, sizeof shown, value); /* it may be a URL with a password */
     snprintf(parser->why, sizeof parser->why, "%s: %s: \"%s\"", row->name, why, shown);
     return false;
 }
@@ -73,7 +73,7 @@ static bool parse_flag(const char *value, int64_t *is_on)
     return value == NULL;
 }
 
-/* Complain about a value of another kind, or out of the range, than the option's row says. */
+/* Complain about a value that isn't of the option's kind, or not within the option's range. */
 static bool complain_value(struct parser *parser, const struct option *row, const char *value)
 {
     char least[UNITS_TEXT_BYTES];
@@ -125,9 +125,8 @@ static bool keep_text(struct options *options, const char *value, const char **k
 }
 
 /*
- * Returns false if a source that outranks the one being read (see enum source) has already set this
- * option. Otherwise records the source being read as the origin of the option's value, and returns
- * true: a second value from the same source replaces the first.
+ * Returns false if a source of higher rank (see enum source) has set the option already. Else notes
+ * where the new value comes from, and returns true, also for a second value from one source.
  */
 static bool overrides(struct parser *parser, const struct option *row)
 {
@@ -155,9 +154,9 @@ static const char *copy_and_mask(struct parser *parser, const char *url)
 }
 
 /*
- * Was this text, which is no URL, meant as the URLs of several servers, with commas between them? A
- * comma in front of an @ may belong to a password, one behind the host to a path, and the URL of a
- * Sentinel has commas of its own.
+ * Was this text, which is no URL, meant as several URLs, separated by commas or semicolons? If no
+ * second "://" proves that, a comma doesn't count before an @ (it may belong to a password), after
+ * the host (to a path) or in the URL of a Sentinel (to its list of hosts).
  */
 static bool means_several_urls(const char *text)
 {
@@ -173,8 +172,8 @@ static bool means_several_urls(const char *text)
 }
 
 /*
- * Check a URL as soon as the parser reads it. The message about a bad URL names the line or the
- * variable that the URL comes from, and the parser doesn't keep that place for each URL.
+ * Check a URL at once, while the parser knows the line or the variable that the URL comes from: the
+ * message about a bad URL names that place.
  */
 static bool check_url(struct parser *parser, const char *text)
 {
@@ -224,7 +223,7 @@ static bool append_text(struct parser *parser, const struct option *row, const c
 
 /*
  * Append all values of an option that may be repeated. The environment and files give them as one
- * text, separated by blanks; a variable that comes from a file often ends in a line end.
+ * text, separated by blanks; a variable that was set from a file often ends with a newline.
  */
 static bool append_words(struct parser *parser, const struct option *row, const char *value)
 {
@@ -275,7 +274,7 @@ static bool accepts(enum verb verb, const struct option *row)
     return (row->verbs & IN(verb)) != 0;
 }
 
-/* Hint at the option whose name is most like a mistyped one, of those that the source can set. */
+/* Set the hint to the name most like `typed` of the options that the source being read can set. */
 static void suggest_like(struct parser *parser, const char *typed)
 {
     struct suggestion suggestion = {.typed = typed};
@@ -417,7 +416,7 @@ struct given {
 /* The position of the parser on the command line. */
 struct place {
     char **argv;
-    /* what is left of the word *argv: "v" when the "n" of -nv is read; NULL: the whole word is */
+    /* the letters of the word *argv that are still unread: "v" of -nv; NULL: none was read yet */
     char *letters;
 };
 
@@ -462,7 +461,7 @@ static struct given read_letter(struct place *at)
     return given;
 }
 
-/* Read the option at this position with its argument, and move the position behind them. */
+/* Read the option at this position, with its argument, and move the position past both. */
 static struct given read_option(struct place *at)
 {
     bool is_long = at->letters == NULL && (*at->argv)[1] == '-';
@@ -482,9 +481,9 @@ static bool is_key(const struct option *row)
 }
 
 /*
- * Returns the place of the verb, which may stand behind options, as in "rlock -u URL status". NULL:
- * there is no verb. A word behind -k or "--" is a command, even if it is a verb's name: in
- * "rlock -k job status" the user runs a program "status" under the lock "job".
+ * Returns the place of the verb, which may follow options, as in "rlock -u URL status". NULL: there
+ * is no verb, or an unknown option comes first. A word after a key or "--" is a command, even if it
+ * is a verb's name: in "rlock -k job status" the user runs a program "status" under the lock "job".
  */
 static char **find_verb(char **argv)
 {
@@ -513,10 +512,7 @@ static void suggest_option(struct parser *parser, const char *name)
         suggest_like(parser, name + 2);
 }
 
-/*
- * Report an unknown option by its name only. In --name=value the value is left out of the message,
- * as it may be a password that was meant for another option.
- */
+/* Report an unknown option by its name. Its value may be a password, so the message lacks it. */
 static bool complain_unknown(struct parser *parser, const char *name)
 {
     const char *verb = verb_table[parser->options->verb].name;
@@ -588,9 +584,9 @@ static bool read_options(struct parser *parser, struct place *at)
 
 /*
  * Read the command line. Without a verb, rlock's options end at the first word that is no option:
- * this word is the command, and the options behind it are the command's own. With a verb, words may
- * stand before, between and behind the options, and "--" ends the options; the parser moves these
- * words to the start of `argv`, over words that it has read.
+ * the command, which has options of its own. With a verb, words may stand before, between and after
+ * the options, and "--" ends the options. The parser moves these words to the start of `argv`, over
+ * words that it has read.
  */
 static bool read_command_line(struct parser *parser, char **argv)
 {
@@ -654,7 +650,7 @@ static bool take_key_word(struct parser *parser)
     return take(parser, option_of_letter('k'), word);
 }
 
-/* Check the words that are no options. If one of them is a verb's key, add it to the keys. */
+/* Check the words that are no options. Add a key among them to the keys, and note help's verb. */
 static bool check_words(struct parser *parser)
 {
     struct options *options = parser->options;
@@ -709,9 +705,8 @@ static bool check(struct parser *parser)
 }
 
 /*
- * If only one of several options can have an effect, rlock obeys the option with the highest rank:
- * the option whose source outranks the others (see enum source), and, of two options from the same
- * source, the later one. -1: the option was not given.
+ * Returns the rank of an option; -1: the option was not given. Of options that exclude each other,
+ * rlock obeys the one of the highest rank: by its source (see enum source), then the later one.
  */
 static int64_t rank_of(const struct options *options, const char *name, bool is_given)
 {
@@ -738,7 +733,7 @@ static enum rlock_protocol protocol_of(const struct options *options)
     return options->timestamp_unit == TIMESTAMP_MS ? RLOCK_PROTOCOL_TIME_MS : RLOCK_PROTOCOL_TIME_S;
 }
 
-/* Of --password-file and --password-command only one counts. The other field becomes NULL. */
+/* Keep --password-file or --password-command, whichever ranks higher, and make the other NULL. */
 static void choose_password(struct options *options)
 {
     bool is_command = rank_of(options, "password-command", options->password_command != NULL) >
@@ -750,8 +745,8 @@ static void choose_password(struct options *options)
 }
 
 /*
- * True if --json stands anywhere on the command line, or RLOCK_JSON is on. Only for messages about
- * bad options: the parser stops at a bad option, and --json may stand behind it.
+ * True if --json stands anywhere before "--", or RLOCK_JSON is on. Only for the message about a bad
+ * option: the parser stops at that option, and --json may follow.
  */
 static bool asks_for_json(char **argv)
 {

@@ -12,12 +12,11 @@
 
 /* The URL of the private server, which is for the locks of one machine. */
 #define OPTIONS_LOCAL_URL "local:"
-#define OPTIONS_BLANKS " \t\r\n" /* may stand around and between the URLs in a variable */
+#define OPTIONS_BLANKS " \t\r\n" /* around names and values in a file, between several URLs */
 
 /*
- * The choices of --protocol, --timestamp-unit, --on-lost and --format. The constants stand in the
- * order of the words in option_table, because the parser stores the index of the word that the user
- * gave.
+ * The choices of --protocol, --timestamp-unit, --on-lost and --format, in the order of the words in
+ * option_table: the parser stores the index of the word that the user gave.
  */
 enum key_value { KEY_VALUE_TOKEN, KEY_VALUE_TIMESTAMP };
 enum timestamp_unit { TIMESTAMP_S, TIMESTAMP_MS };
@@ -30,14 +29,11 @@ enum asked { ASKED_RUN, ASKED_HELP, ASKED_VERSION, ASKED_DUMP };
 /* Where a value comes from. If several sources set one option, the last of these constants wins. */
 enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_COMMAND_LINE };
 
-/*
- * The source of an option's value. `order` counts the values in the order in which the parser reads
- * them, so that of two values from the same source the later one has the greater `order`.
- */
+/* The source of an option's value. */
 struct origin {
     enum source from;
-    int order;
-    int line; /* FROM_FILE: the number of the line in options.file, from 1 */
+    int order; /* how many values the parser had read before this one */
+    int line;  /* FROM_FILE: the number of the line in options.file, from 1 */
 };
 
 #define OPTION_COUNT 57
@@ -57,7 +53,7 @@ struct options {
     int64_t conflict_status;      /* exit status when the lock is not granted; 75 by default */
     const char *command;          /* -c: a command for /bin/sh; NULL: argv is the command */
     int64_t queue;                /* --queue: enum rlock_queue */
-    bool needs_queue;             /* the user has chosen a queue: no lock without one */
+    bool needs_queue;             /* --queue fifo or newest is given: acquire no lock without one */
     int64_t key_value;            /* --protocol: enum key_value */
     int64_t timestamp_unit;       /* --timestamp-unit: enum timestamp_unit */
     int64_t scripts;              /* --scripts: enum rlock_scripts */
@@ -113,7 +109,7 @@ struct options {
     enum verb verb;
     enum verb about; /* with ASKED_HELP: the verb to explain; VERB_RUN: rlock as a whole */
     enum asked asked;
-    char hint[240];   /* if the options are refused: what the user may have meant; "": unknown */
+    char hint[240];   /* if the options are refused: advice to the user; "": none */
     const char *dump; /* with ASKED_DUMP: the name of the table */
     /* the words that are no options: COMMAND ARG..., or the words of a verb (verb_words()) */
     char *const *argv;
@@ -158,10 +154,10 @@ struct option {
     enum option_group group;
     const char *argument; /* its argument in --help, or the words to choose from; NULL: none */
     enum option_kind kind;
-    int64_t least;  /* of OPTION_DURATION and OPTION_NUMBER: the range of the value, which the */
-    int64_t most;   /* message about another value names */
-    size_t offset;  /* offset of the option's field in struct options */
-    unsigned verbs; /* IN() of each verb that accepts the option */
+    int64_t least;          /* the least value of an OPTION_DURATION or OPTION_NUMBER */
+    int64_t most;           /* the greatest value of an OPTION_DURATION or OPTION_NUMBER */
+    size_t offset;          /* offset of the option's field in struct options */
+    unsigned verbs;         /* IN() of each verb that accepts the option */
     bool is_everywhere;     /* the environment and files may set the option, too */
     const char *by_default; /* the default as --help shows it; NULL: none */
     const char *help;
@@ -186,15 +182,15 @@ struct flock_option {
 extern const struct flock_option flock_table[FLOCK_COUNT];
 
 /*
- * option_of_letter, option_of_name: the option of that name in option_table, or of that name in
- * flock(1); a long name has n bytes. NULL: none.
+ * option_of_letter, option_of_name: the row of option_table for this letter or name, of rlock or of
+ * flock(1). A name has n bytes. NULL: no such option.
  */
 const struct option *option_of_letter(char letter);
 const struct option *option_of_name(const char *name, size_t n);
 
 /*
- * option_why_not: returns why rlock lacks an option of flock(1), which is given as "-o" or
- * "--close". NULL: flock has no such option, or rlock accepts the option.
+ * option_why_not: returns why rlock lacks an option of flock(1). `word` is "-o" or "--close". NULL:
+ * flock has no such option, or rlock accepts it.
  */
 const char *option_why_not(const char *word);
 
@@ -216,16 +212,10 @@ void options_name_origin(const struct options *options, const char *name, char *
 /* options_keys: all keys as one text, separated by `between`. Heap; NULL: out of memory. */
 char *options_keys(const struct options *options, char between);
 
-/*
- * options_mask_urls: overwrite the passwords in the URLs that the parser has allocated. The caller
- * calls this when the library has copied the passwords.
- */
+/* options_mask_urls: overwrite the passwords in the URLs in `texts`, once nobody needs them. */
 void options_mask_urls(const struct options *options);
 
-/*
- * options_fini: overwrite the strings that the parser has allocated, as a URL may have a password,
- * and free all memory of the options.
- */
+/* options_fini: overwrite `texts`, where a URL may have a password, and free all memory. */
 void options_fini(struct options *options);
 
 #endif

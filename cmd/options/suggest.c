@@ -18,10 +18,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/*
- * cost[i][j] is the distance between the first i letters of `one` and the first j letters of
- * `other`.
- */
+/* cost[i][j]: the distance between the first i letters of `one` and the first j of `other`. */
 size_t suggest_distance(const char *one, const char *other)
 {
     size_t cost[SUGGEST_BYTES_MAX + 1][SUGGEST_BYTES_MAX + 1];

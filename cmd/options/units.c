@@ -13,7 +13,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Set `*ms` to the length of the unit at the start of the text. Returns the end of its name. */
+/* Set `*ms` to the length of the unit at the start of the text. Returns the unit's end, or NULL. */
 static const char *read_unit(const char *text, int64_t *ms)
 {
     static const struct {
@@ -42,7 +42,7 @@ struct part {
     bool has_unit; /* the text names the unit; false: the number is one of seconds */
 };
 
-/* Read one part, rounded up to a whole ms. Returns the end of the part; NULL: no number. */
+/* Read one part, rounded up to a whole ms. Returns the end of the part; NULL: a fault. */
 static const char *read_part(const char *text, struct part *part)
 {
     int64_t whole = 0;
@@ -62,7 +62,7 @@ static const char *read_part(const char *text, struct part *part)
         if (!is_digit(*++text))
             return NULL;
         for (; is_digit(*text); text++, place /= 10)
-            /* from the tenth digit behind the point on, a digit other than 0 only rounds up */
+            /* from the tenth decimal place on, a digit other than 0 only rounds up */
             billionths += place > 0 ? (*text - '0') * place : *text > '0';
     }
     start = text;

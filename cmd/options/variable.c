@@ -21,7 +21,7 @@ const struct variable variable_table[VARIABLE_COUNT] = {
     /* the tokens of all parent locks except that of the nearest one, which is in RLOCK_TOKEN */
     {"RLOCK_PARENT_TOKENS", true},
     {"RLOCK_PARENT_SERVER", true}, /* the servers of the nearest parent lock */
-    /* the names of variables with passwords, which a parent rlock removed */
+    /* the names of the password variables that a parent rlock has removed */
     {"RLOCK_STRIPPED", false},
     /* rlock sets the next four for the command of --on-event */
     {"RLOCK_EVENT", false},
@@ -64,9 +64,8 @@ bool variable_is_given(const char *entry)
 }
 
 /*
- * Returns the option whose name is that of the variable in lower case; `variable` is the name
- * behind RLOCK_. For messages about unknown variables, it also finds options by their names in
- * flock(1), and options that the environment can't set.
+ * Returns the option that belongs to a variable, by the variable's name without RLOCK_. For the
+ * messages this includes names of flock(1), and options that the environment can't set.
  */
 static const struct option *option_of_variable(const char *variable)
 {

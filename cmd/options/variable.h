@@ -25,10 +25,9 @@ bool variable_is_named(const char *entry, const char *name);
 bool variable_is_given(const char *entry);
 
 /*
- * variable_check: returns false if the NAME of the entry NAME=VALUE begins with RLOCK_ and has no
- * effect: rlock doesn't know it, or it belongs to an option that can't be set in the environment.
- * `mistake` then has the name, and the name that the user probably meant. An entry with an empty
- * VALUE is always right, as is a NAME that begins with RLOCK_TEST_: rlock's tests use such names.
+ * variable_check: returns false if the entry NAME=VALUE of an environment looks like a mistake:
+ * NAME begins with RLOCK_, but rlock doesn't read this variable. `mistake` has the message. True
+ * for an empty VALUE, for RLOCK_HELP and RLOCK_VERSION, and for RLOCK_TEST_..., as tests use.
  */
 bool variable_check(const char *entry, struct mistake *mistake);
 

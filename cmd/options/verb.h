@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* What may stand behind a verb on the command line, beside options. */
+/* What may follow a verb on the command line, beside options. */
 enum verb_words {
     VERB_WORDS_NONE,
     VERB_WORDS_COMMAND,   /* the command to run; rlock's options end where it begins */
@@ -56,7 +56,7 @@ struct verb_row {
     enum verb_words words;
     bool needs_key;     /* the user must give a key */
     bool takes_one_key; /* rlock refuses a second key */
-    bool has_no_lease;  /* the verb neither takes a lock nor uses a token */
+    bool has_no_lease;  /* the verb neither acquires a lock nor uses a token */
     bool is_offline;    /* the verb needs no server and reads no settings */
     const char *help;
 };
