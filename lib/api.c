@@ -18,7 +18,7 @@
 #include <string.h>
 
 struct rlock {
-    char caller_info[HOLDER_INFO_BYTES]; /* who the caller is: rlock_break() tells the holders */
+    char caller_info[HOLDER_INFO_BYTES]; /* who breaks a lock by rlock_break(), for its holders */
     bool keeps_history;                  /* config.history isn't 0 */
     struct owner owner;
     struct quorum quorum;
@@ -133,10 +133,10 @@ static const char *lock_needs_scripts(const struct rlock *lock)
 }
 
 /*
- * Called after each call that runs scripts about one lock; `what` needs them, NULL: nothing does.
- * If the server has refused the script, switches the handle to commands, and returns true: the
- * caller calls again. If `what` keeps the handle from that, says so in `fault`. The server has
- * executed nothing, or what it has executed has our token, which the commands find.
+ * Call this after a call that may have run scripts. If the server refused them, and the handle may
+ * use commands instead (RLOCK_SCRIPTS_AUTO), switches the handle to commands, and returns true:
+ * call again. But if `what` needs scripts, sets `fault`, and returns false. What the server has
+ * executed before has our token, so the commands find it.
  */
 static bool goes_on(struct rlock *lock, const char *what, enum rlock_status *st,
                     struct rlock_error *fault)
@@ -164,7 +164,7 @@ static void give(struct rlock_error *err, enum rlock_status st, const struct rlo
         *err = *fault;
 }
 
-/* Tells the caller of rlock_acquire() once that the lock is taken with plain commands. */
+/* Warns the caller of rlock_acquire() that the lock was acquired by plain commands. */
 static void warn_of_commands(const struct rlock *lock, const struct rlock_error *fault)
 {
     char text[sizeof fault->text + 400];

@@ -15,7 +15,7 @@
  *     rlock_keep      starts the renewer, a thread that renews the lease and reports
  *     ... work, never past the newest expires_ms that the renewer reported ...
  *     rlock_unkeep    stops the renewer
- *     rlock_release   gives the lease back
+ *     rlock_release   releases the lease
  *     rlock_close     frees the handle
  *
  * Threads: one call at a time per handle. Between rlock_keep() and rlock_unkeep() the renewer uses
@@ -68,7 +68,7 @@ enum rlock_status {
     RLOCK_E_UNSUPPORTED, /* the server lacks a command that the request needs */
     RLOCK_E_REFUSED,     /* wrong password, no permission, or a key of another type */
     RLOCK_E_NO_QUORUM,   /* too few members granted the lock */
-    RLOCK_E_REPLICAS,    /* too few replicas had the grant in time, so the lock was given back */
+    RLOCK_E_REPLICAS,    /* too few replicas had the grant (now released) or the renewal */
     RLOCK_E_MEMORY,      /* out of memory */
     RLOCK_E_SYSTEM       /* a system call failed; err->sys is its errno */
 };
@@ -219,7 +219,7 @@ struct rlock_observer {
     void (*on_warning)(void *context, const char *text); /* `text`: what makes this lock unsafe */
     /* called after a request was sent, before its reply is read: time to prepare for the grant */
     void (*on_sent)(void *context);
-    /* called after no server could be reached, before the next attempt: time to start one */
+    /* called if no server could be reached, before the next attempt: time to start a server */
     void (*on_unreachable)(void *context);
     void *context;
     int64_t every_ms; /* call on_blocked again after this time without a change; 0: don't */
@@ -285,7 +285,7 @@ struct rlock_grant {
     char token[RLOCK_TOKEN_BYTES + 1];
     int64_t sent_ms;            /* just before the request was sent: the TTL counts from here */
     int64_t expires_ms;         /* the end of the lease, on rlock_clock_ms() */
-    uint64_t fence;             /* greater than that of each earlier grant of these keys; never 0 */
+    uint64_t fence;             /* grows with each grant; is_parent: that of a parent; never 0 */
     int64_t slot;               /* with RLOCK_SLOTS: 0 .. n_slots - 1; else -1 */
     bool is_parent;             /* config.parent_tokens hold all keys: `token` is one of them */
     uint32_t parent_keys;       /* bit i is set if one of config.parent_tokens holds keys[i] */
@@ -377,8 +377,9 @@ enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadli
 /*
  * rlock_keep: starts the renewer for the lease of the last rlock_acquire(), or of a later
  * rlock_renew(). The renewer writes a whole struct rlock_event to a pipe for each renewal that
- * succeeds, and for the first one that fails after a success. Returns RLOCK_OK (`*events` is the
- * read end: close-on-exec, and closed by rlock_unkeep()) or RLOCK_E_SYSTEM.
+ * succeeds, for the first one that fails after a success, and for the one that ends the renewer.
+ * Returns RLOCK_OK (`*events` is the read end: close-on-exec, and closed by rlock_unkeep()) or
+ * RLOCK_E_SYSTEM.
  */
 enum rlock_status rlock_keep(struct rlock *lock, int *events, struct rlock_error *err)
     __attribute__((warn_unused_result));
@@ -398,7 +399,7 @@ enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_d
     __attribute__((warn_unused_result));
 
 /*
- * rlock_release: gives the lease back, in one step inside the server; no late renewal can bring it
+ * rlock_release: releases the lease, in one step inside the server; no late renewal can put it
  * back. `stay_ms`, 1 .. RLOCK_TTL_MAX_MS, is for the endings other than RLOCK_ENDS_FREE.
  * Returns RLOCK_OK, RLOCK_LOST, RLOCK_GONE, RLOCK_STOPPED, or a fault (the lease then ends by its
  * TTL). Blocks until `deadline`.

@@ -49,7 +49,7 @@ struct rlock_visitor {
     void (*on_lock)(void *context, const struct rlock_view *view);
     void (*on_waiter)(void *context, const struct rlock_party *waiter); /* in queue order */
     void *context;
-    /* Only rlock_list() calls this function. If it isn't NULL, rlock_list() reads the histories. */
+    /* For rlock_list(): each lock whose history tells an end. NULL: it reads no histories. */
     void (*on_last_end)(void *context, const char *key, const struct rlock_last_end *end);
 };
 
@@ -85,7 +85,7 @@ enum rlock_status rlock_list(struct rlock *lock, const char *pattern,
 
 /*
  * rlock_break: takes a lock away from its holders, and passes it to the first waiter. The holders
- * learn of it at their next renewal, and can't put the lock back.
+ * learn of the break at their next renewal, and can't put the lock back.
  *
  *   name  rlock_view.name, as rlock_inspect() has reported it: if the key has another value by now,
  *         rlock_break() leaves the lock as it is

@@ -3,21 +3,19 @@
  * commands: reads, acquires, renews, releases and breaks one exclusive lock without scripts.
  *
  * The keys and the values are those of the scripts, so that rlocks with and without scripts keep
- * each other out and can read each other's values. Every operation begins with STEP_LOOK, and
+ * each other out and can read each other's values. Each operation begins with STEP_LOOK, and
  * decides by what it has read (decide_acquire() and so on).
  *
  * To change or delete a value, the operation watches the key (WATCH) before it reads the value, and
  * makes the change by MULTI and EXEC: EXEC does nothing if the key has changed since, and the
  * operation looks again.
  *
- * How an acquire takes its fence:
+ * How an acquire draws its fence:
  * 1. SET ... NX writes our value. From here until the lease ends nobody else holds the lock.
  * 2. INCR draws the fence.
- * 3. The same request then reads the value. If the value is still ours, the lease had not ended
- *    when INCR was executed: the fence was drawn while we held the lock, so fences grow in the
- *    order of the grants. If the value isn't ours, the lease has ended since step 1, most likely
- *    because this process was stopped: the grant doesn't count, and the number that INCR drew stays
- *    unused.
+ * 3. The same request then reads the value. If the value is still ours, INCR was executed while we
+ *    held the lock, so fences grow in the order of the grants. If not, the lease has ended since
+ *    step 1, most likely because this process was stopped: the grant and its fence don't count.
  * docs/design.md has the whole argument.
  */
 #include "lock/commands.h"
@@ -32,19 +30,19 @@
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-#define NOTE_MS 60000 /* how long a note about a lock lasts whose key has no TTL */
+#define NOTE_MS 60000 /* how long a note lasts if the lock's key never expires */
 
-/* The parts of a step: a command with a part is sent only by operations that have this part. */
+/* The parts that an operation has: it skips the commands in table[] that have another part. */
 enum part {
     CHANGES = 1,       /* the operation may change or delete the value */
-    READS = 2,         /* it only reads */
-    HAS_NOTE = 4,      /* it reads the note for the owner's token */
-    LEAVES_NOTE = 8,   /* it leaves a note for the holder's token */
-    RAISES_FENCE = 16, /* it raises the last fence, so that no late renewal puts the lock back */
+    READS = 2,         /* the operation only reads */
+    HAS_NOTE = 4,      /* STEP_LOOK reads the note for the owner's token */
+    LEAVES_NOTE = 8,   /* STEP_COMMIT leaves a note for the holder's token */
+    RAISES_FENCE = 16, /* STEP_COMMIT raises the last fence: no late renewal puts the lock back */
     EXTENDS = 32,      /* STEP_COMMIT sets a new TTL */
     WRITES = 64,       /* STEP_COMMIT writes another value, with its TTL */
-    DELETES = 128,     /* STEP_COMMIT deletes the key; a change has one of these three */
-    ON_WAKE = 256      /* all commands are about the owner's list, `wake`, and no other key */
+    DELETES = 128,     /* STEP_COMMIT deletes the key */
+    ON_WAKE = 256      /* STEP_TRY asks about the owner's list, `wake`, instead of the other keys */
 };
 
 /*
@@ -53,29 +51,28 @@ enum part {
  *     E           the last byte of the value that is read
  *     V, T        the value to write, and its TTL
  *     N, L        the number to write as the last fence, and for how long the fence is kept
- *     M, R        the note, and how long the lease would have lasted
+ *     M, R        the note, and its TTL: how long the lease would have lasted
  *
- * STEP_LOOK: MOVED and ASK are followed only if they are the first reply, so PTTL comes first.
- * MULTI and EXEC before WATCH do nothing, but their replies tell whether the user may call them. If
- * the server denied MULTI in STEP_COMMIT, it would execute the commands that follow at once, also
- * if the key has got another value. After TIME come commands that may fail: see find_refusal().
+ * STEP_LOOK: rlock follows a MOVED or ASK only if it is the first reply, so PTTL comes first. MULTI
+ * and EXEC before WATCH ask only whether the user may call them: if the server denied MULTI in
+ * STEP_COMMIT, it would execute the commands after MULTI at once, even if the value has changed.
+ * After TIME come commands that may fail: see find_refusal().
  *
- * STEP_FENCE: PEXPIRE comes first, so that the last fence doesn't expire before INCR, and once more
- * for a key that INCR has made because the last fence was evicted before it. The SET with NX writes
- * the server's time in microseconds as the last fence, only if the server has no last fence, for
- * example because it has expired. The time was read while the lock was ours, so it is greater than
- * every fence that the server has drawn before.
+ * STEP_FENCE: the first PEXPIRE keeps the last fence from expiring before INCR. If the server has
+ * no last fence, SET with NX writes the server's time in microseconds, which was read while the
+ * lock was ours: so it is greater than the fences drawn before. The second PEXPIRE is for a key
+ * that INCR has made, because the last fence was evicted after the SET.
  *
- * STEP_COMMIT: if another process renews the lease, that process finds the note with its next
- * renewal, and doesn't report a lost lock. The command about the lock's key comes last, see
- * read_commit(). PEXPIRE is allowed on a server whose memory is full; SET isn't.
+ * STEP_COMMIT: if another process renews the lease, its next renewal finds the note: the lock was
+ * released, or who broke it. The command about the lock's key comes last, see read_commit().
+ * EXTENDS sends PEXPIRE, as a server whose memory is full refuses SET.
  *
- * STEP_TRY: between MULTI and DISCARD go the commands of the steps above, which the server refuses
- * or queues. If the server denies DISCARD, then EXEC executes nothing because of that error.
+ * STEP_TRY: the server refuses or queues the commands between MULTI and DISCARD. If the server
+ * denies DISCARD, that error makes EXEC execute nothing.
  */
 static const struct {
     enum commands_step step;
-    unsigned only_with; /* parts */
+    unsigned only_with; /* parts of an operation */
     const char *command;
     const char *arguments;
 } table[] = {
@@ -270,7 +267,7 @@ static void read_last_fence(struct commands *commands, const struct resp_value *
         commands->fence = 0;
 }
 
-/* Where the reply about the value stands among those to STEP_LOOK; TIME and the fence follow it. */
+/* Returns the index of the reply to GETRANGE in STEP_LOOK; the replies to TIME and GET F follow. */
 static size_t value_at(const struct commands *commands)
 {
     return (commands->parts & CHANGES) != 0 ? 4 : 1;
@@ -314,7 +311,7 @@ static enum rlock_status end(struct reply *answer, enum reply_code code)
     return RLOCK_OK;
 }
 
-/* Another owner holds the lock; or, if several may, the owner may be one of them: a usage error. */
+/* Ends with REPLY_HELD; RLOCK_E_USAGE: of several holders one may be the owner, or its parent. */
 static enum rlock_status end_held(struct commands *commands, struct reply *answer,
                                   struct rlock_error *err)
 {
@@ -353,9 +350,9 @@ static size_t holding_parent(const struct commands *commands)
 }
 
 /*
- * If a parent of the owner holds the lock, the operation renews the parent's lease, so that the
- * lease surely lasts for its TTL from when the renewal was sent. If the value is our own, an
- * earlier attempt was granted, and its reply lost; or read_fence() has sent us back.
+ * If a parent of the owner holds the lock, renews the parent's lease, so that it surely lasts for
+ * its TTL from when the renewal was sent. If the value is our own, an earlier attempt was granted,
+ * and its reply lost; or read_fence() has gone back to STEP_LOOK.
  */
 static enum rlock_status decide_acquire(struct commands *commands, const struct resp_value *more,
                                         struct reply *answer, struct rlock_error *err)
@@ -396,8 +393,9 @@ static enum rlock_status end_by_note(struct commands *commands, const struct res
 }
 
 /*
- * Doesn't shorten a lease, as other processes may count on its end. But a lease that ends later
- * than its noted TTL allows was granted before the server's clock was set back.
+ * Doesn't shorten a lease, as other processes may count on its end. But a lease that lasts longer
+ * than its noted TTL allows was granted before the server's clock was set back: it gets the noted
+ * TTL, or the new one if that is longer.
  */
 static enum rlock_status decide_renew(struct commands *commands, const struct resp_value *more,
                                       struct reply *answer, struct rlock_error *err)
@@ -520,8 +518,8 @@ static enum rlock_status read_claim(struct commands *commands, const struct resp
 }
 
 /*
- * A fence that isn't greater than the last one doesn't count: the key has vanished before INCR. Our
- * next STEP_COMMIT writes the server's time to it.
+ * A fence that isn't greater than the last one doesn't count: the fence's key vanished before INCR.
+ * Then STEP_LOOK finds our value, STEP_COMMIT writes a greater number, and STEP_FENCE draws again.
  */
 static enum rlock_status read_fence(struct commands *commands, const struct resp_value *replies,
                                     struct reply *answer, struct rlock_error *err)
@@ -540,7 +538,7 @@ static enum rlock_status read_fence(struct commands *commands, const struct resp
     return end(answer, strcmp(commands->seen, commands->value) == 0 ? REPLY_OK : REPLY_LATE);
 }
 
-/* The change was made: ends the operation, or goes on to draw the fence of a grant. */
+/* Ends an operation whose change was made; or, after an acquire, goes on to draw the fence. */
 static enum rlock_status finish_change(struct commands *commands, struct reply *answer)
 {
     if (commands->task == COMMANDS_ACQUIRE && commands->parent == 0)
@@ -616,8 +614,8 @@ void commands_end(struct commands *commands)
 }
 
 /*
- * Returns the error reply that ends the operation, or NULL. If the fence's key, or one behind it in
- * STEP_LOOK, holds another type, the lock can be read all the same.
+ * Returns the error reply that ends the operation, or NULL. The replies to STEP_LOOK about the
+ * fence, and those after it, may be WRONGTYPE: the lock can be read all the same.
  */
 static const char *find_refusal(const struct commands *commands, const struct resp_value *replies)
 {

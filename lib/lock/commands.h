@@ -2,9 +2,8 @@
 /*
  * commands: reads, acquires, renews, releases and breaks one exclusive lock without scripts.
  *
- * rlock uses commands where the server or its ACL forbids EVAL and EVALSHA. A script does an
- * operation in one step; commands need several requests, and each reply decides what the next
- * request is:
+ * rlock uses commands with --scripts no, or where the server or its ACL forbids EVAL and EVALSHA.
+ * An operation needs several requests, and each reply decides what the next one is:
  *
  *     commands_begin(&commands, COMMANDS_ACQUIRE, owner);
  *     do {
@@ -36,8 +35,8 @@ enum commands_step {
     STEP_CLAIM,  /* write our value, as the lock is free */
     STEP_FENCE,  /* draw a fence, then read whether the lock still has our value */
     STEP_COMMIT, /* write or delete, unless the watched key has changed */
-    STEP_TRY,    /* ask what the user may do: all commands of the steps above, none executed */
-    STEP_UNDO    /* sent behind a STEP_CLAIM whose reply nobody waits for any more */
+    STEP_TRY,    /* ask what the user may do: commands of the steps above, none executed */
+    STEP_UNDO    /* remove our value: sent behind a request of an acquire that is given up */
 };
 
 #define COMMANDS_VALUE_BYTES (HOLDER_INFO_BYTES + 256) /* longer than any value of rlock */
@@ -58,13 +57,13 @@ struct commands {
     bool has_bad_fence; /* the key of the fence holds no valid fence */
     int64_t waiting;    /* with COMMANDS_READ: length of the queue; -1: not known */
     char name[17];      /* a hash of `seen`, by which rlock_break() tells grants apart */
-    /* what STEP_COMMIT and the others write: */
+    /* what the later steps write: */
     char value[COMMANDS_VALUE_BYTES]; /* the lock's new value; "": not known yet */
     int64_t ttl_ms;                   /* its TTL */
-    int64_t number;                   /* the last fence, if the server has none or it is raised */
+    int64_t number;                   /* written as the last fence, if needed */
     struct lock_keys holder; /* with COMMANDS_BREAK: the keys of the holder, for its note */
-    char note[HOLDER_INFO_BYTES + 16]; /* what the holder's next renewal finds there; with
-                                          COMMANDS_READ: what is wrong with the fence, or "" */
+    char note[HOLDER_INFO_BYTES + 16]; /* for the holder's next renewal; with COMMANDS_READ: what is
+                                          wrong with the fence, or "" */
     const char *to_break;              /* borrowed; the name of the value to break */
     size_t parent;                     /* which parent's token the value has, from 1; 0: none */
     uint64_t watched_on;               /* the connection on which the key is watched */
@@ -87,10 +86,10 @@ void commands_begin_break(struct commands *commands, const struct lock_keys *key
                           const char *info);
 
 /*
- * commands_begin_try: let commands_build() build a request of the commands by which a lock is taken
- * or, if `on_wake` is set, of all others, too, each of them about `wake` of `keys`, borrowed. They
- * stand between MULTI, which the user must be allowed, and DISCARD and EXEC: the server checks the
- * user's rights to each command and its key, but executes none. The caller reads the replies.
+ * commands_begin_try: let commands_build() build a request that asks for the user's rights: to the
+ * commands that acquire a lock, on the keys in `keys`; or, if `on_wake` is set, to those and the
+ * commands that change a lock, each on `wake` of `keys`. Borrows `keys`. The server checks the
+ * rights to each command and its key, but executes none. The caller reads the replies.
  */
 void commands_begin_try(struct commands *commands, const struct lock_keys *keys, bool on_wake);
 

@@ -224,9 +224,10 @@ void holder_info_set_times(struct rlock_party *party, int64_t now_ms, int64_t le
     }
     if (party->since_ms == 0 || party->ttl_ms == 0 || left_ms < 0 || left_ms > party->ttl_ms)
         return;
-    /* Without a renewer, a person's lease is renewed only once, right after the grant, to make the
-     * lease as long as the hold. The noted TTL is that of the grant, and so doesn't tell when the
-     * lease was renewed. */
+    /*
+     * Of a person's lease without a renewer renewed_ms stays -1: most often the only renewal came
+     * right after the grant, to make the lease as long as the hold.
+     */
     if (party->hold_ms > 0 && !party->has_renewer)
         return;
     party->renewed_ms = party->ttl_ms - left_ms;

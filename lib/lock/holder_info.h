@@ -20,10 +20,7 @@ void holder_info_write(char info[HOLDER_INFO_BYTES], const struct rlock_holder *
 
 /* ---- the value of a lock's key: any bytes, as other programs may write it ---- */
 
-/*
- * holder_info_is_rlock: did rlock write this value? Every value that rlock writes is "TOKEN v1
- * ...".
- */
+/* holder_info_is_rlock: did rlock write this value, by RLOCK_PROTOCOL_TOKEN: "TOKEN v1 ..."? */
 bool holder_info_is_rlock(const char *lock);
 
 /*
@@ -49,14 +46,12 @@ enum rlock_seen holder_info_seen(const char *lock);
 /* ---- text of rlock: a lock's value, or an entry in the keys of its waiters or holders ---- */
 
 /*
- * holder_info_parse: fill in all of `party` but `for_ms`, `left_ms`, `renewed_ms` and
- * `hold_left_ms`.
+ * holder_info_parse: fill in all of `party` but what holder_info_set_times() computes, and
+ * `left_ms`.
  */
 void holder_info_parse(const char *info, struct rlock_party *party);
 
-/*
- * holder_info_put_user: write who a party is without its command: "root@vm, pid 123: LABEL".
- */
+/* holder_info_put_user: write who a party is, without its command: "root@vm, pid 123: LABEL". */
 void holder_info_put_user(char *out, size_t room, const struct rlock_party *party);
 
 /*

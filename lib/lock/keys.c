@@ -26,10 +26,7 @@ bool keys_is_helper_name(const char *key)
     return strncmp(key, "rlock:", 6) == 0 || strstr(key, ":rlock:") != NULL;
 }
 
-/*
- * The text around the lock's key in the name of a helper key. The name consists of `before`, the
- * lock's key, `behind` and the kind of the helper key, such as "queue".
- */
+/* The name of a helper key is `before`, the lock's key, `behind`, and its kind, such as "queue". */
 struct frame {
     const char *before;
     const char *behind;
@@ -49,7 +46,7 @@ static const char *hashed_part(const char *key, size_t *n)
     return has_tag ? open + 1 : key;
 }
 
-/* False: a helper key's name that contains `key` can't be in the hash slot of `key`. */
+/* Finds the frame for helper keys of `key`. False: no such name is in the hash slot of `key`. */
 static bool frame_of(const char *key, struct frame *frame)
 {
     size_t bytes;
@@ -76,8 +73,8 @@ static char *helper_name(const struct frame *frame, const char *kind, const char
 }
 
 /*
- * Returns a copy of the `n` bytes at `key` if they are the key of the lock with this helper key. A
- * key that can't be a lock has none: a helper key of this name is another program's.
+ * Returns a copy of the `n` bytes at `key`, on the heap, if they are a lock's key, and the name of
+ * this lock's helper key `kind` is `helper`; else NULL.
  */
 static char *lock_if(const char *key, size_t n, const char *kind, const char *helper)
 {
@@ -101,7 +98,7 @@ char *keys_lock_of(const char *kind, const char *helper)
     char *lock = NULL;
     size_t n;
 
-    /* the last place: a lock's key may end in ":rlock", and then an earlier one lies within it */
+    /* the last ":rlock:", as a key that ends in ":rlock" makes an earlier one */
     while ((at = strstr(at, ":rlock:")) != NULL)
         end = at++;
     n = (size_t)(end - helper);

@@ -10,7 +10,7 @@
 
 /*
  * The keys of one lock. A request sends their names, in this order, as KEYS of its script, and
- * behind them the name of the owner's list, if there is an owner: see lib/lua/shared/keys.lua.
+ * after them the name of the owner's list, if there is an owner: see lib/lua/shared/keys.lua.
  */
 enum lock_key {
     KEY_LOCK,    /* the lock: a string, as any client writes it that locks by SET NX */

@@ -115,7 +115,7 @@ void owner_use_commands(struct owner *owner)
     owner->queue = RLOCK_QUEUE_NONE;
 }
 
-/* Prepares the owner of a handle that runs no scripts from the start. */
+/* Prepares an owner for RLOCK_SCRIPTS_NO. RLOCK_E_USAGE: the lock needs scripts. */
 static enum rlock_status set_without_scripts(struct owner *owner, const struct rlock_config *config,
                                              struct rlock_error *err)
 {

@@ -72,12 +72,12 @@ void owner_use_commands(struct owner *owner);
 void owner_close(struct owner *owner);
 
 /*
- * owner_join_quorum: store the hash of the members in each lock, so that an owner finds out if the
- * holder uses other members. "": there is one server.
+ * owner_join_quorum: add members=HASH to the holder info, by which other owners learn whether they
+ * use the same members. "": there is one server, and nothing to add.
  */
 void owner_join_quorum(struct owner *owner, const char *members_hash);
 
-/* owner_start_acquire: begin a new acquire, of one attempt or of many, without a ticket. */
+/* owner_start_acquire: begin an acquire without a ticket, of one attempt or of many. */
 void owner_start_acquire(struct owner *owner, bool is_single_attempt);
 
 /* owner_begin_attempt: count up the number of the attempt. */
@@ -96,13 +96,13 @@ void owner_take_grant(struct owner *owner, const struct reply *answer, uint64_t 
  */
 struct owner owner_for_repair(const struct owner *owner);
 
-/* owner_set_renewal_ttl: renew the leases for this TTL from now on; 0: for the TTL of the grant. */
+/* owner_set_renewal_ttl: renew the leases for this TTL from now on; 0: for their noted TTL. */
 void owner_set_renewal_ttl(struct owner *owner, int64_t ttl_ms);
 
 /* owner_set_ending: set what a release does with the locks, and for how long that lasts. */
 void owner_set_ending(struct owner *owner, enum rlock_ending ending, int64_t stay_ms);
 
-/* owner_set_end: tell the history of the locks, if the owner keeps one, how the hold ended. */
+/* owner_set_end: set how the hold ended, for the history; does nothing if the owner keeps none. */
 void owner_set_end(struct owner *owner, const struct rlock_end *end);
 
 /* owner_has_own_lock: does the owner's own token hold any of the locks? */

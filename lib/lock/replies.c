@@ -18,9 +18,7 @@
 #define US_PER_S INT64_C(1000000)
 #define US_OF_16_DIGITS UINT64_C(1000000000000000) /* the least number of 16 digits */
 
-/*
- * A longer time in a reply is cut to this length, so that the sum of clock and time can't overflow.
- */
+/* Longer times in a reply are cut to this, so that a sum with the clock can't overflow. */
 #define LEFT_MAX_MS (INT64_C(1) << 53)
 #define BLOCK_MAX_MS 60000
 #define NEXT_PLACES 2 /* waiters up to this place in the queue may get the lock at any moment */

@@ -141,10 +141,7 @@ static void add_value_start(struct request *request, const struct owner *owner, 
         request_add_format(request, "%s ", owner->token);
 }
 
-/*
- * If the owner knows only the token, the request has the owner's holder info, so that the history
- * can tell who has released the lock.
- */
+/* INFO is for the history, if the owner knows only the token, and for a lock that stays taken. */
 void requests_release(const struct owner *owner, struct request *request,
                       const struct requests_params *params)
 {
@@ -171,9 +168,9 @@ void requests_release(const struct owner *owner, struct request *request,
 }
 
 /*
- * Begins a call of release.lua that takes back what the owner may have been granted: in its last
- * attempt, or in all attempts, see `by`. The empty FENCE tells the script that this is an undo, and
- * not the end of a hold, so the script doesn't raise the fence.
+ * Begins a call of release.lua that removes what the owner may have been granted: in its last
+ * attempt, or in all attempts, see `by`. The empty FENCE marks an undo: no hold ends, so the script
+ * doesn't raise the fence.
  */
 static void begin_undo(const struct owner *owner, struct request *request, enum written_by by)
 {

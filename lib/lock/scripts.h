@@ -22,9 +22,8 @@ enum script {
 
 /*
  * script_request: begin a request that runs a script on `n_keys` keys; the caller adds KEYS, then
- * ARGV. The request is EVALSHA, which has the SHA1 of the script instead of its text: a hundredth
- * of the bytes, and half of the server's work. A server that was restarted doesn't know the script,
- * and answers NOSCRIPT; member.c sends the request again as EVAL, with the text.
+ * ARGV. The request is EVALSHA, which has the SHA1 of the script instead of its text. If the server
+ * replies NOSCRIPT, as after a restart, member.c sends the request again as EVAL, with the text.
  */
 void script_request(struct request *request, enum script script, size_t n_keys);
 

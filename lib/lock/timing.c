@@ -23,11 +23,8 @@
 #define KILL_MARGIN_MIN_MS 250
 
 /*
- * Counts the end from before the request was sent, for this reason:
- * 1. The server grants the lock, and counts the TTL from then on.
- * 2. This process is stopped, or the reply is delayed.
- * 3. This process reads the reply. If this process counted the TTL from now on, it would believe in
- *    a lease that has ended on the server.
+ * Counts from before the request was sent, and not from when the reply is read: the server counts
+ * the TTL from the grant, and meanwhile the reply may be delayed, or this process stopped.
  */
 int64_t timing_expires_ms(int64_t ttl_ms, int64_t sent_ms)
 {

@@ -13,9 +13,8 @@
 int64_t timing_expires_ms(int64_t ttl_ms, int64_t sent_ms);
 
 /*
- * timing_shorten: compute all times anew for `ttl_ms`, if that is shorter than timing->ttl_ms. The
- * caller needs this if a parent holds a lock: the parent's lease may have a shorter TTL. Keeps
- * grace_ms if it fits, else takes the default.
+ * timing_shorten: compute all times anew for `ttl_ms`, if that is shorter than timing->ttl_ms: a
+ * parent's lease may have a shorter TTL. Keeps grace_ms if it fits, else sets its default.
  */
 void timing_shorten(struct rlock_timing *timing, int64_t ttl_ms);
 

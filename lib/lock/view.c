@@ -71,8 +71,8 @@ static int compare_holders(const void *one, const void *other)
 }
 
 /*
- * The server lists the holders in the order in which their leases end, which changes with each
- * renewal. So this function sorts the holders, for a reader who looks at the lock again and again.
+ * Sorts the holders, for a reader who looks at the lock again and again: the server's order, by the
+ * ends of their leases, changes with each renewal.
  */
 static void set_holders(struct rlock_view *view, struct rlock_party *holders, size_t n,
                         size_t n_all)

@@ -24,8 +24,8 @@ enum rlock_status view_parse(const struct resp_value *value, int64_t now_ms,
                              struct rlock_error *err);
 
 /*
- * view_of_commands: fill in what `commands` has read, as view_parse() does. The view borrows
- * `commands`. Of a shared lock or slots it tells no holders, as other keys list them.
+ * view_of_commands: fill in what `commands` has read, as view_parse() does, and borrow `commands`.
+ * The view of a shared lock or slots has no holders, as commands don't read their list.
  */
 void view_of_commands(const struct commands *commands, struct rlock_view *view,
                       struct rlock_party *holders);
