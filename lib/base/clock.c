@@ -70,8 +70,7 @@ enum rlock_status clock_sleep(struct rlock_deadline deadline)
 {
     struct pollfd stop = {.fd = deadline.stop_fd, .events = POLLIN};
 
-    /* poll(2) measures its timeout on a clock that stops while the machine is suspended, so the
-     * deadline is compared with CLOCK_BOOTTIME after each return of poll(2) */
+    /* poll(2) returns too early on EINTR, and if more than INT_MAX ms are left */
     while (!deadline_has_passed(deadline))
         if (poll(&stop, 1, deadline_poll_ms(deadline)) > 0)
             return RLOCK_STOPPED;

@@ -33,9 +33,9 @@ void err_set_reason(struct rlock_error *err, enum rlock_reason reason);
 void err_make_printable(char *text);
 
 /*
- * err_escape: copy bytes of another program. Printable characters of UTF-8 stay, except for the
- * backslash; every byte of hidden characters and of invalid UTF-8 becomes \xNN. If `out` (of `room`
- * bytes) is too small, the copy ends in "..." after a whole character or \xNN, never inside one.
+ * err_escape: copy a text of another program. Each byte of a backslash, of a hidden character or of
+ * invalid UTF-8 becomes \xNN; other characters stay. If `out` (of `room` bytes) is too small, the
+ * copy ends in "..." after a whole character or \xNN.
  */
 void err_escape(char *out, size_t room, const char *bytes);
 
@@ -53,9 +53,8 @@ void err_add_said(struct rlock_error *err, const char *words);
 void err_suffix(struct rlock_error *err, const char *and);
 
 /*
- * err_copy_masked: copy the first room - 1 bytes of a text. Asterisks replace the secret, and also
- * every beginning of the secret that has at least 8 bytes. If `secret` is NULL or "", nothing is
- * replaced.
+ * err_copy_masked: copy the first room - 1 bytes of a text, with asterisks in place of the secret
+ * and of each beginning of the secret with at least 8 bytes. `secret` may be NULL or "".
  */
 void err_copy_masked(char *out, size_t room, const char *text, const char *secret);
 

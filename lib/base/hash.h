@@ -7,7 +7,7 @@
 
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 
-/* hash_add: go on with the text and its NUL, so that "ab", "c" isn't "a", "bc". */
+/* hash_add: add the text and its NUL, so that "ab", "c" gets another hash than "a", "bc". */
 static inline uint64_t hash_add(uint64_t hash, const char *text)
 {
     do

@@ -6,8 +6,8 @@
 #include "rlock.h"
 
 /*
- * random_token: write 128 random bits as 32 hex digits and a NUL. With 128 bits no two owners of
- * locks ever get the same token. Blocks until the kernel's pool of random numbers is initialized.
+ * random_token: write 128 random bits as 32 hex digits and a NUL: so many that no two owners get
+ * the same. Blocks until the kernel's pool of random numbers is initialized.
  */
 enum rlock_status random_token(char token[RLOCK_TOKEN_BYTES + 1], struct rlock_error *err);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* secret: overwrites passwords and tokens in memory before that is given back. */
+/* secret: overwrites passwords and tokens in memory before the memory is freed. */
 #ifndef SECRET_H
 #define SECRET_H
 
 #include <stdlib.h>
 #include <string.h>
 
-/* secret_clear: overwrite the text; NULL is allowed. secret_free: free it, too. */
+/* secret_clear: overwrite the text. secret_free: overwrite and free the text. NULL is allowed. */
 static inline void secret_clear(char *secret)
 {
     if (secret != NULL)

@@ -38,9 +38,9 @@ size_t utf8_bytes(const char *text)
 }
 
 /*
- * Control characters, also those above ASCII, since a terminal takes U+009B for the start of an
- * escape sequence; format characters (category Cf of Unicode 15.1), which are invisible or reverse
- * the direction of text; and U+2028 and U+2029, which some programs take for the end of a line.
+ * Control characters, also U+0080 to U+009F: a terminal reads U+009B as the start of an escape
+ * sequence. Format characters (category Cf of Unicode 15.1): invisible, or reverse the direction of
+ * text. U+2028 and U+2029: some programs read them as the end of a line.
  */
 static const struct {
     uint32_t first, last;

@@ -17,20 +17,19 @@ size_t utf8_bytes(const char *text);
 uint32_t utf8_code(const char *text, size_t n);
 
 /*
- * utf8_is_hidden: is the code point a control or format character? A terminal acts on some of
- * these, and shows none of them.
+ * utf8_is_hidden: is the character a control or format character, U+2028 or U+2029? A terminal may
+ * act on such a character, and shows nothing for it.
  */
 bool utf8_is_hidden(uint32_t code);
 
 /*
- * utf8_shown_bytes: the length of the character at the start of `text` if a terminal may get it;
- * 0: its bytes are invalid, or it is hidden, as a NUL is.
+ * utf8_shown_bytes: the length in bytes of the character at the start of `text`, if a terminal may
+ * show it; 0: invalid UTF-8, or a hidden character, such as a NUL.
  */
 size_t utf8_shown_bytes(const char *text);
 
 /*
- * utf8_cut_bytes: the length to which a caller can cut `text`, at most `most` bytes, without
- * splitting a character.
+ * utf8_cut_bytes: the length, at most `most` bytes, to which `text` can be cut between characters.
  */
 size_t utf8_cut_bytes(const char *text, size_t most);
 

@@ -11,7 +11,7 @@ static bool is_same(const struct address *one, const struct address *other)
     return one->bytes == other->bytes && memcmp(&one->storage, &other->storage, one->bytes) == 0;
 }
 
-/* Returns the index of the address; list->n: the list doesn't contain it. */
+/* Returns the index of the address; list->n: the list doesn't contain the address. */
 static size_t find(const struct addresses *list, const struct address *address)
 {
     size_t i;

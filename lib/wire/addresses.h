@@ -34,7 +34,7 @@ void addresses_add_unix(struct addresses *list, const char *path);
  */
 void addresses_append(struct addresses *list, const struct addresses *more, size_t from);
 
-/* addresses_move: move the address to the index `to`, which the list has, if it has the address. */
+/* addresses_move: move the address, if the list contains it, to index `to`, below list->n. */
 void addresses_move(struct addresses *list, const struct address *address, size_t to);
 
 #endif

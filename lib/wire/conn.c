@@ -2,9 +2,9 @@
 /*
  * conn: sends requests to one Redis server, one at a time, and reconnects as needed.
  *
- * A request is sent only after the replies to AUTH, SELECT and ROLE: sent together, it would be
- * executed even when AUTH or SELECT is refused, as the default user, or in database 0. With TLS the
- * password is sent only after the server has proven its identity.
+ * A request is sent only after the replies to AUTH, SELECT and ROLE. Sent together with them, the
+ * request would be executed as the default user if AUTH is refused, and in database 0 if SELECT is
+ * refused. With TLS the password is sent only after the server has proven its identity.
  */
 #include "wire/conn.h"
 
@@ -133,7 +133,7 @@ static enum rlock_status encode_setup(struct conn *conn, struct rlock_error *err
     struct request request;
 
     conn->n_setup_replies = 0;
-    /* without a password no AUTH: the server may take the user from the client certificate */
+    /* without a password send no AUTH: the client certificate may name the user */
     if (conn_password(conn) != NULL) {
         request_begin(&request, "AUTH");
         if (conn->url->user != NULL)
@@ -268,10 +268,7 @@ int conn_fd(const struct conn *conn)
     return conn->phase == CONN_CONNECTING ? connector_fd(&conn->connector) : conn->fd;
 }
 
-/*
- * tls_events() asks for POLLOUT only while bytes that tls_write() has taken are not sent. This
- * function adds POLLOUT while a part of the request has not been passed to tls_write() yet.
- */
+/* Asks for POLLOUT also while bytes were not yet passed to tls_write() or send(2). */
 short conn_events(const struct conn *conn)
 {
     size_t whole = conn->phase == CONN_SETTING_UP ? conn->setup_bytes : conn->request_bytes;
@@ -363,7 +360,7 @@ static enum rlock_status read_reply(struct conn *conn, const struct resp_value *
                                     struct rlock_error *err)
 {
     enum rlock_status st = resp_reader_next(conn->replies, reply, err);
-    char bytes[1024]; /* most replies are shorter; with more room each waiter would take more */
+    char bytes[1024]; /* most replies are shorter; a larger array would cost each waiter memory */
     size_t n;
 
     while (st == RLOCK_PENDING) {
@@ -385,9 +382,9 @@ static enum rlock_status read_reply(struct conn *conn, const struct resp_value *
 }
 
 /*
- * Checks whether the server sent a reply before it got the request. RLOCK_PENDING: it sent none. An
- * error reply means that the server refuses the connection ("max number of clients"). Any other
- * reply is a fault.
+ * Has the server replied before the request was sent? RLOCK_PENDING: no. RLOCK_OK: by an error,
+ * such as "max number of clients", with which the server refuses the connection. Any other reply is
+ * a fault.
  */
 static enum rlock_status read_early_reply(struct conn *conn, const struct resp_value **reply,
                                           struct rlock_error *err)
@@ -447,10 +444,9 @@ static enum rlock_status step_setup(struct conn *conn, const struct resp_value *
 }
 
 /*
- * A server may refuse CLUSTER NODES and INFO: rlock can do without their replies. But a server that
- * refuses ASKING would redirect the request back to the node that redirected it here. So the error
- * reply to ASKING counts as the reply to the request. The request's own reply is still to come, so
- * the connection can't be used for another request: its phase is no longer CONN_READY.
+ * Has the server refused ASKING? Without ASKING it redirects the request back to the node that sent
+ * the ASK, so the error reply to ASKING counts as the reply to the request. As the request's own
+ * reply is still to come, the phase becomes CONN_SETTING_UP: the caller closes the connection.
  */
 static bool is_asking_refused(struct conn *conn, const struct resp_value *reply)
 {
@@ -622,10 +618,10 @@ static enum rlock_status encode_behind(const struct conn *conn, const struct req
 }
 
 /*
- * Nobody reads a NOSCRIPT, so an EVAL follows the EVALSHA at once. EVALSHA goes first, as it is
- * short: the reset drops all but the ten packets that TCP sends without an ACK. Without TLS both go
- * by one write: a server that read the EVALSHA alone would drop the EVAL when its NOSCRIPT meets
- * our reset. With TLS each has its own records, as a server executes no part of a record.
+ * Sends `behind`, and an EVALSHA also as EVAL, as nobody will read a NOSCRIPT. EVALSHA goes first,
+ * as it is short: the reset may cut off the end of a long EVAL. Without TLS one write sends both: a
+ * server that reads the EVALSHA alone drops the EVAL when its NOSCRIPT meets our reset. With TLS
+ * each has its own records, as a server reads whole records only.
  */
 static bool send_behind(struct conn *conn, struct request *behind)
 {

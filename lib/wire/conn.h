@@ -33,8 +33,8 @@ struct conn_settings {
         *password_source;    /* looks the password up if neither the URL nor `password` has one */
     struct tls_context *tls; /* needed for rediss:// only */
     size_t reply_bytes;      /* the longest reply that is accepted; 0: the default of resp.h */
-    bool must_be_primary;    /* each new connection sends ROLE, and fails unless it is a primary */
-    bool wants_server_info;  /* CONN_INFO_SERVER precedes the first request of each connection */
+    bool must_be_primary;    /* new connections send ROLE, and fail if the server is a replica */
+    bool wants_server_info;  /* INFO or ASKING precedes each connection's first request */
 };
 
 struct conn {
@@ -60,18 +60,19 @@ struct conn {
     const char *name;        /* CLIENT SETNAME with this name precedes the next request; borrowed */
     bool is_named;           /* CLIENT SETNAME was sent */
     bool expects_name_reply; /* the next reply is that of CLIENT SETNAME */
-    bool closes_at_name; /* a connection ended before that reply: perhaps the server closed it */
+    bool closes_at_name; /* a connection ended before the reply to CLIENT SETNAME: the name may be
+                          * why */
 
     /* the request */
     enum conn_preamble preamble;
     bool expects_preamble_reply; /* the next reply is that of the preamble */
     size_t n_replies;     /* how many replies the request gets: one for each of its commands */
-    char *preamble_reply; /* text of the reply, until conn_take_preamble_reply(); else NULL */
-    char *request;        /* preamble and request, encoded */
+    char *preamble_reply; /* text of the reply to the preamble, until it is taken; else NULL */
+    char *request;        /* CLIENT SETNAME, preamble and request, encoded */
     size_t request_bytes;
     size_t sent_bytes; /* sent so far: of `setup` in CONN_SETTING_UP, else of `request` */
     int64_t sent_ms;   /* on rlock_clock_ms(), just before the first byte of the request was sent;
-                        * 0: no byte was sent, so the server can't have executed the request */
+                        * 0: the server can't have executed the request */
 };
 
 /* conn_init: make a closed connection, whose settings are all 0. `url` is borrowed. */
@@ -84,10 +85,7 @@ void conn_configure(struct conn *conn, const struct conn_settings *settings);
 /* conn_password: the password to mask in the server's replies; NULL: AUTH sent none. */
 const char *conn_password(const struct conn *conn);
 
-/*
- * conn_clear_password: overwrite all copies of the password that the connection owns. For a forked
- * process that makes no connection, so that its memory contains no password.
- */
+/* conn_clear_password: overwrite the connection's passwords, in a process that won't connect. */
 void conn_clear_password(struct conn *conn);
 
 /* conn_has_password: does AUTH send a password, from the URL, the settings or a lookup? */
@@ -117,8 +115,9 @@ void conn_expect_replies(struct conn *conn, size_t n);
 
 /*
  * conn_name: let CLIENT SETNAME precede the next request in the same packet, so that the server's
- * list of clients tells what the connection is for. Its reply is ignored. Does nothing if there is
- * no connection yet, if this one has its name, or if one was closed for it.
+ * list of clients tells what the connection is for. The reply to CLIENT SETNAME is ignored. Does
+ * nothing if the connection isn't ready or has its name, or if an earlier connection ended before
+ * that reply.
  *
  *   name  without blanks and control characters; borrowed until that request is started
  */
@@ -139,7 +138,8 @@ const char *conn_timeout_text(const struct conn *conn);
  * conn_step: continue the request; doesn't block.
  *
  *   reply  out, on RLOCK_OK only: valid until the next request. If conn_is_ready() is false,
- *          `*reply` is an error reply to AUTH, SELECT or ROLE, and the request was not sent
+ *          `*reply` is an error reply to AUTH, SELECT, ROLE or ASKING, or to the connection itself,
+ *          and the server doesn't execute the request
  *
  * Returns  RLOCK_OK, RLOCK_PENDING, or a fault, after which the connection is closed.
  */
@@ -147,8 +147,8 @@ enum rlock_status conn_step(struct conn *conn, const struct resp_value **reply,
                             struct rlock_error *err);
 
 /*
- * conn_take_preamble_reply: return the text that the server replied to CLUSTER NODES or INFO; "" if
- * the server refused INFO. The caller frees it. NULL: no such reply has come since the last call.
+ * conn_take_preamble_reply: return the text of the reply to CLUSTER NODES or INFO ("": the server
+ * refused INFO), which the caller frees. NULL: no such reply has come since the last call.
  */
 char *conn_take_preamble_reply(struct conn *conn);
 
@@ -159,11 +159,10 @@ char *conn_take_preamble_reply(struct conn *conn);
 void conn_avoid_address(struct conn *conn);
 
 /*
- * conn_abandon: give the request up and close the connection with a TCP reset. If the whole request
- * was sent, this first sends `behind` (NULL: none) by the same connection, so that the server
- * executes it after the request. If `behind` is an EVALSHA, the same request follows as EVAL, and
- * `behind` is an EVAL afterwards: so the server may execute the request twice, which must do no
- * harm. Returns whether all of `behind` was sent; the EVAL that follows an EVALSHA doesn't count.
+ * conn_abandon: give up the request and reset the connection. If the whole request was sent, first
+ * sends `behind` (NULL: nothing) on the same connection, to be executed after the request. An
+ * EVALSHA is sent again as EVAL, and `behind` becomes an EVAL: the server may execute both, so this
+ * must do no harm. Returns whether all of `behind` was sent, at least as EVALSHA.
  */
 bool conn_abandon(struct conn *conn, struct request *behind);
 

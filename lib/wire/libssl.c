@@ -20,7 +20,7 @@
 
 /* clang-format off: the rows are made by one macro */
 static const struct {
-    char name[40]; /* no pointer, to which the dynamic linker would add an address at each start */
+    char name[40]; /* an array: to a pointer the dynamic linker adds an address at each start */
     size_t offset;
 } functions[] = {LIBSSL_FUNCTIONS(LIBSSL_ROW)};
 /* clang-format on */

@@ -4,10 +4,9 @@
 
 /*
  * A program that is linked with OpenSSL calls OPENSSL_cpuid_setup() before main(). That function
- * asks the processor what it can do, by up to eight instructions CPUID. On a virtual machine each
- * CPUID is a call of the hypervisor, and takes 1 to 10 us. So the linker (--wrap in the Makefile)
- * makes each call of it a call of __wrap_OPENSSL_cpuid_setup(), which does nothing. libssl_load()
- * calls OpenSSL's own function, which is now __real_OPENSSL_cpuid_setup().
+ * executes up to eight CPUID. On a virtual machine each CPUID calls the hypervisor, and takes 1 to
+ * 10 us. So the linker (--wrap in the Makefile) turns the call into one of the function __wrap_...,
+ * which does nothing. libssl_load() calls OpenSSL's own function, by its name __real_....
  */
 void __wrap_OPENSSL_cpuid_setup(void);
 void __real_OPENSSL_cpuid_setup(void);

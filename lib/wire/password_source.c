@@ -60,7 +60,7 @@ static bool is_readable(int fd)
     return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0;
 }
 
-/* Takes the password, or the fault, from the lookup that has ended. */
+/* Keeps the password, or the fault, that the lookup has ended with. */
 static void read_result(struct password_source *source)
 {
     const struct rlock_password_source *callbacks = &source->callbacks;

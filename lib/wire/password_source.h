@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 /*
- * A password may change while rlock runs, so each new connection has it looked up by the callbacks
- * of the configuration, which may run a command. A quorum connects to all its members at the same
- * time: its connections share one lookup, so that the command runs once and not for each member.
+ * A password may change while rlock runs, so each new connection looks it up by the callbacks of
+ * the configuration, which may run a command. A quorum connects to all its members at the same
+ * time: the connections share one lookup, so that the command runs once and not for each member.
  */
 struct password_source {
     struct rlock_password_source
@@ -36,8 +36,8 @@ bool password_source_is_set(const struct password_source *source);
 
 /*
  * password_source_request: register one connection that needs a password. Starts a lookup, unless
- * one is running that the connection can share; doesn't block. After RLOCK_OK the connection calls
- * password_source_take() until that no longer returns RLOCK_PENDING, or password_source_abandon().
+ * one is running, or others still wait for its result; doesn't block. After RLOCK_OK call
+ * password_source_take() until it no longer returns RLOCK_PENDING, or password_source_abandon().
  */
 enum rlock_status password_source_request(struct password_source *source, struct rlock_error *err);
 
@@ -57,13 +57,10 @@ int password_source_fd(const struct password_source *source);
 enum rlock_status password_source_take(struct password_source *source, char **password,
                                        struct rlock_error *err);
 
-/* password_source_abandon: one connection no longer waits. The lookup goes on for the others. */
+/* password_source_abandon: one connection no longer waits. The lookup goes on. */
 void password_source_abandon(struct password_source *source);
 
-/*
- * password_source_clear_password: overwrite the password. For a forked process that makes no
- * connection, so that its memory contains no password.
- */
+/* password_source_clear_password: overwrite the password, in a process that won't connect. */
 void password_source_clear_password(struct password_source *source);
 
 #endif

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Shared by the caller and the thread. The last of the two to call drop_user() frees it. */
+/* Shared by the caller and the thread. The last of the two to call drop_user() frees the struct. */
 struct lookup {
     atomic_int users; /* how many of caller and thread still use this struct: 2, 1, 0 */
     int ready[2];     /* a pipe, whose writing end the thread closes when the lookup has ended */

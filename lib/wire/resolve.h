@@ -46,10 +46,7 @@ int resolve_fd(const struct lookup *lookup);
 enum rlock_status resolve_finish(struct lookup *lookup, struct addresses *out,
                                  struct rlock_error *err);
 
-/*
- * resolve_abandon: give the lookup up, without waiting for its thread, which ends when
- * getaddrinfo(3) returns. NULL is allowed.
- */
+/* resolve_abandon: free the lookup, whose thread ends with its getaddrinfo(3). NULL is allowed. */
 void resolve_abandon(struct lookup *lookup);
 
 #endif

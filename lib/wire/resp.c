@@ -4,7 +4,7 @@
  *
  * The reader refuses a reply that is too large before it allocates memory for the reply. hiredis
  * allocates an array as soon as it has read the array's length, and a server can send any length.
- * So this file replaces the function that hiredis calls to allocate arrays by bounded_array().
+ * So hiredis is made to call bounded_array() of this file to allocate arrays.
  */
 #include "wire/resp.h"
 
@@ -251,7 +251,7 @@ enum rlock_status resp_reader_feed(struct resp_reader *resp, const char *bytes, 
     return RLOCK_OK;
 }
 
-/* Takes the next reply out of the bytes; the caller frees it. RLOCK_PENDING: it isn't whole yet. */
+/* Parses the next reply; the caller frees it. RLOCK_PENDING: the reply is not whole yet. */
 static enum rlock_status take_reply(struct resp_reader *resp, redisReply **reply,
                                     struct rlock_error *err)
 {

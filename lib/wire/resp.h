@@ -14,11 +14,11 @@
 
 /*
  * A command with its arguments, or several commands that are sent in one packet. request_begin()
- * starts one, also in a struct that was used before; there is nothing to free. The words are
- * borrowed until request_encode().
+ * begins a new request, also in a struct that was used before; there is nothing to free. The words
+ * are borrowed until request_encode().
  */
 struct request {
-    int n;                       /* number of words; `word` is initialized up to there only */
+    int n;                       /* number of words; `word` is uninitialized from index n on */
     int n_commands;              /* how many commands the words are, and how many replies come */
     int first[REQUEST_COMMANDS]; /* the index of the first word of each command */
     const char *script;  /* source of the script that an EVALSHA calls; NULL: not an EVALSHA */
@@ -52,7 +52,7 @@ void request_add_format(struct request *request, const char *format, ...)
  */
 void request_bind(struct request *request, uint64_t connection);
 
-/* request_stay: a redirect to another server isn't followed, but is a fault. */
+/* request_stay: if the server redirects this request, fail instead of following the redirect. */
 void request_stay(struct request *request);
 
 /*
@@ -75,7 +75,7 @@ const char *resp_built_with(bool tls);
 
 /*
  * request_use_eval: turn EVALSHA into EVAL, for a server whose cache lacks the script. Does nothing
- * to other commands. request_encoded_use_eval: the same for an encoded EVALSHA: `*bytes` and `*n`
+ * to other commands. request_encoded_use_eval: the same for the bytes of an encoded EVALSHA, which
  * become those of an EVAL of `script`. Returns RLOCK_OK or RLOCK_E_MEMORY.
  */
 void request_use_eval(struct request *request);
@@ -114,10 +114,9 @@ bool resp_may_begin(char byte);
 void resp_reader_gather(struct resp_reader *resp, size_t n);
 
 /*
- * resp_reader_is_refused: call this after the server has closed the connection. A server that has
- * too many clients replies to a request of several commands by one error, and closes the
- * connection. In this case returns true and sets `*reply` to the error, which the reader frees
- * together with itself.
+ * resp_reader_is_refused: call this after the server has closed the connection. Did the server
+ * reply to several commands by one error, as one with too many clients does? Then sets `*reply` to
+ * the error, which the reader owns.
  */
 bool resp_reader_is_refused(struct resp_reader *resp, const struct resp_value **reply);
 
@@ -126,9 +125,8 @@ bool resp_reader_is_empty(const struct resp_reader *resp);
 
 /*
  * The functions below read a reply, or an element of an array. Each returns NULL, 0 or false if the
- * value has another type, or is NULL; only resp_error(), resp_is_status(), resp_is_ok() and
- * resp_array_count() must not get NULL. The texts that they return are valid for as long as the
- * value is.
+ * value has another type. Only resp_is_int(), resp_is_nil(), resp_int() and resp_string() allow
+ * NULL, and treat it as another type. A returned text is valid for as long as the value is.
  */
 const char *resp_error(const struct resp_value *reply);
 bool resp_is_status(const struct resp_value *reply, const char *text);

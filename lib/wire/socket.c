@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define NEXT_ATTEMPT_MS 250 /* "Connection Attempt Delay" of RFC 8305 */
-#define LOOK_AGAIN_MS 25    /* how often several pending lookups and attempts are looked at */
+#define LOOK_AGAIN_MS 25    /* how often several pending lookups and attempts are checked */
 
 /* ---- sending and receiving ---- */
 
@@ -96,8 +96,8 @@ void connector_fini(struct connector *connector)
 
 /*
  * With TCP_USER_TIMEOUT and keep-alive the kernel ends a dead connection, even while rlock is
- * stopped (SIGSTOP). Without TCP_QUICKACK it confirms the server's SYN with the first request, so
- * that the server wakes up once, and not twice; or after 200 ms.
+ * stopped (SIGSTOP). Without TCP_QUICKACK the kernel acknowledges the server's SYN together with
+ * our first request, or after 200 ms, so the server wakes up once and not twice.
  */
 static void set_options(int fd, sa_family_t family, int64_t left_ms)
 {
@@ -162,9 +162,8 @@ static void order_addresses(struct connector *connector)
 }
 
 /*
- * Replaces the addresses that earlier connections used by those that the lookup of the host name
- * has found, if it has found any. Addresses that the lookup of the alias has found stay, at the
- * end.
+ * Replaces the addresses of earlier connections by those that the lookup of the host name has
+ * found, if any. The addresses of the alias stay, at the end.
  */
 static void set_host_addresses(struct connector *connector, const struct addresses *found)
 {
@@ -289,9 +288,9 @@ enum rlock_status connector_start(struct connector *connector, int64_t deadline_
                                    : start_next(connector, RLOCK_OK, err);
 }
 
-/* ---- taking the results of lookups and attempts ---- */
+/* ---- reading the results of lookups and attempts ---- */
 
-/* Is `fd` ready? connector_step() also runs when only a time has come, and no descriptor is. */
+/* Is `fd` ready? connector_step() is also called when only its wake time has come. */
 static bool is_ready(int fd, short events)
 {
     struct pollfd ready = {.fd = fd, .events = events};
@@ -300,9 +299,9 @@ static bool is_ready(int fd, short events)
 }
 
 /*
- * Takes the result of a lookup. Returns RLOCK_PENDING (the lookup is not running, or has not
+ * Reads the result of a lookup. Returns RLOCK_PENDING (the lookup is not running, or has not
  * ended), RLOCK_OK (it found addresses, or took too long and was abandoned), or the resolver's
- * fault. If a lookup ended without addresses, the connector tries those of earlier connections.
+ * fault. Without a result for the host name the addresses of earlier connections stay.
  */
 static enum rlock_status step_lookup(struct connector *connector, enum connector_name which,
                                      struct rlock_error *err)

@@ -49,7 +49,7 @@ struct connector {
     size_t next;              /* index in `addresses` of the next one to try */
     int64_t deadline_ms;      /* when the caller gives up, if nothing is connected yet */
     int64_t next_attempt_ms;  /* when to try the next address beside the pending ones */
-    int64_t resolver_deadline_ms; /* when to stop the lookup, and try the last lookup's addresses */
+    int64_t resolver_deadline_ms; /* when to abandon the host's lookup, and try known addresses */
     size_t n_attempts;
     struct {
         int fd; /* socket whose connect(2) is pending */

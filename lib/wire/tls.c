@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 
 #define RECORD_BYTES 16384
-#define READS_A_STEP 16 /* after this many reads a call returns: its caller checks the deadline */
+#define READS_A_STEP 16 /* a call returns after so many reads, and its caller checks the deadline */
 
 struct tls_context {
     struct libssl lib;
@@ -140,7 +140,7 @@ static enum rlock_status load_certificate(struct tls_context *tls, const char *c
     if (lib->SSL_CTX_use_certificate_chain_file(tls->context, certificate) != 1)
         return bad_file(lib, "certificate file", certificate, "it has no certificate in PEM", err);
     if (key == NULL)
-        key = certificate; /* one file may contain both */
+        key = certificate; /* one file may contain certificate and key */
     if (lib->SSL_CTX_use_PrivateKey_file(tls->context, key, SSL_FILETYPE_PEM) != 1)
         return bad_file(lib, "key file", key, "it has no private key in PEM without a passphrase",
                         err);
@@ -400,8 +400,8 @@ static enum rlock_status wants_certificate(struct rlock_error *err)
 
 /*
  * Reports an alert, by which the server ended the connection. With TLS 1.3 our handshake succeeds
- * before the server checks our certificate, so this alert may come after the first request was
- * sent; but the server doesn't read the request.
+ * before the server has checked our certificate, so the server may refuse the certificate after the
+ * first request was sent; but it doesn't read that request.
  */
 static enum rlock_status alert_fault(const struct tls_connection *connection, int alert,
                                      const char *words, struct rlock_error *err)

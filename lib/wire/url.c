@@ -69,7 +69,7 @@ static enum rlock_status decode(char **out, const char *text, const char *end,
     return RLOCK_OK;
 }
 
-/* Reads a decimal number from 0 to `most`. False if [text, end) has any byte that is no digit. */
+/* Reads a decimal number. False: [text, end) is no number from 0 to `most`. */
 static bool parse_number(const char *text, const char *end, long most, long *value)
 {
     long n = 0;
@@ -98,9 +98,7 @@ static enum rlock_status parse_db(struct url *url, const char *text, const char 
     return RLOCK_OK;
 }
 
-/*
- * Reads what follows the address (host or service): nothing, "/", "/N", "/N/", "?db=N" or "/?db=N".
- */
+/* Reads what follows the host or service: nothing, "/", "/N", "/N/", "?db=N" or "/?db=N". */
 static enum rlock_status parse_end(struct url *url, const char *text, struct rlock_error *err)
 {
     const char *query = text + strcspn(text, "?#");
@@ -117,7 +115,7 @@ static enum rlock_status parse_end(struct url *url, const char *text, struct rlo
 
 /*
  * Reads "[user[:password]@]host[:port]" up to the '@', and sets `*host` to the host's start. `end`
- * is the first of "/?#": an '@' behind it shows that the password has one of these signs.
+ * is the first of "/?#": an '@' after `end` shows that the password has one of these signs.
  */
 static enum rlock_status parse_login(struct url *url, const char *text, const char *end,
                                      const char **host, struct rlock_error *err)
@@ -261,8 +259,8 @@ static void mask(char *text, const char *end)
 }
 
 /*
- * Overwrites [text, end) with asterisks, unless it is a number. A number is taken for a port or a
- * database; anything else may be a password. Returns whether the text was overwritten.
+ * Overwrites [text, end) with asterisks, unless it is a number, such as a port or database:
+ * anything else may be a password. Returns whether the text was overwritten.
  */
 static bool mask_unless_number(char *text, const char *end)
 {
@@ -298,9 +296,9 @@ static bool mask_ports(char *text, const char *end)
 }
 
 /*
- * Finds what may be a password in a text that may be a URL of any program, and may have a mistake:
- * from the first colon (behind "://", if there is one) to the last '@', or all text in front of the
- * '@' if there is no colon. It may have 0 bytes. NULL: there is no '@'.
+ * Finds what may be a password in a URL of any program, even a mistyped one: from the first colon
+ * (after "://", if there is one) to the last '@'; without a colon, all text before the '@'. The
+ * length `*bytes` may be 0. NULL: there is no '@'.
  */
 static char *find_password(char *text, size_t n, size_t *bytes)
 {
@@ -318,9 +316,9 @@ static char *find_password(char *text, size_t n, size_t *bytes)
 }
 
 /*
- * Overwrites what may be a password in a text that was meant as a URL. As the text has a mistake,
- * a password may also stand behind the '@'. So only these parts stay as they are there: the host;
- * the port and the database, if they are numbers; the path, if nothing else was overwritten.
+ * Overwrites what may be a password in a URL with a mistake, where a password may also follow the
+ * '@'. So after the '@' only these parts stay: the host; the port and the database, if they are
+ * numbers. The path stays if there is no '@', and no port was overwritten.
  */
 static void mask_refused(char *text)
 {
@@ -342,7 +340,7 @@ static void mask_refused(char *text)
         mask(end + 1, end + strlen(end));
 }
 
-/* Writes the start of a text, whose passwords `hide` overwrites, escaped for a terminal. */
+/* Writes to `out` the start of a text, escaped for a terminal; `hide` masks its passwords. */
 static void show_masked(char *out, size_t room, const char *text, void (*hide)(char *text))
 {
     char *copy = strdup(text);
@@ -405,8 +403,8 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
 }
 
 /*
- * Guesses which URL the user meant by a text that url_parse() has refused: puts the likely scheme
- * before it. The result is on the heap, and may be no valid URL, either. NULL: no memory.
+ * Guesses which URL the user meant by a text that url_parse() has refused: replaces or adds the
+ * scheme. The result is on the heap, and may be no valid URL, either. NULL: no memory.
  */
 static char *complete(const char *text)
 {
@@ -626,8 +624,8 @@ void url_remove_password(char *url)
 }
 
 /*
- * Finds the next word that may have a password, and moves `*text` behind that word. NULL: none. In
- * the path of a socket '@' is an ordinary character.
+ * Returns what may be a password in the next word that has one, and moves `*text` past that word.
+ * NULL: no word has one. In the path of a Unix socket '@' is an ordinary character.
  */
 static char *next_password(char **text, size_t *bytes)
 {

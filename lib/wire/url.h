@@ -52,14 +52,14 @@ enum rlock_status url_parse(struct url *url, const char *text, struct rlock_erro
 
 /*
  * url_suggest: write to `shown` the URL that the user may have meant by a text that url_parse() has
- * refused, such as "redis://localhost:6379" by "localhost:6379", with asterisks in place of a
+ * refused, such as "redis://localhost:6379" for "localhost:6379", with asterisks in place of a
  * password. Returns false if the text resembles no URL.
  */
 bool url_suggest(const char *text, char shown[URL_SHOWN_BYTES]);
 
 /*
- * url_cli_options: write by which options redis-cli(1) asks the server of a URL, as "-h h -p 6379",
- * without the password. "": the text isn't the URL of one server.
+ * url_cli_options: write the options with which redis-cli(1) connects to the server of a URL, such
+ * as "-h HOST -p 6379", without the password. "": the text isn't the URL of one server.
  */
 void url_cli_options(const char *text, char options[URL_CLI_BYTES]);
 
@@ -100,9 +100,9 @@ char *url_find_password(char *text, size_t *bytes);
 void url_remove_password(char *url);
 
 /*
- * url_mask: overwrite with asterisks, in place, what may be a password in each word of a text. The
- * URLs of other programs have other forms, such as ":password#x@host" and "token@host". So this
- * masks more than what url_find_password() finds.
+ * url_mask: overwrite with asterisks, in place, what may be a password in each word of a text: more
+ * than url_find_password() finds, as URLs of other programs have other forms, such as
+ * ":password#x@host" and "token@host".
  */
 void url_mask(char *text);
 
@@ -113,7 +113,7 @@ bool url_may_hold_password(const char *text);
 void url_show(char *out, size_t room, const char *word);
 
 /*
- * url_masked_copy: copy a word, masked if it contains "://". NULL: no memory. The caller frees it.
+ * url_masked_copy: copy a word, masked if it contains "://"; the caller frees it. NULL: no memory.
  */
 char *url_masked_copy(const char *word);
 
@@ -123,8 +123,7 @@ void url_move(struct url *url, struct url *from);
 /* url_set_user: replace the user by a copy of `user`. RLOCK_OK or RLOCK_E_MEMORY. */
 enum rlock_status url_set_user(struct url *url, const char *user, struct rlock_error *err);
 
-/* url_clear_password: overwrite the password, but free nothing. For a forked process that makes no
- * connection, so that its memory contains no password. */
+/* url_clear_password: overwrite the password, but free nothing. */
 void url_clear_password(struct url *url);
 
 /* url_fini: clear the password, free everything, and make the URL empty. */
