@@ -95,9 +95,8 @@ static bool is_stripped(const char *stripped, const char *variable)
 }
 
 /*
- * If a parent rlock has removed the URL from the environment, fail instead of using the default
- * server, or the one in REDIS_URL instead of VALKEY_URL: a lock on the wrong server would exclude
- * nobody.
+ * Fail if a parent rlock has removed the URL from the environment. The default server, or REDIS_URL
+ * in place of a removed VALKEY_URL, may be the wrong server, on which a lock would exclude nobody.
  */
 static enum rlock_status check_url(const struct options *options, struct rlock_error *err)
 {
@@ -143,7 +142,7 @@ static const char *find_value(const char *variable, size_t *n)
     return value;
 }
 
-/* The URL if rlock was given none: that of VALKEY_URL, of REDIS_URL, or the default. */
+/* Copies the URL if no option names one: that of VALKEY_URL, of REDIS_URL, or the default. */
 static enum rlock_status copy_others_url(struct credentials *credentials, struct rlock_error *err)
 {
     size_t valkey_bytes;

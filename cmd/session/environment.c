@@ -14,8 +14,8 @@
 extern char **environ;
 
 #define STRIPPED ENVIRONMENT_STRIPPED "="
-#define OURS_MAX 7 /* rlock sets so many variables itself, beside the entries */
-/* The tokens of all parent locks except that of the nearest one, which is in RLOCK_TOKEN. */
+#define OURS_MAX 7 /* how many variables rlock sets, beside the `entries` of environment_make() */
+/* The tokens of all parent locks except the nearest, whose token is in RLOCK_TOKEN. */
 #define PARENT_TOKENS "RLOCK_PARENT_TOKENS"
 
 const char *environment_value(const char *name)
@@ -89,9 +89,9 @@ static bool is_url(const char *entry)
 }
 
 /*
- * True if the variable holds a password. RLOCK_URL may have several URLs. In redis://NAME@host,
- * NAME is a user name for rlock. But VALKEY_URL and REDIS_URL belong to other programs, which may
- * take NAME as the password.
+ * True if the variable has a password, or names a place that has one. RLOCK_URL may have several
+ * URLs. In redis://NAME@host, NAME is a user name for rlock. But VALKEY_URL and REDIS_URL belong to
+ * other programs, for which NAME may be the password.
  */
 static bool holds_secret(char *entry)
 {
@@ -108,7 +108,6 @@ static bool holds_secret(char *entry)
     return false;
 }
 
-/* True if the value of the variable names a file or a command that has the password. */
 static bool names_place(const char *entry)
 {
     return variable_is_named(entry, "RLOCK_PASSWORD_FILE") ||
@@ -126,7 +125,7 @@ static void clear_value(char *entry)
         memset(value, '*', strlen(value));
 }
 
-/* An entry without "=", such as execve(2) also accepts, has no value to hide. */
+/* execve(2) also accepts an entry without "=", which has no value to hide. */
 static bool is_to_hide(char *entry)
 {
     return strchr(entry, '=') != NULL && holds_secret(entry) && !names_place(entry);
@@ -200,7 +199,7 @@ static bool is_set_by(const char *entry, char *const *entries)
     return false;
 }
 
-/* Add names of variables that are left out, as they hold a password. */
+/* Add names of variables to ENVIRONMENT_STRIPPED. */
 static void strip(struct environment *environment, const char *names, size_t n)
 {
     size_t used = strlen(environment->stripped);
@@ -209,7 +208,7 @@ static void strip(struct environment *environment, const char *names, size_t n)
              used > strlen(STRIPPED) ? " " : "", (int)n, names);
 }
 
-/* Copy the variables that rlock doesn't set itself. */
+/* Copy the variables that the command inherits from rlock. */
 static void copy_rest(struct environment *environment, char *const *entries, bool keeps_secrets)
 {
     char **each;
@@ -248,8 +247,8 @@ bool environment_make(struct environment *environment, const char *keys, char *c
 }
 
 /*
- * Writes RLOCK_PARENT_TOKENS: the command may run rlock again, which has to know the tokens of all
- * locks under which it runs. Returns how many bytes, with the NUL.
+ * Writes RLOCK_PARENT_TOKENS: an rlock in the command needs the tokens of all locks under which it
+ * runs. Returns how many bytes were written, with the NUL; 0: no variable.
  */
 static int put_parents(char *text, const char *token)
 {

@@ -6,7 +6,7 @@
 #include <rlock.h>
 #include <stdbool.h>
 
-/* The variable in which a parent rlock lists the variables that it removed for their passwords. */
+/* In this variable a parent rlock lists the variables that it removed, as they have passwords. */
 #define ENVIRONMENT_STRIPPED "RLOCK_STRIPPED"
 
 /* The tokens of the locks under which this rlock was started, that of its parent rlock first. */
@@ -19,7 +19,7 @@ struct parent {
 /* environment_value: the value of a variable; "": it isn't set. */
 const char *environment_value(const char *name);
 
-/* environment_hides: is the variable set, and kept from the command, as it has a password? */
+/* environment_hides: is the variable set, and does it, or the place it names, have a password? */
 bool environment_hides(const char *name);
 
 /* environment_has_parent: does the environment say that rlock was started under a lock? */
@@ -48,7 +48,7 @@ void environment_hide(void);
 void environment_forget(void);
 
 /*
- * environment_shed: for a helper process: overwrite the passwords, and leave out the variables that
+ * environment_shed: in a helper process, overwrite the passwords, and remove the variables that
  * have one, and those that rlock sets for its command, such as RLOCK_TOKEN. False: no memory.
  */
 bool environment_shed(void);
@@ -71,12 +71,11 @@ bool environment_make(struct environment *environment, const char *keys, char *c
                       bool keeps_secrets);
 
 /*
- * environment_put_grant: write the variables whose values come from the grant, each as "NAME=value"
- * with a NUL behind it, and an empty one at the end: RLOCK_TOKEN, RLOCK_FENCE, RLOCK_TTL_MS,
- * RLOCK_SLOT if there are slots, and the list of the parent locks' tokens.
+ * environment_put_grant: write the variables whose values come from the grant, as strings
+ * "NAME=value", and an empty string at the end: RLOCK_TOKEN, RLOCK_FENCE, RLOCK_TTL_MS, RLOCK_SLOT
+ * if there are slots, and the list of the parent locks' tokens.
  *
- * environment_add_grant: add these variables. `text` is borrowed for as long as the environment is
- * used. Allocates nothing.
+ * environment_add_grant: add the variables in `text`, which is borrowed. Allocates nothing.
  */
 #define ENVIRONMENT_GRANT_BYTES 1024
 void environment_put_grant(char text[ENVIRONMENT_GRANT_BYTES], const struct rlock_grant *grant);

@@ -3,8 +3,8 @@
  * event_hook: a helper process that runs the command of --on-event for each event of a run.
  *
  * The socket to the helper is also the queue: the helper runs the command for one event after the
- * other. It exits when both processes that have the other end have closed it: the main process, and
- * the guard, which tells of a lock that was lost because rlock was killed.
+ * other. The helper exits when the main process and the guard have closed their ends. The guard
+ * sends an event if a lock is lost because the main process was stopped or killed.
  */
 #include "session/event_hook.h"
 
@@ -24,10 +24,10 @@
 #define HOOK_LIMIT "10 s"
 #define FAILURE_BYTES (HELPER_WHY_BYTES + 50)
 
-/* The packet that tells the helper of an event. No text contains a token. */
+/* The packet that tells the helper of an event. */
 struct hook_news {
     enum event event;
-    char fence[24];     /* "": not known, as the next three may be */
+    char fence[24];     /* "": not known; the next three may be "", too */
     char waited_ms[24]; /* how long rlock has waited */
     char holder[256];   /* who holds the lock */
     char why[512];      /* `why` of the message */
@@ -45,7 +45,7 @@ static bool set_environment(const struct options *options)
     return setenv("RLOCK_KEY", keys, 1) == 0 && setenv("RLOCK_FENCE", "", 1) == 0;
 }
 
-/* RLOCK_FENCE stays as it is set at `granted`. */
+/* RLOCK_FENCE is set at `granted`, and stays for the events that follow. */
 static bool set_event(const struct hook_news *news)
 {
     return (news->event != EVENT_GRANTED || setenv("RLOCK_FENCE", news->fence, 1) == 0) &&
@@ -74,8 +74,7 @@ static bool is_new(uint64_t *told, enum event event)
 
 /*
  * The helper may outlive rlock. If stderr is a pipe, its reader would then wait for the helper, so
- * the helper closes stderr. If the command fails, it tells rlock why, only the first time; if rlock
- * has ended, nobody learns why.
+ * the helper closes stderr. Only the first time that the command fails, the helper tells rlock why.
  */
 static _Noreturn void serve(int fd, const struct options *options)
 {

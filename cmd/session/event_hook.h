@@ -8,10 +8,7 @@
 
 /* Only event_hook.c writes the fields. */
 struct event_hook {
-    /*
-     * socket to the hook process, which runs the command of --on-event; readable when this process
-     * reports that the command failed; -1: there is no hook process
-     */
+    /* Socket to the hook process, which reports here that the command failed; -1: no process. */
     int fd;
 };
 
@@ -22,9 +19,9 @@ struct event_hook {
 int event_hook_start(struct event_hook *hook, const struct options *options);
 
 /*
- * event_hook_tell: if the message is about one of the events of --on-event, pass it to the hook
- * process. The caller passes this function to report_set_listener(), with a struct event_hook as
- * context. Doesn't block, and allocates nothing; if the hook process hangs, events are dropped.
+ * event_hook_tell: if the message is about one of the events of --on-event, send that event to the
+ * hook process. It is a listener for report_set_listener(), with a struct event_hook as context.
+ * Doesn't block, and allocates nothing; if the hook process hangs, events are dropped.
  */
 void event_hook_tell(void *hook, const struct message *message);
 
@@ -35,8 +32,8 @@ void event_hook_tell(void *hook, const struct message *message);
 bool event_hook_failure(struct event_hook *hook, char *why, size_t room);
 
 /*
- * event_hook_stop: close the socket to the hook process. That process runs the command for the
- * events that it was told, and then exits; nobody waits for it.
+ * event_hook_stop: close the socket to the hook process, which still runs the command for the
+ * events that were sent, and then exits. Nobody waits for its exit.
  */
 void event_hook_stop(struct event_hook *hook);
 

@@ -90,7 +90,7 @@ static enum rlock_status read_file(int dir, const char *name, struct hold *hold,
     return RLOCK_OK;
 }
 
-/* Write a new file, and rename it: so a full disk leaves the older one as it is. */
+/* Write a new file, and then rename it: if the disk is full, the older file stays as it is. */
 static int write_file(const struct holds *holds, const char *key, const struct hold *hold)
 {
     char name[NAME_BYTES];

@@ -32,16 +32,15 @@ struct holds {
  *   keys     borrowed
  *   creates  create the directory if it doesn't exist
  *
- * Returns  RLOCK_OK; RLOCK_E_MEMORY; or RLOCK_E_CONFIG (`creates`, and there is no directory that
- *          only this user can change; or a file can't be read, or other users have rights to it).
+ * Returns  RLOCK_OK, also if there is no directory or no file; RLOCK_E_MEMORY; or RLOCK_E_CONFIG
+ *          (the directory can't be created or is unsafe; or a file can't be read or has no token).
  */
 enum rlock_status holds_open(struct holds *holds, char *server, const char *const *keys,
                              size_t n_keys, bool creates, struct rlock_error *err);
 
 /*
- * holds_write: store the same hold for each of the keys, in place of older files. A reader finds
- * either an older file or a whole new one. Returns 0, or an errno: then some of the new files may
- * be missing.
+ * holds_write: store the same hold for each of the keys, in place of older files. A reader finds an
+ * older file or a whole new one. Returns 0, or an errno: some of the new files may be missing.
  */
 int holds_write(struct holds *holds, const struct hold *hold);
 

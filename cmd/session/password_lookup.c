@@ -2,10 +2,9 @@
 /*
  * password_lookup: a helper process that reads the password from a file or a command's output.
  *
- * rlock looks the password up again for each new connection, and the renewer's thread makes
- * connections. If that thread read the file itself, it could block without limit, as open(2) on a
- * network file system that hangs can't be interrupted. So only the helper hangs, and the thread
- * waits for the answer by poll(2) with a deadline.
+ * The password is looked up again for each new connection, also by the renewer's thread. If that
+ * thread read the file itself, it could block without limit: open(2) can't be interrupted on a
+ * network file system that hangs. So only the helper hangs; the thread waits with a deadline.
  */
 #include "session/password_lookup.h"
 
@@ -26,7 +25,7 @@
 #include <unistd.h>
 
 #define DETACH INT64_C(-1)   /* a request to close stderr; other requests are a deadline in ms */
-#define COMMAND_EACH_MS 1000 /* at most one run in this time on average: wait_for_turn() */
+#define COMMAND_EACH_MS 1000 /* at most one run of the command in this time, on average */
 #define STOP_WITHIN_MS 200   /* after this time rlock kills a helper that hangs in open(2) */
 #define FOUND '+'            /* the first byte of an answer: the password follows */
 #define FOUND_EXPOSED '!'    /* as FOUND, but others may read the file (config_is_exposed()) */
@@ -37,7 +36,7 @@
 struct lookup {
     const struct password_place *place;
     int fd;
-    int64_t next_ms; /* limits how often the command runs: see wait_for_turn() */
+    int64_t next_ms; /* when the command may run again, on average: see wait_for_turn() */
     char answer[ANSWER_BYTES];
 };
 
@@ -72,10 +71,9 @@ static void read_file(struct lookup *l)
 }
 
 /*
- * If a server refuses every password, rlock asks for one again and again. So the helper runs the
- * command at most once in COMMAND_EACH_MS on average. Each run moves `next_ms` on by
- * COMMAND_EACH_MS. The helper starts the command up to COMMAND_EACH_MS before `next_ms`, so it may
- * run the command twice without a pause.
+ * If a server refuses every password, rlock asks the helper again and again. So each run of the
+ * command moves `next_ms` on by COMMAND_EACH_MS. As the command may start up to COMMAND_EACH_MS
+ * before `next_ms`, two runs may follow each other without a pause.
  */
 static void wait_for_turn(struct lookup *l)
 {
@@ -87,7 +85,7 @@ static void wait_for_turn(struct lookup *l)
 
 static void run_command(struct lookup *l, int64_t deadline_ms)
 {
-    static char line[ANSWER_BYTES]; /* static as in password_helper_start(); cleared below */
+    static char line[ANSWER_BYTES]; /* static, as it is large; cleared below */
     char why[HELPER_WHY_BYTES];
 
     wait_for_turn(l);

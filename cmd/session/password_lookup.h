@@ -24,8 +24,8 @@ struct password_helper {
 };
 
 /*
- * password_helper_start: fork the helper, before there is a thread, or do nothing if the place has
- * no name. Neither process is dumpable from now on. Returns 0, or an errno.
+ * password_helper_start: fork the helper, before there is a thread; do nothing if the place has no
+ * name. From now on rlock and the helper are not dumpable. Returns 0, or an errno.
  */
 int password_helper_start(struct password_helper *helper, const struct password_place *place);
 

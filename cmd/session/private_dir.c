@@ -2,8 +2,8 @@
 /*
  * private_dir: opens directories that no other user can change.
  *
- * Each directory is opened first, and then its open descriptor is checked. So nobody can replace
- * the directory between the check and its use.
+ * Each directory is opened first, and its descriptor is then checked and used. So nobody can
+ * replace the directory in between.
  *
  * A user has no home if the user database has no entry for the user, if the entry names no home, or
  * if the user is a system account and the home belongs to another user.
@@ -44,8 +44,8 @@ static bool is_safe_above(int fd)
 }
 
 /*
- * Open a directory; if it doesn't exist and `creates`, create it. A symbolic link is followed,
- * except the last of a path, as only this user or root could create it.
+ * Open a directory; if it doesn't exist and `creates`, create it. Symbolic links are followed, as
+ * is_safe_above() has checked who may create them; but not if `name` is the last of the path.
  */
 static int open_in(int above, const char *name, bool is_last, bool creates)
 {
@@ -61,7 +61,7 @@ static int open_in(int above, const char *name, bool is_last, bool creates)
     return fd;
 }
 
-/* The directory that rlock is to use: no other user may have put files there that rlock trusts. */
+/* Fails unless only this user can access the directory: rlock trusts the files in it. */
 static enum rlock_status check(int fd, const char *path, const struct private_dir_words *words,
                                struct rlock_error *err)
 {
@@ -79,7 +79,7 @@ static enum rlock_status check(int fd, const char *path, const struct private_di
     return fail(words, path, why, err);
 }
 
-/* Open the directory `path`, whose first `n_above` bytes are the path of one that has to exist. */
+/* Open the directory `path`. Its first `n_above` bytes name a directory that must exist already. */
 static enum rlock_status open_below(const char *path, size_t n_above, bool creates,
                                     const struct private_dir_words *words, int *fd,
                                     struct rlock_error *err)

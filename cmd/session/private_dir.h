@@ -13,15 +13,15 @@ struct private_dir_words {
 };
 
 /*
- * private_dir_open: open the directory with this absolute path. It has the mode 0700 and belongs to
- * this user, and no other user can rename it.
+ * private_dir_open: open the directory with this absolute path, if it belongs to this user, gives
+ * others no rights, and can't be renamed by others.
  *
  *   creates  create the directory if it doesn't exist
  *   words    for messages; borrowed
  *   fd       out, on RLOCK_OK only: the directory, which closes on exec
  *
  * Returns  RLOCK_OK; RLOCK_GONE (it doesn't exist, and `creates` is false); or RLOCK_E_CONFIG
- *          (another user may change the directory, or it can't be opened).
+ *          (others may access or rename the directory, or it can't be opened).
  */
 enum rlock_status private_dir_open(const char *path, bool creates,
                                    const struct private_dir_words *words, int *fd,

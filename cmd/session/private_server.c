@@ -2,21 +2,18 @@
 /*
  * private_server: a private server on a Unix socket, for locks on one machine.
  *
- * Two servers of one user would both grant the same lock. So the directory of the user's server,
- * see open_dir(), is the same for all processes of the user on one machine, whatever their login
- * (XDG_RUNTIME_DIR, /run/user/UID), HOME, or /tmp, of which a systemd unit may have its own. If
- * rlock can't write there at present (ProtectHome=, not mounted), it fails. Several machines may
- * share a home, so a path in it has the boot ID, which a container has in common with its host.
+ * Two servers of one user would both grant the same lock. So open_dir() chooses a directory without
+ * regard to the login, to HOME, or to /tmp, of which a systemd unit may have its own. Several
+ * machines may share a home, so a path in the home has the boot ID, which a container has in common
+ * with its host.
  *
  * Each rlock that uses the server, and the guard of a command, holds a shared flock(2) on the file
- * PRIVATE_SERVER_USERS; the kernel drops it when the process ends, even by KILL. Only who has the
- * exclusive flock starts a server, or ends one. So a server ends when no process uses it any more;
- * and if it is killed, no command runs under its locks any more when the next server starts:
+ * PRIVATE_SERVER_USERS. The kernel drops the flock when the process ends, even by KILL. Only a
+ * process with the exclusive flock starts or ends a server, so only while nobody uses one.
  *
- * 1. The server is killed. The locks are gone, but the commands under these locks still run.
- * 2. Each rlock is told that the server's process has ended, and ends its command.
- * 3. An rlock that only waits drops its flock: it has no command to end, and would delay step 4.
- * 4. When all commands have ended, another rlock gets the exclusive flock, and starts the server.
+ * If a server is killed, its locks are gone while the commands under them still run. Each rlock
+ * notices the server's end, and ends its command; an rlock that only waits for a lock drops its
+ * flock. When all commands have ended, an rlock gets the exclusive flock, and starts the next one.
  */
 #include "session/private_server.h"
 
@@ -42,7 +39,7 @@
 #define ENDING_MS 100 /* a process that is killed closes its connections, and then ends */
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_BYTES 36
-#define UNUSED_S (30 * 24 * 3600) /* a server that runs updates its directory's mtime each hour */
+#define UNUSED_S (30 * 24 * 3600) /* while a server runs, its keeper updates the mtime each hour */
 
 /* ---- the directory ---- */
 
@@ -57,8 +54,8 @@ static bool read_boot_id(char id[BOOT_ID_BYTES + 1])
 }
 
 /*
- * Remove the directories of earlier boots, or of other machines that share the home, which are
- * beside that of this boot, if no server has used them for a month.
+ * Remove the directories beside that of this boot which no server has used for a month. They are of
+ * earlier boots, or of other machines that share the home.
  */
 static void remove_unused(int dir)
 {
@@ -90,7 +87,7 @@ static void remove_unused(int dir)
 static const struct private_dir_words words = {"local",
                                                "set RLOCK_LOCAL_DIR to use another directory"};
 
-/* RLOCK_LOCAL_DIR; for root /run/rlock; in the home of the user database, or else /var/tmp. */
+/* RLOCK_LOCAL_DIR; else /run/rlock for root; else in the home, or in /var/tmp without a home. */
 static enum rlock_status open_dir(int *fd, struct rlock_error *err)
 {
     const char *chosen = environment_value("RLOCK_LOCAL_DIR");
@@ -149,7 +146,7 @@ static enum rlock_status pause_before_retry(struct rlock_deadline deadline, stru
     return poll(&stop, 1, RETRY_MS) > 0 ? RLOCK_STOPPED : RLOCK_OK;
 }
 
-/* Find the server. False: none runs; and errno is EAGAIN if one runs that is too busy to answer. */
+/* False: errno says why the server isn't found, as after private_server_process_find(). */
 static bool find(struct private_server *server)
 {
     fds_close(&server->alive_fd);
@@ -165,13 +162,12 @@ static bool has_ended(const struct private_server *server, int within_ms)
 }
 
 /*
- * With the shared flock we are a user of the server that we have found, unless the server has ended
- * in between: the process that ends it has the exclusive flock until then.
+ * With the shared flock we are a user of the server that we have found, unless that server has
+ * ended before: its keeper has the exclusive flock while it ends the server.
  *
  * With the exclusive flock we start a server, and the next turn of the loop makes our flock a
- * shared one. Where the kernel does that in two steps (NFS), the server may end between them; a
- * further turn starts the next. If find() now finds a server that another rlock has started, we
- * drop the flock, and the next turn begins again.
+ * shared one. (On NFS the server may end meanwhile; a further turn then starts the next one.) If
+ * find() finds a server that another rlock has started, we drop the flock and begin again.
  */
 static enum rlock_status join(struct private_server *server, struct rlock_deadline deadline,
                               int64_t start_ms, struct rlock_error *err)

@@ -11,11 +11,11 @@
  * uses it any more. Only private_server.c writes the fields.
  */
 struct private_server {
-    /* File with a shared flock: as long as a process has it, the server runs; -1: not in use. */
+    /* File with our shared flock; while any process has such a flock, the server runs; -1: none. */
     int users_fd;
-    /* Readable when the server has ended; -1: that was told already, or no server is in use. */
+    /* Readable when the server has ended; -1: the caller was told of the end, or uses no server. */
     int alive_fd;
-    /* The server's directory, which `url` names; /dev/null: no server is in use. */
+    /* The server's directory, which `url` names; /dev/null: the server has ended. */
     int dir_fd;
     /* unix:///proc/self/fd/<dir_fd>/<socket> */
     char url[64];
@@ -42,14 +42,13 @@ enum rlock_status private_server_open(struct private_server *server, struct rloc
 
 /*
  * private_server_has_ended: has the server ended, and with it all of its locks? Blocks for up to
- * 0.1 s, as a connection to the server may break a moment before. Says so once: further calls
- * return false.
+ * 100 ms, as a connection to the server may break a moment earlier. Returns true only once.
  */
 bool private_server_has_ended(struct private_server *server);
 
 /*
- * private_server_reopen: if the server has ended, become a user of the next one, under the same
- * URL. Only for a process that holds no lock. If other processes still use the server that has
+ * private_server_reopen: if the server has ended, become a user of the next server, which has the
+ * same URL. Only for a process that holds no lock. If other processes still use the server that has
  * ended, users_fd is -1 afterwards, and the caller has to call this function again later.
  */
 void private_server_reopen(struct private_server *server, int stop_fd, int64_t start_ms);

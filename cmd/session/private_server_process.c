@@ -5,8 +5,8 @@
  * The rlock that starts the server forks twice, so init, or the nearest subreaper, adopts the
  * keeper. The keeper forks the server, and kills it when it gets the exclusive flock on
  * PRIVATE_SERVER_USERS: then no process uses the server, and none can become a user. If the keeper
- * is killed, the kernel kills the server. Each hour the keeper updates the times of the files,
- * which cleaners of temporary files would remove.
+ * is killed, the kernel kills the server. Each hour the keeper updates the times of the directory
+ * and of PRIVATE_SERVER_USERS, which a cleaner of temporary files would otherwise remove.
  */
 #include "session/private_server_process.h"
 
@@ -49,8 +49,8 @@ static const char *const programs[] = {"valkey-server", "redis-server"};
  * The address names the socket below /proc/self/fd: the path of the directory may be longer than
  * sun_path, and another process may have renamed the directory.
  *
- * Where there is no pidfd (Linux before 5.3, a server in another PID namespace), the connection is
- * returned: it becomes readable when the server ends, but also when the server closes it.
+ * If there is no pidfd (Linux before 5.3, a server in another PID namespace), returns the
+ * connection, which becomes readable when the server ends, but also when the server closes it.
  */
 int private_server_process_find(int dir)
 {
@@ -89,9 +89,9 @@ int private_server_process_open_users(int dir)
 /* ---- becoming the server ---- */
 
 /*
- * The server serves all rlocks of this user. So keeper and server leave the limits and the priority
- * of the process that happened to start them, as far as they may: only root may raise rlim_max, and
- * lower the niceness.
+ * The server serves all rlocks of this user. So keeper and server give up the limits and the
+ * priority of the rlock that happened to start them, as far as they may: only root may raise
+ * rlim_max, and lower the niceness.
  */
 static void raise_limits(void)
 {
@@ -115,7 +115,7 @@ static void raise_limits(void)
     setpriority(PRIO_PROCESS, 0, 0);
 }
 
-/* `told` is the pipe to the rlock that starts the server, and becomes the server's log. */
+/* `told`, the pipe to the rlock that starts the server, becomes the server's stdout and stderr. */
 static void become_server(pid_t keeper, int told)
 {
     const char *argv[] = {"",
@@ -168,8 +168,8 @@ static void clear_starter(void)
 {
     static char *only[] = {NULL, NULL};
     char **each = environ;
-    unsigned long begin = 0; /* of the arguments */
-    unsigned long end = 0;   /* of the environment, which follows them */
+    unsigned long begin = 0; /* the address of the arguments, which the environment follows */
+    unsigned long end = 0;   /* the end of the environment */
     char line[2048] = "";
     int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
     const char *field;
@@ -202,7 +202,7 @@ static void leave_starter(const int keep[], int n)
     clear_starter();
 }
 
-/* Wait for the end of the last user, and end the server; or for the end of the server. */
+/* Wait until no process uses the server, and end the server; return earlier if the server ends. */
 static void await_end(int dir, int users, pid_t server)
 {
     struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
@@ -213,7 +213,7 @@ static void await_end(int dir, int users, pid_t server)
     sigaddset(&child, SIGCHLD);
     while (flock(users, LOCK_EX | LOCK_NB) != 0) {
         if (waitpid(server, NULL, WNOHANG) != 0)
-            return; /* the next one to start a server removes the socket */
+            return; /* the rlock that starts the next server removes the socket */
         if (++looks % LOOKS_BETWEEN == 0) {
             futimens(dir, NULL);
             futimens(users, NULL);
@@ -265,7 +265,7 @@ static bool answers(int dir)
     return fd >= 0 || errno == EAGAIN;
 }
 
-/* Read what the server says, and keep the last line. False: keeper and server have ended. */
+/* Read what the server prints, and keep the last line. False: keeper and server have ended. */
 static bool read_last_line(int told, char *line, size_t room)
 {
     char text[2048];
@@ -312,7 +312,7 @@ enum rlock_status private_server_process_start(int dir, struct rlock_deadline de
 
     if (pipe2(told, O_CLOEXEC) != 0)
         return err_set(err, RLOCK_E_SYSTEM, errno, "local: the private server can't be started");
-    unlinkat(dir, PRIVATE_SERVER_SOCKET, 0); /* of a server that was killed */
+    unlinkat(dir, PRIVATE_SERVER_SOCKET, 0); /* a server that was killed has left it */
     child = fork();
     if (child == 0) {
         if (fork() == 0)

@@ -11,27 +11,23 @@
 #define PRIVATE_SERVER_USERS "users"        /* each process that uses the server holds a flock */
 
 /*
- * private_server_process_find: find the server whose socket is in the directory `dir`.
- *
- * Returns  a descriptor that becomes readable when the server has ended, and closes on exec; or -1
- * with errno: EAGAIN (a server runs, but the backlog of its socket is full), EPERM (a process of
- * another user listens on the socket), or another errno: no server runs.
+ * private_server_process_find: find the server whose socket is in the directory `dir`. Returns a
+ * descriptor that becomes readable when the server has ended; or -1 with errno: EAGAIN (a server
+ * runs, but the backlog of its socket is full), EPERM (a process of another user listens on the
+ * socket), or another errno: no server runs.
  */
 int private_server_process_find(int dir);
 
 /* private_server_process_open_users: open PRIVATE_SERVER_USERS, or create it. -1 with errno. */
 int private_server_process_open_users(int dir);
 
-/*
- * private_server_process_is_installed: has a folder of `path`, the value of PATH, a program for
- * the server? NULL: PATH is unset.
- */
+/* private_server_process_is_installed: is a server found in `path`, the value of PATH, or NULL? */
 bool private_server_process_is_installed(const char *path);
 
 /*
  * private_server_process_start: start a server, and wait until it accepts connections. The caller
- * must hold the exclusive flock on PRIVATE_SERVER_USERS, and become a user before it drops that, as
- * the server ends when no process holds the flock.
+ * must hold the exclusive flock on PRIVATE_SERVER_USERS, and afterwards make it a shared one: when
+ * no process holds a flock, the server ends.
  *
  * Returns  RLOCK_OK, RLOCK_STOPPED, RLOCK_E_UNREACHABLE (no server is installed, or it doesn't
  * start) or RLOCK_E_SYSTEM.

@@ -22,7 +22,7 @@ static void add_word(char **text, const char *word)
     *text = longer;
 }
 
-/* Write what names the server of a URL: its address and its database. */
+/* Write a name for the server of a URL: address and database, or "local:". */
 static void name_server(char name[NAME_BYTES], const char *text)
 {
     struct url url;
@@ -105,7 +105,7 @@ static bool is_unset(const char *name)
     return *environment_value(name) == '\0';
 }
 
-/* Add a variable, unless it is set. A file gets its whole path: the command may change folder. */
+/* Add a variable, unless it is set. Of a file use the whole path: the command may change folder. */
 static void add_option(struct same_server *same, const char *name, const char *value, bool is_file)
 {
     char *whole = is_file && value != NULL ? realpath(value, NULL) : NULL;

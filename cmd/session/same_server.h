@@ -24,18 +24,17 @@ struct same_server {
 };
 
 /*
- * same_server_init: make the entries. The first of them is always PARENT_SERVER. If -u names the
- * server, the others are RLOCK_URL, and those variables for TLS and Sentinels that the environment
- * doesn't set; unless the environment has an RLOCK_URL that no parent rlock has set, and that has
- * no password. If memory runs out, entries are missing.
+ * same_server_init: make the entries: PARENT_SERVER, and if -u names the server, RLOCK_URL and the
+ * variables for TLS and Sentinels that the environment doesn't set. If the user has set RLOCK_URL,
+ * without a password, only PARENT_SERVER. If memory runs out, entries are missing.
  */
 void same_server_init(struct same_server *same, const struct options *options,
                       const struct credentials *credentials);
 void same_server_fini(struct same_server *same);
 
 /*
- * same_server_differs: is rlock under a lock that is on other servers? Then returns their names, a
- * string of the environment; else NULL.
+ * same_server_differs: if rlock runs under a lock that is on other servers, return the names of
+ * these servers, a string of the environment; else NULL.
  */
 const char *same_server_differs(const struct same_server *same);
 

@@ -172,7 +172,7 @@ static const char *user_name(void)
     return user == NULL ? NULL : user->pw_name;
 }
 
-/* Does the verb take a lock? Only then count the options for new locks, which a file may set. */
+/* Does the verb acquire a lock? Else options for new locks, which a file may set, don't count. */
 static bool takes_lock(const struct session *session)
 {
     return session->token == NULL && !verb_table[session->options->verb].has_no_lease;
@@ -225,7 +225,7 @@ static enum rlock_status open_lock(struct session *session, const char *program,
                    .hold_ms = session->hold_ms},
         .connect_ms = options->connect_ms,
         .replicas = options->replicas,
-        .history = has_token ? 0 : options->history, /* the grant has told the server */
+        .history = has_token ? 0 : options->history, /* the server was told at the grant */
         .queue = (enum rlock_queue)options->queue,
         .observer = {.on_blocked = blocked,
                      .on_warning = warn,
@@ -338,9 +338,9 @@ static void warn_of_other_url(const struct session *session, const struct creden
 }
 
 /*
- * The TTL to acquire the lock with. A person's hold begins with a short lease, and gets its whole
- * length when rlock has stored its token. If rlock is killed before that, nobody can release the
- * lock, and it soon becomes free.
+ * The TTL to acquire the lock with. A person's hold begins with a short lease, which rlock extends
+ * when it has stored the token. If rlock is killed before that, nobody can release the lock, but it
+ * soon becomes free.
  */
 static int64_t first_ttl_ms(const struct session *session)
 {
@@ -367,8 +367,8 @@ static enum rlock_status open_server(struct session *session, const struct crede
 }
 
 /*
- * Prepare what an rlock in the command is told about the server. Warn if we are such an rlock, and
- * use another server than the lock that we run under: the two locks exclude nobody from each other.
+ * Prepare the variables that tell an rlock in the command which server we use. Warn if we run under
+ * the lock of an rlock that uses another server: the two locks exclude nobody from each other.
  */
 static void tell_servers(struct session *session, const struct credentials *credentials)
 {
@@ -387,7 +387,7 @@ static void tell_servers(struct session *session, const struct credentials *cred
                  "see RLOCK_URL and -u: locks on different servers don't exclude each other");
 }
 
-/* Note what messages about a fault say of the server. */
+/* Note how messages about a fault name the server. */
 static void note_server(struct session *session, const struct credentials *credentials)
 {
     enum source from = session->options->url_from;
@@ -482,8 +482,8 @@ enum exit_reason session_read_holds(struct session *session, const struct creden
 }
 
 /*
- * Use the token of the user's hold. One hold must have all of the keys: of two holds rlock would
- * not know which the user means.
+ * Use the token of the user's hold. One hold must have all of the keys: of two holds, rlock would
+ * not know which one the user means.
  */
 static enum exit_reason use_hold(struct session *session)
 {
@@ -556,7 +556,7 @@ enum exit_reason session_not_held(const struct session *session, const char *why
     return report_fault(&session->report, REASON_NOT_YOURS, why, 0);
 }
 
-/* Read the token that the user gives. `token` NULL: none is given. */
+/* Read the token that the user gives; session->token stays NULL if there is none. */
 static enum exit_reason read_token(struct session *session)
 {
     const struct options *options = session->options;
@@ -596,7 +596,7 @@ static enum exit_reason open_by_token(struct session *session)
     return reason;
 }
 
-/* ---- asking for the lock, and giving it back ---- */
+/* ---- acquiring the lock, and releasing it ---- */
 
 /* With several keys, write which of them is not free: "job:c is ". */
 static void put_key(char text[100], const struct session *session,
@@ -746,8 +746,8 @@ static void replace(char hint[HINT_BYTES], const char *words, const char *by)
 }
 
 /*
- * Write the advice, if there is any, so that a shell can run what it names: with the key, and
- * redis-cli with options for the server.
+ * Write the advice `help`, with our key in place of KEY, and with redis-cli's options for our
+ * server, so that a shell can run the command that the advice names.
  */
 static void put_help(char hint[HINT_BYTES], const struct session *session, const char *help)
 {

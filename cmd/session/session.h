@@ -4,13 +4,14 @@
  *
  * A verb makes these calls, in this order:
  *
- *     session_init           take the options; from now on the verb can write messages
+ *     session_init           store the options; from now on the verb can write messages
  *     session_open_signals   block signals; only for a verb that waits or starts processes
  *     session_open           find the password, start the private server, open the handle
- *     session_acquire        wait for the lock; only for a verb that takes one
+ *     session_acquire        wait for the lock; only for a verb that acquires one
  *     session_close
  *
- * The calls that can fail report that themselves, and return the reason with which rlock exits.
+ * A function that returns an enum exit_reason has reported it, unless it is REASON_GRANTED or
+ * REASON_INTERRUPTED.
  */
 #ifndef SESSION_H
 #define SESSION_H
@@ -52,7 +53,7 @@ struct session {
     struct session_hooks hooks;             /* those of session_acquire(), while it waits */
     struct signals signals;                 /* fd -1: signals aren't blocked, and act by default */
     int interrupted_by;                     /* the signal that ends rlock before the command runs */
-    struct private_server private_server;   /* of -u local:; users_fd -1: another server is used */
+    struct private_server private_server;   /* of -u local:; users_fd -1: no such server is used */
     struct password_helper password_helper; /* looks up the password of the Redis servers */
     struct password_helper sentinel_password_helper;
     struct same_server same_server;
@@ -87,9 +88,9 @@ void session_init(struct session *session, const struct options *options);
 enum exit_reason session_open_signals(struct session *session);
 
 /*
- * session_set_holder: set what other rlocks show as the holder, if not this process: the process
- * `holder_pid`, or, if `hold_ms` isn't 0, the user for that time; and whether a renew daemon will
- * renew the lease. Call it before session_open().
+ * session_set_holder: before session_open(), set what other rlocks show as the holder instead of
+ * this process: the process `holder_pid`; or, if `hold_ms` isn't 0, the user, for `hold_ms`.
+ * `has_renewer`: a renew daemon will renew the lease.
  */
 void session_set_holder(struct session *session, pid_t holder_pid, int64_t hold_ms,
                         bool has_renewer);
@@ -104,9 +105,9 @@ enum exit_reason session_read_holds(struct session *session, const struct creden
                                     bool creates);
 
 /*
- * session_read_credentials: credentials_read(), each pipe within --connect-timeout. Returns
- * REASON_GRANTED (the caller calls credentials_fini()), REASON_INTERRUPTED, or the reason that was
- * reported.
+ * session_read_credentials: call credentials_read(), which waits for a pipe for --connect-timeout.
+ * Returns REASON_GRANTED (the caller calls credentials_fini()), REASON_INTERRUPTED, or the reason
+ * that was reported.
  */
 enum exit_reason session_read_credentials(struct session *session, struct credentials *credentials);
 
@@ -172,8 +173,8 @@ void session_end_hold(const struct session *session);
 enum exit_reason session_not_held(const struct session *session, const char *why);
 
 /*
- * session_hold_over_text: write into `why` how a hold has ended that this process didn't end: when
- * its time was over, or before that.
+ * session_hold_over_text: write into `why` how a hold has ended that this process didn't end: at
+ * the end of its time, or earlier.
  */
 #define HOLD_OVER_BYTES 200
 void session_hold_over_text(char why[HOLD_OVER_BYTES], const struct hold *hold);
@@ -187,8 +188,8 @@ void session_hold_over_text(char why[HOLD_OVER_BYTES], const struct hold *hold);
 void session_give_back(const struct session *session);
 
 /*
- * session_is_interrupted: take all signals received so far. If one of them stops rlock, rlock stops
- * in this call. True if one of them ends rlock; `interrupted_by` is that signal.
+ * session_is_interrupted: read the signals received so far. A signal that stops rlock stops it in
+ * this call. True if one of the signals ends rlock; `interrupted_by` is that signal.
  */
 bool session_is_interrupted(struct session *session);
 
