@@ -1,8 +1,8 @@
 --!df flags=allow-undeclared-keys
 -- acquire: grants one owner all of some locks, or none of them. If another owner is in the way,
--- this script returns who that is, and adds the asking owner to the queue of each lock if it will
--- wait. rlock_acquire calls this script once for each attempt. A quorum also calls it to put the
--- token back on a member that has lost the lock.
+-- returns who that is, and, by POLICY, adds the asking owner to the queue of each lock.
+-- rlock_acquire calls this script once for each attempt. A quorum also calls it to put the token
+-- back on a member that has lost the lock.
 -- KEYS: those of each lock, see shared/keys.lua
 -- ARGV: 1 START: "TOKEN v1 try=ATTEMPT ttl=TTL INFO": what the value of the lock begins with.
 --         TOKEN: the owner's. ATTEMPT: the number of this attempt; the owner's next attempt has a
@@ -20,16 +20,16 @@
 --       8 UNLESS_DONE: "1": return REPLY_DONE if the lock was released as RLOCK_ENDS_DONE; else:
 --         wait until its key expires
 --       9... tokens of PARENT locks, under which the owner runs
---       A first attempt without parents leaves out 5 to 8 if they are "0", "", "x" and "". If
---       HISTORY is "" as well, it leaves that out, too: each argument costs the server a third of
---       the time of a command.
+--       A first attempt without parents leaves out 5 to 8 if they are "0", "", "x" and "", and
+--       then 4, too, if it is "": each argument costs the server time.
 -- Returns TEXT alone: granted; TEXT is the fence, and the server's time in microseconds
 --         {REPLY_OK, now, fence}: granted; if the grant includes a slot or a lock of a parent, also
 --             slot, "PARENT:FENCE:TTL" of each lock (PARENT: which of the parent tokens holds the
 --             lock, counted from 1; 0: the owner's own token does)
 --         {REPLY_HELD, now, ms left, value, ms to block, ticket, place, which lock}
 --         {REPLY_GONE, now}: POLICY is "parents", and no parent holds one of the locks
---         {REPLY_LATE, now}: it is later than NOT_AFTER, or a later attempt was granted the lock
+--         {REPLY_LATE, now}: it is later than NOT_AFTER, or this attempt or a later one was
+--             granted the lock already
 --         {REPLY_SUPERSEDED, now, a word and the info of the newer waiter; "": not known}: POLICY
 --             is "newest"
 --         {REPLY_OTHER_MODE, now, which lock}: a parent holds this lock in another mode than MODE
@@ -39,9 +39,8 @@
 
 local policy, history = ARGV[3], (ARGV[4] or '') ~= '' and ARGV[4]
 
--- The server's time since 1970 in microseconds and in milliseconds, as texts. Lua takes as long to
--- convert a number into text as Redis to execute a command, and half as long for the other way. So
--- the usual grant only uses texts.
+-- The server's time since 1970 in microseconds and in milliseconds. The usual grant uses texts: Lua
+-- takes as long to convert a number into a text as Redis takes to execute a command.
 local time = redis.call('TIME')
 local us_text = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
 local ms_text = string.sub(us_text, 1, -4)
@@ -49,7 +48,7 @@ local ms_text = string.sub(us_text, 1, -4)
 -- The value of an exclusive lock.
 local value = ARGV[1] .. ' since=' .. ms_text
 
--- The lock's expiry as SET takes it: whole seconds by EX, all others by PX.
+-- The lock's expiry as arguments of SET: whole seconds by EX, all others by PX.
 local unit, length = 'PX', ARGV[2]
 if string.sub(length, -3) == '000' then
   unit, length = 'EX', string.sub(length, 1, -4)
@@ -123,8 +122,7 @@ local function take_alone(key, exists)
 end
 
 -- Returns the next fence: the server's time in microseconds, or the last fence plus one if that is
--- greater (a hybrid clock). So fences grow even if the server has lost its data, and with them the
--- last fence.
+-- greater. So fences grow even if the server has lost the last fence with all its data.
 local function fence_behind(last)
   return digits(math.max(now_us - 1, last) + 1)
 end
@@ -313,9 +311,9 @@ local function block_ms(lock, place, left)
   if place == 1 then
     return math.min(250, expiry)
   end
-  -- How long a waiter blocks that is not near the front. If all waiters ahead of it are dead, the
-  -- turn of each lasts CLAIM_MS until the next one gets it. It blocks for at least 2250 ms, so that
-  -- a long queue doesn't keep the server busy, and at most until 5 s before it would count as dead.
+  -- For how long a waiter blocks that is not near the front: CLAIM_MS for each waiter ahead, as
+  -- each may be dead, and let its turn pass. But at least 2250 ms, so that a long queue doesn't
+  -- keep the server busy, and at most until 5 s before this waiter would count as dead.
   local far = math.max(2250, math.min(CLAIM_MS * (place - 1), LIFE_MS - 5000))
   local first, is_its_turn = next_waiter(lock)
   if place == 0 or place > NEAR_PLACES then
@@ -325,14 +323,14 @@ local function block_ms(lock, place, left)
     far = math.min(far, expiry) -- the first waiter may be dead, too
     return can_have(lock, token, mode) and math.min(CLAIM_MS, life_left(lock, first)) + 2 or far
   end
-  -- The waiters ahead may have died after they read their wake-ups. None of them gets a turn once
-  -- all count as dead, so this waiter asks then at the latest.
+  -- The waiters ahead may have died after they read their wake-ups. Once all of them count as dead,
+  -- none gets a turn: this waiter asks then at the latest.
   local block, longest = 2, 0
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, place - 2)) do
-    -- If the waiter's wake-up is still in its list, either the waiter is dead, or it reads the
-    -- wake-up in a moment. Then a waiter that was told to ask soon (alert_near) needs more than
-    -- ABSENT_MS until it asks. So such a waiter counts as dead only if it has left its wake-up
-    -- unread for UNREAD_MS. A waiter that has at most CLAIM_MS to live was told to ask at once.
+    -- A waiter ahead whose wake-up is still in its list (`absent`) is dead, or reads the wake-up in
+    -- a moment. So the first waiter has at most ABSENT_MS to live. Exception: a waiter that was
+    -- told to ask soon (alert_near), not more than UNREAD_MS ago, would ask later. A waiter that
+    -- has at most CLAIM_MS to live was told to ask at once.
     local wake_left = redis.call('PTTL', lock.wake .. waiter)
     local absent = wake_left ~= -2
     local asks_later = life_left(lock, waiter) > CLAIM_MS and wake_left > WAKE_MS - UNREAD_MS
@@ -379,8 +377,8 @@ if busy then
     redis.call('PEXPIRE', busy.key, CLAIM_MS)
   end
   -- An owner that doesn't join the queue has written nothing so far. This write makes a server that
-  -- was demoted to a replica answer READONLY, so that rlock looks for the new primary. Without any
-  -- write the replica would go on to answer from its old data.
+  -- has become a replica reply READONLY, so that rlock looks for the new primary. Without a write
+  -- the replica would go on to reply from its old data.
   if not is_queueing then
     redis.call('DEL', busy.wake .. token)
   end
@@ -414,7 +412,7 @@ local function free_slot(lock)
   return slot
 end
 
-local BEFORE_INFO = '^v1 try=%d+ ttl=%d+ ' -- the words slot=N and shared=1 stand behind these
+local BEFORE_INFO = '^v1 try=%d+ ttl=%d+ ' -- the words slot=N and shared=1 stand after these
 local slot = 0
 for _, lock in ipairs(ours) do
   local exists = lock.held and 'XX' or 'NX'

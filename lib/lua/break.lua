@@ -37,7 +37,7 @@ end
 -- The holder info of one holder. Its word history=N says how many entries note() keeps.
 local holder_info = ''
 
--- Returns the tokens of the holders, at most 100, and for how many ms the lease of each lasts. Sets
+-- Returns for how many ms the lease of each holder lasts, by token, of at most 100 holders. Sets
 -- holder_info.
 local function holders_left()
   local value, left = redis.call('GETRANGE', lock.key, 0, VALUE - 1), {}
@@ -57,15 +57,15 @@ end
 
 local left_of = holders_left()
 
--- Raises the fence, so that no renewal of the former holder can put the lock back. The SET comes
--- after the DEL: a server that is out of memory refuses a SET only before a script's first write.
+-- Raises the fence, so that no renewal of the former holder can put the lock back. DEL comes first:
+-- a server that is out of memory would refuse the SET as a script's first write.
 redis.call('DEL', lock.key, lock.holders, lock.holder_info)
 local fence_left = math.max(tonumber(FENCE_LIFE), redis.call('PTTL', lock.fence))
 redis.call('SET', lock.fence, digits(math.max(now_us, last + 1)), 'PX', digits(fence_left))
 
--- Leaves a note for each holder in the key wake:TOKEN, which is otherwise used to wake waiters. The
--- next renewal of the holder fails, and reads there who has broken the lock. The note lasts as long
--- as the lease would have lasted.
+-- Leaves a note for each holder in the key wake:TOKEN, on which waiters block otherwise. The
+-- holder's next renewal fails, and reads there who has broken the lock. The note lasts as long as
+-- the lease would have lasted.
 local broken = {}
 for token, left in pairs(left_of) do
   broken[#broken + 1] = short(token)

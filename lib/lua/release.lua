@@ -8,9 +8,9 @@
 --       2 FENCE of the grant; "0": the caller knows only the token; "": an undo, without a grant
 --       3 ENDED: the words of the history about the end of the hold, with history=N; "": none
 --       4 LEAVER: the token of a waiter that leaves the queue; "": nobody leaves it
---       5 ENDING: "": the lock becomes free; "rest": it stays taken for a while; "done": a mark
---         takes its place, which says that the work is done
---       6 STAY: how many ms the lock stays taken, if ENDING is "rest", or marked, if it is "done"
+--       5 ENDING: "": the lock becomes free; "rest": it stays taken for STAY ms; "done": as "rest",
+--         but acquire.lua returns REPLY_DONE if UNLESS_DONE is set
+--       6 STAY, see ENDING
 --       7 INFO: who the owner is (holder info)
 --       8 TICKET and 9 MODE with which the owner joins the queue again; absent: it doesn't join
 --       The caller may leave out the last arguments. ENDED, LEAVER and ENDING are then "".
@@ -23,9 +23,9 @@ local is_whole_token = #ARGV[1] == 33
 
 -- The usual release: one exclusive lock, which becomes free, and for which nobody waits. It stands
 -- in front of most of the included files because a server defines the functions of a script anew at
--- each call: that would take longer than the release itself. Nor does it read the server's time. So
--- its entry in the history has no at=MS, and ENDED must tell for how long the owner has held the
--- lock (held=MS).
+-- each call: that would take longer than the release itself. To read the server's time would take
+-- long, too: so the entry in the history has no at=MS, and ENDED must tell for how long the owner
+-- has held the lock (held=MS).
 --
 -- `held` is the value of the lock, or an error if the key has another type than a string. Of a
 -- string, held.err is nil. Byte 41 is the first digit of N in "TOKEN v1 try=N". N is 0, and so the
@@ -61,9 +61,8 @@ end
 
 local token = string.sub(ARGV[1], 1, 32)
 
--- Raises the fence, so that a late renewal of this owner can't put the lock back. The script calls
--- this after the DEL: a server that is out of memory refuses an INCR only before a script's first
--- write.
+-- Raises the fence, so that a late renewal of this owner can't put the lock back. Called after the
+-- DEL: a server that is out of memory would refuse the INCR as a script's first write.
 local function raise_fence(key, was_ours)
   local is_last = redis.pcall('GET', key) == ARGV[2]
   if is_last or was_ours and ARGV[2] == '0' and (last_fence(key) or 0) > 0 then
@@ -123,8 +122,8 @@ local function give_back(lock)
   end
 end
 
--- Returns whether the script must tell the renewer of this lock that the token was released, so
--- that it doesn't report a lost lock: another process than the caller renews the lock (kept=1), and
+-- Returns whether the script must tell this lock's renewer that the token was released, so that the
+-- renewer doesn't report a lost lock: another process than the caller renews the lock (kept=1), and
 -- the caller knows only the token.
 local function has_renewer(info)
   return ARGV[2] == '0' and info and string.find(info, ' kept=1 ', 1, true)

@@ -14,8 +14,8 @@
 --         {REPLY_HELD, now, ms left, value}: another owner holds one of the locks
 --         {REPLY_GONE, now}: a lock has vanished, and another owner may have held it since
 --         {REPLY_LATE, now}: it is later than NOT_AFTER
---         {REPLY_RELEASED, now}: another process released all of the locks by their token, or at
---         least one, if the caller knows only the token: it renews all or none
+--         {REPLY_RELEASED, now}: another process released all of the locks by their token, or, if
+--         the caller knows only the token, one of them
 --         {REPLY_BROKEN, now, "broken" and the info of who has broken one of the locks}
 --@include shared/clock.lua
 --@include shared/constants.lua
@@ -25,9 +25,8 @@
 --@include shared/check.lua
 --@include shared/lock.lua
 
--- TTL 0, from a caller that knows only the token, renews for the TTL that the server has noted. If
--- TTL is longer than that, the script notes the longer TTL, because other owners read from the note
--- how long the lease can last.
+-- TTL 0 renews for the TTL that the server has noted. If TTL is longer than the noted one, notes
+-- it: other owners read there how long the lease can last.
 local function set_ttl(lock)
   local was = number_in(lock.info, 'ttl') or 0
   if lock.ttl == 0 then

@@ -58,8 +58,8 @@ if not own_info and left ~= 0 then
       held = string.rep('0', 32) .. string.match(info, ' .*')
     end
   end
-  -- This write changes nothing. But a server that was demoted to a replica answers READONLY to a
-  -- write, so that rlock looks for the new primary.
+  -- This write changes nothing. But a server that has become a replica replies READONLY to a write,
+  -- so that rlock looks for the new primary.
   redis.call('HDEL', HOLDER_INFO, token)
   return {REPLY_HELD, now_ms, left, string.sub(held, 1, 500), 0, '0', 0, 1}
 end

@@ -1,4 +1,4 @@
--- clock: the server's time. A script that needs the time includes this file before all others.
+-- clock: the server's time. Included before the files whose functions use the time.
 
 local time = redis.call('TIME')
 

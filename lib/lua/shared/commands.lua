@@ -9,12 +9,12 @@
 local function may_all(use, lock, ask)
   if use == 'all' then -- asks for little: who may change the rights of users most likely has all
     return ask('ACL', 'SETUSER', '') and may_all('hold', lock, ask)
-  elseif use == 'hold' then -- keeps a lock, and frees it
+  elseif use == 'hold' then -- needed by renewals and releases
     return ask('PTTL', lock.key) and
       ask('PEXPIRE', lock.key, 1000) and
       ask('DEL', lock.key) and
       ask('INCR', lock.fence)
-  elseif use == 'grant' then -- called by the attempt that gets the lock, which so finds out itself
+  elseif use == 'grant' then -- a grant calls these itself, so acquire.lua need not ask before
     return ask('SET', lock.key, '', 'XX', 'PX', 1000) and
       ask('GET', lock.fence) and
       ask('EXISTS', lock.queue) and

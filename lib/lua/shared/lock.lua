@@ -113,8 +113,9 @@ local function left_ms(lock, token)
 end
 
 -- Extends the lease of this token to `ttl` ms from now. Returns for how many ms the lease lasts.
--- Does not shorten a lease, as other processes may count on its end. The exception is a lease that
--- ends later than its TTL allows, as the server's clock was set back: it gets that TTL.
+-- Doesn't shorten a lease, as other processes may count on its end. But a lease that lasts longer
+-- than its noted TTL allows, as the server's clock was set back, gets the noted TTL, or `ttl` if
+-- that is longer.
 local function extend_lease(lock, token, ttl)
   local left = left_ms(lock, token)
   local noted = number_in(info_of(lock, token), 'ttl') or 0

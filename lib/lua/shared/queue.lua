@@ -3,8 +3,8 @@
 --
 -- docs/architecture.md, "A place in the queue", has a time line of what these functions do.
 
--- A waiter without a request for LIFE_MS counts as dead, and one at the first NEAR_PLACES that is
--- silent for NEAR_MS after alert_near(). A turn lasts CLAIM_MS; or ABSENT_MS, if the waiter hasn't
+-- A waiter counts as dead if it hasn't asked for LIFE_MS; at the first NEAR_PLACES, if it hasn't
+-- asked for NEAR_MS after alert_near(). A turn lasts CLAIM_MS; or ABSENT_MS, if the waiter hasn't
 -- read its wake-up.
 local LIFE_MS, CLAIM_MS, ABSENT_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 300, 1500, 6
 local WAKE_MS = LIFE_MS / 2 -- how long a wake-up stays in the waiter's list
@@ -30,12 +30,10 @@ local function life_left(lock, token)
   return heartbeat and heartbeat + LIFE_MS - now_ms or 0
 end
 
--- Returns the first waiter, and whether it is alive; nil: the queue is empty. Removes the dead
--- waiters ahead of the first waiter from the queue, at most 128 in one call, so that no call takes
--- long. After 128 removals the first waiter may be dead as well, and the next call removes this
--- waiter. The function returns a dead waiter, too, because live waiters may stand behind it, whom a
--- newcomer must not overtake. Sets lock.front to the tokens of the waiters at the first
--- NEAR_PLACES.
+-- Returns the first waiter, and whether it is alive; nil: the queue is empty. Removes dead waiters
+-- from the front, at most 128 in one call, so that no call takes long. So the first waiter may be
+-- dead as well; it is returned because live waiters may stand after it, whom a newcomer must not
+-- overtake. Sets lock.front to the tokens of the waiters at the first NEAR_PLACES.
 local function first_waiter(lock)
   for removed = 0, 128 do
     lock.front = redis.call('ZRANGE', lock.queue, 0, NEAR_PLACES - 1)
@@ -87,10 +85,9 @@ local function alert_near(lock)
 end
 
 -- Gives the turn to this waiter, which first_waiter() has just returned. Reserves a free lock for
--- the waiter, until it asks for the lock, or until CLAIM_MS have passed. Reserves nothing if the
--- lock has holders and room for the waiter: the scripts let nobody overtake the first waiter, and
--- other programs can't take a lock that has holders. Does nothing if the waiter had its turn
--- already.
+-- the waiter, until it asks for the lock, or until CLAIM_MS have passed. A lock that has holders
+-- and room for the waiter needs no reservation: the scripts let nobody overtake the first waiter,
+-- and other programs can't take such a lock; there the waiter gets no second turn.
 local function offer_turn(lock, token)
   local info = string.match(get_waiter(lock, token), '^%d+ %w+ (.*)')
   local keeps = not is_in_quorum(' ' .. info)

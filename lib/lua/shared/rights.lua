@@ -40,7 +40,8 @@ local function missing_right(use, lock)
   return err
 end
 
--- The same for what each lock of acquire.lua needs after the grant.
+-- Returns the error reply about the first right that a lock of acquire.lua will need after the
+-- grant, or nil.
 local function missing_right_to_hold(lock)
   local is_known, is_allowed = pcall(may_all, 'all', lock, redis.acl_check_cmd)
   if not (is_known and is_allowed) then
