@@ -8,10 +8,9 @@
  * What happens to a member that is slow:
  * 1. A majority has answered yes, or so many members have answered no that no majority can answer
  *    yes any more: the broadcast is decided.
- * 2. The other members get a short time (LINGER) to answer, too.
- * 3. A member that doesn't answer in that time stays pending.
- * 4. The next broadcast waits for that answer before it asks the member. A release doesn't wait:
- *    the member sends it after the pending request, and the server executes both in this order.
+ * 2. The other members get a short time (LINGER) to answer, too. Then they stay pending.
+ * 3. The next broadcast waits for such an answer before it asks the member. A release doesn't wait:
+ *    it is sent behind the pending request, and the server executes both in this order.
  * So a member that hangs costs
  * - LINGER if a majority of the members agrees on yes or no;
  * - split_ms if some members have granted the lock to this owner, and some to another one;
@@ -49,7 +48,7 @@ static const struct {
     reply_parse *read;           /* NULL: any reply counts as yes, and isn't parsed */
     enum enough enough;
     unsigned rules;
-    requests_build *build_behind; /* sent behind a request that is abandoned; NULL: nothing is */
+    requests_build *build_behind; /* sent behind a request that is abandoned; NULL: none */
 } purposes[] = {
     [BROADCAST_ACQUIRE] = {requests_acquire, COMMANDS_ACQUIRE, reply_parse_acquire, MAJORITY,
                            NEEDS_MEMORY | CALLS_ON_SENT, requests_undo},
@@ -93,7 +92,7 @@ static bool has_rule(const struct broadcast *broadcast, enum rule rule)
     return (purposes[broadcast->purpose].rules & rule) != 0;
 }
 
-/* Returns COMMANDS_NONE if the request is a script, or one that the caller gives. */
+/* Returns which commands replace the script. COMMANDS_NONE: a script or `request` is sent. */
 static enum commands_task commands_of(const struct broadcast *broadcast)
 {
     return broadcast->request == NULL && broadcast->owner != NULL &&
@@ -102,15 +101,15 @@ static enum commands_task commands_of(const struct broadcast *broadcast)
                : COMMANDS_NONE;
 }
 
-/* Returns how the replies are parsed; NULL: they aren't. */
+/* Returns the parser of the replies; NULL: the replies aren't parsed. */
 static reply_parse *read_of(const struct broadcast *broadcast)
 {
     return broadcast->request == NULL ? purposes[broadcast->purpose].read : NULL;
 }
 
 /*
- * Does the request release, undo or leave? The server must execute such a request even if rlock
- * doesn't wait for its reply any more. So abandon() sends it again, with the text of the script.
+ * Does the request release, leave, undo or requeue? The server must execute it even if rlock
+ * doesn't wait for the reply any more, so abandon() sends it again, as EVAL.
  */
 static bool gives_back(const struct broadcast *broadcast)
 {
@@ -153,7 +152,7 @@ static const struct reply *answer_of(const struct broadcast_call *call, size_t i
 /*
  * Returns the member's reply code. If the member may have executed an earlier copy of the release,
  * any answer counts as REPLY_OK: if the last copy found nothing to release, most likely the earlier
- * one has released the lock. That isn't so if the member had lost the lock before the first copy.
+ * copy has released the lock. Not so if the member had lost the lock before the first copy.
  */
 static enum reply_code code_of(const struct broadcast_call *call, size_t i)
 {
@@ -163,7 +162,7 @@ static enum reply_code code_of(const struct broadcast_call *call, size_t i)
                                                         : call->members->member[i].answer.code;
 }
 
-/* Returns the answer of a member that granted, renewed or released; NULL: it did not. */
+/* Returns the member's answer if it granted, renewed or released; NULL: it did not. */
 static const struct reply *grant_of(const struct broadcast_call *call, size_t i)
 {
     const struct reply *answer = answer_of(call, i);
@@ -188,8 +187,9 @@ static const struct reply *grant_of(const struct broadcast_call *call, size_t i)
 }
 
 /*
- * Do both members say that the same tokens hold each lock, the owner's or a parent's? A member that
- * has lost a parent's lock grants that lock to the owner's own token, unlike the other members.
+ * Do both members name the same holder of each lock: the owner's token, or the same parent's? A
+ * member that has lost a parent's lock grants that lock to the owner's own token, unlike the other
+ * members.
  */
 static bool is_alike(const struct reply *one, const struct reply *other)
 {
@@ -201,7 +201,7 @@ static bool is_alike(const struct reply *one, const struct reply *other)
     return true;
 }
 
-/* Finds an answer that most members gave, among those that granted. */
+/* Sets votes->granted to the grant with which most of the other grants agree, see is_alike(). */
 static void find_grant(const struct broadcast_call *call, struct votes *votes)
 {
     size_t most = 0;
@@ -228,7 +228,7 @@ static const struct reply *held_answer_of(const struct broadcast_call *call, siz
     return answer != NULL && answer->code == REPLY_HELD ? answer : NULL;
 }
 
-/* Finds the holder that most members name. */
+/* Sets votes->held_by to an answer with the holder that most members name. */
 static void find_holder(const struct broadcast_call *call, struct votes *votes)
 {
     size_t i;
@@ -250,7 +250,7 @@ static void find_holder(const struct broadcast_call *call, struct votes *votes)
     }
 }
 
-/* Does the holder use other members than this quorum? Then both may hold the lock at once. */
+/* Does the holder use other members than this quorum? Then this owner may get the lock, too. */
 static bool is_of_other_quorum(const struct broadcast_call *call, const struct reply *answer)
 {
     return (answer->code == REPLY_HELD || answer->code == REPLY_DONE) && answer->is_rlock &&
@@ -420,7 +420,7 @@ bool broadcast_is_split(const struct members *members, const struct votes *votes
            votes->n_same_holder < members->need;
 }
 
-/* Has a majority answered an acquire, and is the lock split by what they answered? */
+/* Has a majority answered an acquire, and do these answers show that the lock is split? */
 static bool is_split_so_far(const struct broadcast_call *call)
 {
     struct votes votes;
@@ -434,7 +434,7 @@ static bool is_split_so_far(const struct broadcast_call *call)
 
 /* ---- asking members ---- */
 
-/* Will further requests follow this one? A short command asks no more than it needs. */
+/* Will further requests follow? Only then the connection gets a name, and CLUSTER NODES is sent. */
 static bool is_in_long_use(const struct broadcast *broadcast)
 {
     return broadcast->purpose == BROADCAST_WAIT || broadcast->purpose == BROADCAST_TOPOLOGY ||
@@ -472,10 +472,10 @@ static void ask(struct broadcast_call *call, size_t i)
 }
 
 /*
- * Handles a member that hasn't answered an earlier request. A release can't wait for that, and is
- * sent twice: here, behind that request, on the old connection, which is then closed, for a server
- * that is merely slow; and by the caller on a new one, for a server that was stopped for a while,
- * and drops the old one unread.
+ * Goes on with an earlier request of the member. ASKED: the caller sends the next request now. A
+ * release doesn't wait, and is sent twice. This function sends it behind the earlier request, for a
+ * server that is merely slow, and resets the connection. The caller sends it on a new connection,
+ * for a server that was stopped, and drops the old connection unread.
  */
 static enum asked ask_after_earlier(struct broadcast_call *call, struct member *member)
 {
@@ -512,10 +512,10 @@ static void ask_all(struct broadcast_call *call)
 }
 
 /*
- * Closes the connection to a member that hasn't answered, and before that sends what the server is
- * to execute after the request: after an acquire the undo; after a release, a leave or an undo the
- * same once more as EVAL, as nobody will read a NOSCRIPT (the second one changes nothing if both
- * are executed); after a request of the caller what the caller put in `behind`.
+ * Resets the connection to a member that hasn't answered. Before that sends what the server is to
+ * execute after the request: after an acquire or a repair, the undo; after a release, a leave, an
+ * undo or a requeue, the same again, as EVAL (executed twice, it changes nothing the second time);
+ * after any other request, broadcast->behind, if the caller has set it.
  */
 static void abandon(const struct broadcast *broadcast, struct member *member)
 {
@@ -581,10 +581,7 @@ static void step_all(struct broadcast_call *call, bool is_over)
 
 /* ---- waiting for replies ---- */
 
-/*
- * Fills in the descriptors for poll(2). Returns when poll(2) must end at the latest; 0: no member
- * is pending.
- */
+/* Fills in the descriptors for poll(2). Returns by when poll(2) must end; 0: none is pending. */
 static int64_t fill_pollfds(const struct broadcast_call *call, size_t *n_fds)
 {
     const struct members *members = call->members;
@@ -677,10 +674,7 @@ static bool wait_for_replies(struct broadcast_call *call)
     return false;
 }
 
-/*
- * The lease counts from the sending of the first request that may have written the lock's value,
- * and not from that of the requests before.
- */
+/* The lease counts from the sending of the first request that may have written the lock's value. */
 enum rlock_status broadcast_commands(struct members *members, const struct broadcast *broadcast,
                                      struct commands *commands, struct rlock_deadline deadline)
 {

@@ -24,7 +24,7 @@ enum broadcast_purpose {
     BROADCAST_LEAVE,        /* remove all that the token wrote, and leave the queue */
     BROADCAST_REQUEST,      /* send `request`; ends when a majority of the members has replied */
     BROADCAST_SLOW_REQUEST, /* as BROADCAST_REQUEST, but ends when all members have replied */
-    BROADCAST_TOPOLOGY      /* the same, and CLUSTER NODES goes before the request */
+    BROADCAST_TOPOLOGY      /* as BROADCAST_SLOW_REQUEST, with CLUSTER NODES before the request */
 };
 
 struct broadcast {
@@ -43,9 +43,9 @@ struct broadcast {
     int64_t block_ms;  /* how long the command (BLPOP, WAIT) may block on the server; 0: no such
                          command */
     int64_t reply_ms;  /* how long a reply may take, in addition to block_ms */
-    int64_t split_ms;  /* for BROADCAST_ACQUIRE: how long the other members may take to answer once
-                          a majority has answered, and broadcast_is_split(); as long as the majority
-                          took if that is longer. RLOCK_NEVER: reply_ms */
+    int64_t split_ms;  /* for BROADCAST_ACQUIRE: if a majority has answered and the lock is split,
+                          the other members get this time, or as long as the majority took if that
+                          is longer. RLOCK_NEVER: they get reply_ms */
 };
 
 /* The answers of all members, counted. The pointers are valid until a member is asked again. */
@@ -68,15 +68,15 @@ struct votes {
     unsigned granted_by;         /* bit i is set: member i granted, whether that counts or not */
     unsigned inconsistent; /* bit i is set: member i granted, but the owner's parents hold other
                               locks there than on most members, so the grant doesn't count */
-    unsigned gone_from;    /* bit i is set: nobody holds the lock on member i */
-    unsigned held_from;    /* bit i is set: another owner holds the lock on member i */
+    unsigned gone_from;    /* bit i is set: member i replied REPLY_GONE or REPLY_BROKEN */
+    unsigned held_from;    /* bit i is set: member i replied REPLY_HELD */
     size_t n_lost_before;  /* members in broadcast.lost that have not answered */
     unsigned sent_twice;   /* bit i is set: member i was sent the release on two connections */
     int64_t sent_ms;       /* when the first of the requests that were granted was sent */
     uint64_t fence;        /* the greatest fence in replies of grants and in REPLY_LATE */
     size_t n_same_fence;   /* members that granted with exactly the fence `fence` */
     int64_t left_ms;       /* of a renewal: the shortest time left on any member; 0: not known */
-    int64_t ticket;        /* the greatest ticket that a member gave; 0: none gave one */
+    int64_t ticket;        /* the greatest ticket in replies REPLY_HELD; 0: none has one */
     size_t n_same_holder;  /* how many members name the holder that most members name */
     const struct reply *granted;   /* the reply of a member that granted; NULL: there is none */
     const struct reply *held_by;   /* a reply with an obstacle: the holder, or who released the lock
@@ -106,8 +106,8 @@ enum rlock_status broadcast_run(struct members *members, const struct broadcast 
 
 /*
  * broadcast_commands: do an operation without scripts, one request after the other, on the only
- * member. Sets the member's `state`, `answer` and `err`. Each request blocks as that of
- * broadcast_run() for the same purpose. Returns RLOCK_OK or RLOCK_STOPPED.
+ * member, each as broadcast_run() does. Sets the member's `state`, `answer` and `err`. Returns
+ * RLOCK_OK or RLOCK_STOPPED.
  */
 enum rlock_status broadcast_commands(struct members *members, const struct broadcast *broadcast,
                                      struct commands *commands, struct rlock_deadline deadline);
@@ -119,14 +119,13 @@ enum rlock_status broadcast_commands(struct members *members, const struct broad
 bool broadcast_is_split(const struct members *members, const struct votes *votes);
 
 /*
- * broadcast_abandon_pending: close the connections to members that are still pending. If the
- * broadcast was an attempt to acquire, send them an undo first.
+ * broadcast_abandon_pending: reset the connections on which requests are pending. After an acquire
+ * first sends the undo.
  */
 void broadcast_abandon_pending(struct members *members, const struct broadcast *broadcast);
 
 /*
- * broadcast_unanswered: bit i is set if the last request was sent to member i, and member i has not
- * answered it.
+ * broadcast_unanswered: bit i is set: member i was sent the last request, and has not answered it.
  */
 unsigned broadcast_unanswered(const struct members *members);
 

@@ -2,9 +2,9 @@
 /*
  * member: one server of a quorum, the request that it was sent, and what it answered.
  *
- * A request that no server has executed is sent again: where a redirect, the nodes of a Cluster or
- * the Sentinels point; as EVAL after NOSCRIPT; with a password that has changed. Never one that may
- * have been executed: only the caller knows whether that may happen twice.
+ * A request that no server has executed is sent again: to the server that a redirect, the nodes of
+ * a Cluster or the Sentinels name; as EVAL after NOSCRIPT; with a password that has changed. A
+ * request that may have been executed is not: only the caller knows whether that may happen twice.
  */
 #include "quorum/member.h"
 
@@ -495,7 +495,6 @@ static void note_clock(struct member *member, int64_t server_ms)
         member->server.ahead_ms = server_ms - member->request.sent_ms;
 }
 
-/* Notes what the parsed answer says about the server's clock and about a grant. */
 static void note_answer(struct member *member)
 {
     const struct reply *answer = &member->answer;
@@ -505,7 +504,7 @@ static void note_answer(struct member *member)
         member->server.grant_connection = member_connection(member);
 }
 
-/* Parses the reply. A malformed reply is a fault, but no reason to ask another server. */
+/* A malformed reply is a fault, but no reason to ask another server. */
 static void read_answer(struct member *member)
 {
     member->state = member->request.read(member->reply, &member->answer, &member->err);
@@ -516,10 +515,10 @@ static void read_answer(struct member *member)
 }
 
 /*
- * Acts on a fault of the current server: turns to another server, and sends the request again if no
- * server has executed it. Returns RLOCK_PENDING then, else the fault. Forgets the server's clock,
- * because the next reply may come from another server. A BLPOP (block_ms) may fail for other
- * reasons, so the clock is not forgotten after it.
+ * Acts on a fault of the current server: turns to another server. Returns RLOCK_PENDING if the
+ * request will be sent again, as no server has executed it; else the fault. Forgets the server's
+ * clock, as the next reply may come from another server; not after a BLPOP (block_ms), which may
+ * fail for other reasons.
  */
 static enum rlock_status handle_fault(struct member *member, enum rlock_status st)
 {
@@ -538,10 +537,9 @@ static enum rlock_status handle_fault(struct member *member, enum rlock_status s
 }
 
 /*
- * Acts on a whole reply. The reply to AUTH, SELECT or ROLE comes here only if it is an error. If
- * the request has several commands, acts on the first reply alone: if that is an error, such as
- * MOVED, the later commands have most likely failed in the same way. The caller reads the other
- * replies.
+ * Acts on a whole reply, or on an error reply to AUTH, SELECT or ROLE. If the request has several
+ * commands, acts on the first reply alone: if that is an error, such as MOVED, the later commands
+ * have most likely failed in the same way. The caller reads the other replies.
  */
 static enum rlock_status act_on_reply(struct member *member)
 {
@@ -604,9 +602,9 @@ static void turn_to_another_node(struct member *member)
 }
 
 /*
- * Asks the Sentinels for the primary, then sends the request there. Asks them also while the
- * primary that we know answers, as they may have replaced it. In this case the Sentinels get less
- * time, and if they don't answer, the request goes to the primary that we know.
+ * Asks the Sentinels for the primary, then sends the request there. Asks them also while the known
+ * primary is connected, as they may have replaced it. Then the Sentinels get less time, and if they
+ * don't answer, the request goes to the known primary.
  */
 static void start_at_sentinels(struct member *member)
 {
@@ -683,9 +681,8 @@ void member_ask(struct member *member, const struct request *request, reply_pars
 }
 
 /*
- * Goes on with asking the Sentinels. When the Sentinels have answered, sends the request to the
- * primary that they name. If the Sentinels haven't answered in time, and the known primary is
- * connected, sends the request to the known primary.
+ * Goes on with asking the Sentinels. Sends the request to the primary that they name, or, if they
+ * haven't answered in time, to the known primary, if that is connected.
  */
 static void step_locating(struct member *member)
 {
@@ -715,7 +712,7 @@ static void step_locating(struct member *member)
         member->state = st;
 }
 
-/* Has try_deadline_ms passed, and is the server that the Sentinels named not connected yet? */
+/* Has try_deadline_ms passed before the request could be sent to the server? */
 static bool is_try_over(const struct member *member)
 {
     const struct member_request *request = &member->request;

@@ -32,7 +32,7 @@ struct member_limits {
     int64_t block_ms;            /* how long a blocking command (BLPOP) may block; 0: it doesn't */
     int64_t reply_ms; /* how long the reply may take after the sending, beside block_ms */
     /* further requests will follow: the connection gets a name, and CLUSTER NODES goes before the
-     * request, if this primary wasn't sent it yet */
+     * request, once for each primary */
     bool is_in_long_use;
 };
 
@@ -60,8 +60,8 @@ struct member_request {
     int64_t retry_at_ms;       /* in MEMBER_BACKING_OFF: when to send the request again */
     int n_redirects;           /* redirects followed since the last back-off */
     bool has_retried_password; /* the password was looked up again because a server refused it */
-    bool is_after_refusal;     /* sent again, since the server said that it can't execute it now:
-                                  member->err is this fault until a server answers again */
+    bool is_after_refusal;     /* a server couldn't execute the request now (ERROR_REPLY_TRY_AGAIN):
+                                  member->err is that fault until a server replies again */
 };
 
 /* One of the servers for which the URL stands. */
@@ -84,7 +84,7 @@ struct member_route {
                            `primary` was connected */
     int n_failures;      /* how many servers in a row have failed, at most FAILURES_MAX */
     bool knows_topology; /* CLUSTER NODES was sent to this primary */
-    bool has_heard;      /* a server whose place set_endpoint() gave to another had sent a byte */
+    bool has_heard;      /* a server that was one of `endpoint` before had sent a byte */
 };
 
 /* What the server has told of itself. */
@@ -152,10 +152,7 @@ void member_close(struct member *member);
 /* member_forget_password: clear all copies of passwords; the member can't connect any more. */
 void member_forget_password(struct member *member);
 
-/*
- * member_visit: ask only the server of `url` from now on. Takes the URL over, and leaves `url`
- * empty.
- */
+/* member_visit: ask the server of `url` from now on, and forget all other nodes. Empties `url`. */
 void member_visit(struct member *member, struct url *url);
 
 /*
@@ -170,12 +167,12 @@ void member_ask(struct member *member, const struct request *request, reply_pars
                 struct member_limits limits);
 
 /*
- * member_reject: the last request was answered; turn the answer into the fault that the error reply
- * `refusal` means, or, if it is NULL, into `fault`. Leaves a server that has become a replica.
+ * member_reject: turn the answer to the last request into a fault: what the error reply `refusal`
+ * means, or, if `refusal` is NULL, `fault`. Leaves a server that has become a replica.
  *
- * member_conclude: end an operation of several requests: set `answer` and when the request was sent
- * from which the lease counts. A failed operation has no answer (NULL); sent_ms is 0 if no server
- * can have executed a request that writes.
+ * member_conclude: end an operation of several requests. Sets `answer`; NULL: the operation failed.
+ * sent_ms is when the request was sent from which the lease counts; 0: no server can have executed
+ * a request that writes.
  */
 void member_reject(struct member *member, const char *refusal, const struct rlock_error *fault);
 void member_conclude(struct member *member, const struct reply *answer, int64_t sent_ms);
@@ -200,9 +197,9 @@ int64_t member_deadline_ms(const struct member *member);
 void member_step(struct member *member);
 
 /*
- * member_abandon: end a pending request with a fault. If the server may have received the request,
- * send `behind`, if it isn't NULL, after it on the same connection. Then close the connection. An
- * EVALSHA is sent as EVAL, too, see conn_abandon(). Returns whether `behind` was sent.
+ * member_abandon: end a pending request with a fault, and reset the connection. If the whole
+ * request was sent, first sends `behind` on the same connection, unless it is NULL. An EVALSHA is
+ * sent as EVAL, too, see conn_abandon(). Returns whether `behind` was sent.
  */
 bool member_abandon(struct member *member, struct request *behind);
 

@@ -212,7 +212,6 @@ int64_t members_uncounted_ms(const struct members *members, const struct member 
     return member->is_one_of_several && age_ms < longest_ms ? longest_ms - age_ms : 0;
 }
 
-/* Counts the members whose request ended in this state. */
 static size_t count_state(const struct members *members, enum rlock_status st)
 {
     size_t like = 0;

@@ -11,7 +11,7 @@
 
 /* Functions that a broadcast calls while it waits for members; each may be NULL. */
 struct wait_hooks {
-    /* Called once the request to acquire was sent to a majority, which may grant it from now on. */
+    /* Called once the request to acquire was sent to a majority, which may grant the lock now. */
     void (*on_sent)(void *context);
     /* Called before each poll(2). Returns when it must be called again, or RLOCK_NEVER. */
     int64_t (*on_wait)(void *context);
@@ -69,9 +69,9 @@ void members_set_hooks(struct members *members, struct wait_hooks hooks);
 void members_silence(const struct members *members, struct rlock_error *err);
 
 /*
- * members_fault: sum up why there is no majority: how many members failed, and the text of the
- * most frequent fault. Returns the status of that fault, or RLOCK_E_NO_QUORUM if too few members
- * have it.
+ * members_fault: sum up why there is no majority: how many members failed, and the text of the most
+ * frequent fault. Returns the status of that fault; RLOCK_E_NO_QUORUM: the members without that
+ * fault would be a majority.
  */
 enum rlock_status members_fault(const struct members *members, struct rlock_error *err);
 

@@ -65,9 +65,8 @@ static int64_t split_ms(const struct quorum *quorum)
 }
 
 /*
- * Computes when the lease ends that a majority has granted or renewed. The lease ends first on the
- * member that was sent its request first. That member counts the TTL from a moment after the
- * sending. So this function counts from the sending of the first request.
+ * Returns when the lease ends that a majority has granted or renewed. Counts from the sending of
+ * the first request, as each member counts the TTL from a later moment.
  */
 static int64_t lease_end(const struct votes *votes, int64_t ttl_ms)
 {
@@ -118,8 +117,8 @@ void quorum_set_patience(struct quorum *quorum, int64_t connect_ms, int64_t repl
 /* ---- acquiring a lock ---- */
 
 /*
- * Fills in the grant. Returns RLOCK_OK, or RLOCK_PENDING if this process was stopped since the
- * request was sent, so that too little of the lease is left.
+ * Fills in the grant. Returns RLOCK_OK, or RLOCK_PENDING if too much time has passed since the
+ * request was sent, as when this process was stopped: too little of the lease is left.
  */
 static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
                                     const struct reply *granted, const struct votes *votes,
@@ -141,18 +140,10 @@ static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
 }
 
 /*
- * The second round of a grant makes a majority store the fence:
- * 1. We ask all members to store `*fence`.
- * 2. A member that has stored a greater fence, or the same fence for another owner, refuses, and
- *    returns the fence that it has stored.
- * 3. Without a majority we set `*fence` to one more than the greatest fence that was returned,
- *    which may be another owner's, and go to 1.
- * Both rounds together may take as long as one reply, counted from the first request of the grant.
- * No second round is needed if parents hold all locks, or if all members granted with the same
- * fence and keep no history.
- *
- * Returns RLOCK_OK (a majority has stored `*fence`), RLOCK_STOPPED, a fault, or RLOCK_PENDING: no
- * majority has stored a fence in that time.
+ * Round 2 of a grant: asks all members to store `*fence`. A member that has stored a greater fence,
+ * or the same for another owner, refuses, and replies its fence; then asks again with one more than
+ * the greatest of these. Needless if parents hold all locks, or if all members granted with the
+ * same fence and keep no history. RLOCK_PENDING: no majority has stored a fence in time.
  */
 static enum rlock_status confirm(struct quorum *quorum, const struct owner *owner,
                                  const struct votes *votes, uint64_t *fence,
@@ -160,7 +151,7 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
 {
     int64_t end_ms = votes->sent_ms + acquire_reply_ms(&quorum->timing);
     struct broadcast broadcast = {.purpose = BROADCAST_CONFIRM, .owner = owner};
-    /* in a quorum only confirm.lua notes a grant in the history, so round 2 is needed for it */
+    /* in a quorum only round 2 (confirm.lua) notes a grant in the history */
     bool is_history_due = owner->is_in_quorum && owner->history > 0;
     struct votes confirmed;
     enum rlock_status st;
@@ -189,9 +180,8 @@ static enum rlock_status confirm(struct quorum *quorum, const struct owner *owne
 }
 
 /*
- * Removes what the last attempt wrote on the members whose bit is set in `members`. If there are
- * several members, the undo wakes no waiter: two owners that each get a minority would wake one
- * another without end.
+ * Removes what the last attempt wrote on the members whose bit is set in `members`. In a quorum the
+ * undo wakes no waiter: two owners that each get a minority would wake one another without end.
  */
 static void undo(struct quorum *quorum, const struct owner *owner, unsigned members,
                  enum broadcast_purpose purpose)
@@ -226,8 +216,8 @@ static enum rlock_status wait_for_restarted(struct quorum *quorum, const struct 
 }
 
 /*
- * How long to block after a split: the other owner may remove its token at any moment, and that
- * wakes nobody. The time is random, so that the two don't ask at the same time again.
+ * How long to block after a split: the other owner may remove its token at any moment, which wakes
+ * nobody. The time is random, so that the two owners don't ask at the same time again.
  */
 static int64_t split_block_ms(const struct quorum *quorum)
 {
@@ -352,7 +342,7 @@ enum rlock_status quorum_acquire(struct quorum *quorum, struct owner *owner,
         .purpose = BROADCAST_ACQUIRE,
         .owner = owner,
         .reply_ms = acquire_reply_ms(&quorum->timing),
-        /* no attempt follows a single one, so it waits for slow members */
+        /* a single attempt waits for slow members, as no other attempt follows */
         .split_ms = owner->is_single_attempt ? RLOCK_NEVER : split_ms(quorum)};
     enum rlock_status st;
     struct votes votes;
@@ -427,9 +417,9 @@ enum rlock_status quorum_block(struct quorum *quorum, const struct owner *owner,
 /* ---- which members have lost the lock ---- */
 
 /*
- * Notes which members lack the lock by their answers to a renewal or a release, as a member may
- * answer that only once: if one of three says so and then hangs, and another loses the lock, a
- * release finds it on one only, and the majority was lost. "Released" is no loss.
+ * Notes which members answered a renewal or release that they lack the lock, for the next request:
+ * if one of three has said so and hangs by then, and another loses the lock, no majority holds it.
+ * REPLY_RELEASED is no loss.
  */
 static void note_lost(struct quorum *quorum, const struct votes *votes)
 {
@@ -452,11 +442,10 @@ static size_t count_lost(const struct votes *votes)
 /* ---- renewing a lease ---- */
 
 /*
- * Writes the token again on members that have lost it, while a majority still has it, so that the
- * lease outlasts further failures of members. The request is an acquire, for which the member draws
- * a new fence, but the grant keeps the fence that it has. Skips members whose clock isn't known: a
- * request can be limited only by a time of the member's clock (NOT_AFTER), and without this limit a
- * slow member might execute the request after the lease has ended.
+ * Writes the token again on members that have lost it, so that the lease outlasts further failures.
+ * The request is an acquire, but the grant keeps its fence. Skips members whose clock isn't known:
+ * only a time of that clock (NOT_AFTER) keeps a slow member from executing the request after the
+ * lease has ended.
  */
 static void repair(struct quorum *quorum, const struct owner *owner, unsigned gone_from,
                    struct rlock_deadline deadline)
@@ -494,7 +483,7 @@ static enum rlock_status lose(struct quorum *quorum, const struct votes *votes,
         holder_info_put_user(who, sizeof who, by);
         return err_set(err, RLOCK_LOST, 0, "the lock was broken by %s", who);
     }
-    /* As after a failover: the new primary had no lock, and has reserved it for a waiter. */
+    /* for example after a failover: the new primary had no lock, and reserves it for a waiter */
     if (votes->n_held > 0 && votes->held_by->obstacle.seen == RLOCK_SEEN_KEPT)
         return err_set(err, RLOCK_GONE, 0,
                        "the server lost the lock, and the next waiter has its turn");
@@ -509,24 +498,21 @@ static enum rlock_status lose(struct quorum *quorum, const struct votes *votes,
 static enum rlock_status not_renewed(struct quorum *quorum, const struct votes *votes,
                                      struct rlock_error *err)
 {
-    /* if more members than this lack the lock, no majority has it */
+    /* if more members than this lack the lock, no majority holds it */
     size_t most = quorum->members.n - quorum->members.need;
 
     if (count_lost(votes) <= most)
         return votes->n_late > 0 ? RLOCK_PENDING : members_fault(&quorum->members, err);
-    /*
-     * If one member says "released", the lock was released by our token, and not lost: another one
-     * may not have executed that release, and two may have granted the lock to the next owner.
-     */
+    /* If any member says "released", a request with our token has released the lock. Members that
+     * say otherwise have not executed that release, or have granted the lock to the next owner. */
     if (votes->n_released > 0)
         return err_set(err, RLOCK_RELEASED, 0, "the lock was released");
     return lose(quorum, votes, err);
 }
 
 /*
- * For how long a lease lasts at least after its renewal. rlock_renew() may have asked for less than
- * the TTL of the grant, or for "the TTL of the grant" (0). A caller that knows only the token is
- * told by the server how much is left.
+ * Returns how long a lease lasts at least after its renewal: the TTL of the grant, or less if
+ * rlock_renew() asked for less. If the caller knows only the token, the server tells how long.
  */
 static int64_t renewed_for_ms(const struct quorum *quorum, const struct owner *owner,
                               const struct votes *votes)
@@ -575,11 +561,11 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
             broadcast.skipped &= ~(1U << i);
     if (broadcast.skipped == ~0U)
         return;
-    request_begin(&request, "TIME"); /* any short command, behind CLUSTER NODES */
+    request_begin(&request, "TIME"); /* any short command, sent after CLUSTER NODES */
     broadcast.request = &request;
     st = broadcast_run(&quorum->members, &broadcast, deadline_in(deadline, broadcast.reply_ms),
                        NULL, NULL);
-    if (st != RLOCK_STOPPED) /* the release that follows is sent behind an earlier request */
+    if (st != RLOCK_STOPPED) /* if stopped, the release that follows abandons the request */
         broadcast_abandon_pending(&quorum->members, &broadcast);
 }
 

@@ -18,7 +18,7 @@
 struct quorum {
     struct members members;
     struct rlock_timing timing;
-    bool without_scripts;    /* locks are held, read and broken by commands */
+    bool without_scripts;    /* locks are held, read and broken by commands, not by scripts */
     bool may_use_commands;   /* quorum_use_commands() may be called if the server refuses scripts */
     int64_t replicas;        /* how many replicas of each member must have a grant; 0: none */
     unsigned in_doubt;       /* bit i is set: member i may have granted the lock, though
@@ -83,8 +83,8 @@ bool quorum_may_be_held(const struct quorum *quorum);
  * quorum_block: block until one of the members wakes the owner in the queue, or for `*block_ms`.
  *
  * Returns  RLOCK_OK or a fault: the caller makes the next attempt. RLOCK_STOPPED: no more attempts.
- *          RLOCK_PENDING: the server will soon wake the owner, or expects it to ask after the new
- *          `*block_ms`: the caller should call again.
+ *          RLOCK_PENDING: the owner is one of the next to get the lock: the caller should call
+ *          again, with the new `*block_ms`.
  */
 enum rlock_status quorum_block(struct quorum *quorum, const struct owner *owner, int64_t *block_ms,
                                struct rlock_deadline deadline, struct rlock_error *err);
@@ -104,8 +104,8 @@ void quorum_requeue(struct quorum *quorum, const struct owner *owner);
  *   expires_ms  out, on RLOCK_OK: the new end of the leases, on rlock_clock_ms()
  *   restored    out, on RLOCK_OK: a member had lost the lock, and has put it back
  *
- * Returns  RLOCK_OK, RLOCK_LOST (another owner holds it), RLOCK_GONE (nobody does), RLOCK_RELEASED,
- *          RLOCK_STOPPED, RLOCK_PENDING or a fault.
+ * Returns  RLOCK_OK, RLOCK_LOST (another owner holds the lock, or somebody has broken it),
+ *          RLOCK_GONE (nobody holds it), RLOCK_RELEASED, RLOCK_STOPPED, RLOCK_PENDING or a fault.
  */
 enum rlock_status quorum_renew(struct quorum *quorum, const struct owner *owner,
                                struct rlock_deadline deadline, int64_t *expires_ms, bool *restored,
@@ -121,8 +121,8 @@ void quorum_learn_topology(struct quorum *quorum, struct rlock_deadline deadline
  * quorum_release: make one attempt to release the locks. Returns RLOCK_OK, RLOCK_LOST,
  * RLOCK_GONE, RLOCK_STOPPED or a fault.
  *
- *   released  in, out: bit i is set: member i may have executed an attempt, so it is no loss if the
- *             member doesn't hold the lock at a later one. 0 before the first attempt.
+ *   released  in, out: bit i is set: member i may have executed an earlier attempt, so any answer
+ *             counts as a release, unless it is in quorum->lost. 0 before the first attempt
  */
 enum rlock_status quorum_release(struct quorum *quorum, const struct owner *owner,
                                  struct rlock_deadline deadline, unsigned *released,
@@ -158,8 +158,8 @@ bool quorum_may_retry_password(const struct quorum *quorum, enum rlock_status st
 
 /*
  * quorum_ask: send any request, borrowed, to each member. Returns RLOCK_OK when a majority has
- * replied; `*reply` is the reply of the first member that did, and the others' are in
- * `members.member[i].reply`, until the next request. Else RLOCK_STOPPED or a fault.
+ * replied; all replies are in `members.member[i].reply` until the next request, and `*reply` is the
+ * one with the lowest i. Else RLOCK_STOPPED or a fault.
  */
 enum rlock_status quorum_ask(struct quorum *quorum, const struct request *request,
                              struct rlock_deadline deadline, const struct resp_value **reply,

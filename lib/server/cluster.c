@@ -2,8 +2,8 @@
 /*
  * cluster: remembers the nodes of a Redis Cluster, and reads redirects and CLUSTER NODES.
  *
- * There is no map of slots: all keys of a lock are in one slot, so one node serves the lock, every
- * other node redirects there, and is asked when that one doesn't answer. Source: Redis Cluster
+ * There is no map of slots: all keys of a lock are in one slot, which one node serves. Every other
+ * node redirects to that node, and is asked when that node doesn't answer. Source: Redis Cluster
  * specification, "MOVED Redirection" and "ASK redirection".
  */
 #include "server/cluster.h"
@@ -41,9 +41,9 @@ void cluster_clear_passwords(struct cluster *cluster)
 }
 
 /*
- * Adds a node, or the alias of a known node. If the array is full, or there is no memory, a new
- * node is not added. The array is allocated for the first node: most servers are in no Cluster, and
- * every waiter would have 3.5 kB of zeros.
+ * Adds a node, or the alias of a known node; no new node if the array is full, or without memory.
+ * The array is allocated with the first node: most servers are in no Cluster, and each waiter would
+ * need 3.5 kB for it.
  */
 static void remember(struct cluster *cluster, const struct url *node)
 {
@@ -70,8 +70,8 @@ static void remember(struct cluster *cluster, const struct url *node)
 }
 
 /*
- * Looks for the node at this host and port. Returns its IP address if `host` is its host name, and
- * its host name if `host` is its IP address. NULL: no such node is known, or more than one is.
+ * Returns the other name of the node at this host and port: the IP address if `host` is its host
+ * name, the host name if `host` is its IP address. NULL: no such node is known, or several are.
  */
 static const char *other_name(const struct cluster *cluster, const char *host, const char *port)
 {
@@ -266,9 +266,9 @@ enum cluster_endpoint cluster_endpoint(const struct resp_value *slots)
 }
 
 /*
- * Marks the slots in "0-5460 5462 [93-<-ID]". Skips those in brackets, which are being moved: such
- * a slot is also in the list of the node that still serves it. Two primaries may name the same slot
- * for a short time after a failover, so the slots can't just be counted.
+ * Marks the slots in "0-5460 5462 [93-<-ID]", but for those in brackets, which are being moved: the
+ * node that still serves such a slot lists it without brackets, too. The slots can't just be
+ * counted, as two primaries may list the same slot for a short time after a failover.
  */
 static void mark_slots(const struct line *line, bool served[SLOT_COUNT])
 {

@@ -27,7 +27,7 @@ struct cluster {
 
 void cluster_init(struct cluster *cluster, const struct url *first);
 
-/* cluster_fini: free all nodes. The cluster may be used again, and then knows `first` alone. */
+/* cluster_fini: free and forget all nodes. The cluster may be used again, with `first` alone. */
 void cluster_fini(struct cluster *cluster);
 
 /* cluster_clear_passwords: call url_clear_password() for all nodes. */
@@ -54,7 +54,7 @@ void cluster_set_nodes(struct cluster *cluster, const char *nodes, const struct 
 /*
  * cluster_next_primary: find the next primary that serves slots. False: there is none.
  *
- *   nodes    the unread part of the reply of `by` to CLUSTER NODES; moved behind what was read
+ *   nodes    the unread part of the reply of `by` to CLUSTER NODES; moved past what was read
  *   primary  out, on true only; the caller frees it with url_fini()
  */
 bool cluster_next_primary(const char **nodes, const struct url *by, enum cluster_endpoint endpoint,

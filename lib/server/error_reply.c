@@ -16,11 +16,10 @@
 #include <string.h>
 
 /*
- * What each error reply means. Of the rows whose `words` occur in the reply, the first one counts.
- * If `words` begin with '^', they must be at the start of the reply. Words within the arguments of
- * a command that the server quotes don't count, as a key may be any text. The array `words` is in
- * the row itself: to a pointer the dynamic linker would have to add the program's address at each
- * start.
+ * What each error reply means. The first row whose `words` occur in the reply counts. Words after
+ * '^' must be at the start of the reply. Words within the arguments that the server quotes don't
+ * count, as a key may be any text. `words` is an array, as to a pointer the dynamic linker would
+ * add an address at each start.
  */
 static const struct {
     char words[40];
@@ -47,7 +46,7 @@ static const struct {
     {"unsupported command 'EVAL'", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
     {"command eval not support", RLOCK_E_UNSUPPORTED, RLOCK_REASON_NO_SCRIPTS, ERROR_REPLY_FINAL},
     /* servers that run only some scripts: ApsaraDB behind a proxy (two rows), serverless
-     * ElastiCache, Dragonfly and Kvrocks (two rows), and those that keep commands from scripts */
+     * ElastiCache, Dragonfly and Kvrocks (two rows), and servers that deny scripts a command */
     {"KEYS array", RLOCK_E_UNSUPPORTED, RLOCK_REASON_SCRIPTS_REJECTED, ERROR_REPLY_FINAL},
     {"single literal string", RLOCK_E_UNSUPPORTED, RLOCK_REASON_SCRIPTS_REJECTED,
      ERROR_REPLY_FINAL},
@@ -96,12 +95,12 @@ static const struct {
 #define SHOWN_BYTES 160 /* error messages quote this much of a reply */
 #define SHA1_DIGITS 40
 
-/* Does the reply have words at `at`, in front of the quoted arguments of an unknown command? */
+/* Does the reply have words at `at`, before the quoted arguments of an unknown command? */
 static bool is_in_front(const char *reply, const char *at)
 {
     const char *args = strstr(reply, ", with args ");
 
-    return at != NULL && (args == NULL || at <= args); /* "" is at `args` if nothing is in front */
+    return at != NULL && (args == NULL || at <= args); /* the words "" also match at `args` */
 }
 
 static bool matches(const char *reply, const char *words)
@@ -113,9 +112,8 @@ static bool matches(const char *reply, const char *words)
 
 /*
  * Returns the part of the reply that is the error of a command. If a command fails in a script,
- * Redis before version 7 puts a text before the command's error that helps no user: "ERR Error
- * running script (call to f_SHA1): @user_script:9: ", and before version 6.2 also
- * "@user_script: 9: -".
+ * Redis before version 7 puts before its error "ERR Error running script (call to f_SHA1):
+ * @user_script:9: ", and before version 6.2 also "@user_script: 9: -", which help no user.
  */
 static const char *skip_script(const char *reply)
 {
@@ -134,8 +132,8 @@ static const char *skip_script(const char *reply)
 }
 
 /*
- * Cuts what Redis 7 puts behind the error of a command, " script: SHA1, on @user_script:9.", or
- * Valkey 9, " script: on @user_script:9."
+ * Cuts what a server puts after the error of a command in a script: Redis 7 " script: SHA1, on
+ * @user_script:9.", Valkey 9 " script: on @user_script:9."
  */
 static void cut_script(char *words)
 {
@@ -147,10 +145,7 @@ static void cut_script(char *words)
         *at = '\0';
 }
 
-/*
- * Shortens a text whose end was cut off, as it was too long: after its last whole sentence, or, if
- * it has none, to a text that ends in "...".
- */
+/* Makes a text that was cut end after its last whole sentence or, if it has none, in "...". */
 static void end_cut(char *words)
 {
     char *dot = NULL;

@@ -18,14 +18,14 @@ enum error_reply {
 /*
  * error_reply_read: fill `err` from an error reply: status, reason, and as text what the reason
  * means (reason_sentence()) and then the server's own words, without the hash of the script in
- * which the error occurred. No other file compares the words of an error reply.
+ * which the error occurred.
  *
  *   reply     the reply without its '-'; of any length, with any bytes
  *   password  that AUTH sent, masked in the text, as a server may repeat it; NULL: none was sent
  *   kind      out
  *   err       out; may be NULL
  *
- * Returns  RLOCK_E_REFUSED, RLOCK_E_SERVER or, for an unknown error, RLOCK_E_UNSUPPORTED.
+ * Returns  RLOCK_E_REFUSED, RLOCK_E_SERVER or RLOCK_E_UNSUPPORTED (also for an unknown error).
  */
 enum rlock_status error_reply_read(const char *reply, const char *password, enum error_reply *kind,
                                    struct rlock_error *err);

@@ -2,9 +2,9 @@
 /*
  * sentinel: asks Sentinels which server is the primary.
  *
- * All are asked at the same time, and the first reply counts. If it names the server that has just
- * been found to be down or no primary, rlock waits a moment for the others, which may know the new
- * one. Source: "Guidelines for Redis clients with support for Redis Sentinel".
+ * All Sentinels are asked at the same time, and the first reply counts. If that reply names a
+ * server that was just found to be down or no primary, rlock waits a moment for the other replies.
+ * Source: "Guidelines for Redis clients with support for Redis Sentinel".
  */
 #include "server/sentinel.h"
 
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If a Sentinel names the wrong server, the others get this time, counted from sentinel_ask(). */
+/* if a Sentinel names the wrong server, the others get this time from sentinel_ask() on */
 #define PATIENCE_MS 250
 
 /* One of the Sentinels. */
@@ -153,7 +153,7 @@ static enum rlock_status read_error(const char *reply, const char *password,
     return RLOCK_E_UNREACHABLE;
 }
 
-/* Reads the reply: {host, port}, or nil if this Sentinel doesn't know the service. */
+/* Reads the reply: {host, port}; nil: this Sentinel doesn't know the service. */
 static enum rlock_status read_answer(const struct sentinel *sentinel, const struct conn *conn,
                                      const struct resp_value *reply, struct url *to,
                                      struct rlock_error *err)
@@ -172,7 +172,7 @@ static enum rlock_status read_answer(const struct sentinel *sentinel, const stru
     return url_at(to, sentinel->url, host, NULL, port, err);
 }
 
-/* Continues to ask one Sentinel. RLOCK_OK: it has named a server other than sentinel->wrong. */
+/* Continues to ask one Sentinel. RLOCK_OK: the reply names another server than sentinel->wrong. */
 static enum rlock_status step(struct sentinel *sentinel, struct watcher *watcher, struct url *to)
 {
     const struct resp_value *reply = NULL;

@@ -23,9 +23,7 @@ struct server_identity {
         started_ms; /* the latest time at which the server may have started, on rlock_clock_ms() */
 };
 
-/*
- * server_identity_read: fill `identity` from a reply to INFO. Call it as soon as the reply comes.
- */
+/* server_identity_read: fill `identity` from a reply to INFO that has just come. */
 void server_identity_read(struct server_identity *identity, const char *info);
 
 #endif
