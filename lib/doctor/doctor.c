@@ -2,9 +2,9 @@
 /*
  * doctor: examines servers, and reports what makes their locks unsafe.
  *
- * It connects as the user who takes locks, and needs no other rights: what the server denies is
- * unknown. It runs each command on keys that nobody else uses. ACL DRYRUN would not do: it needs a
- * right of its own and Redis 7, and doesn't know the rules of a proxy.
+ * doctor connects as the user who acquires locks, and needs no other rights: what the server denies
+ * is graded UNKNOWN. To try a right, doctor sends the command itself, in a form that changes no
+ * lock: ACL DRYRUN needs a right of its own and Redis 7, and doesn't know the rules of a proxy.
  */
 #include "doctor/doctor.h"
 
@@ -70,7 +70,7 @@ static enum rlock_status take_sample(struct probe *probe, struct sample *sample)
     return RLOCK_OK;
 }
 
-/* qsort() calls this: the fastest sample comes first. */
+/* For qsort(): the fastest sample comes first. */
 static int by_took_us(const void *one, const void *other)
 {
     int64_t a = ((const struct sample *)one)->took_us;
@@ -115,10 +115,8 @@ static void report_rate(struct probe *probe, const struct sample *first, const s
 }
 
 /*
- * Compares the round trips with timing.reply_ms, the longest time that rlock waits for a reply. If
- * the median is longer, the grade is UNSAFE: most requests would fail. If the median is longer than
- * a quarter of reply_ms, or a single round trip longer than reply_ms, the grade is WEAK: some
- * requests will have to be sent again.
+ * Compares the round trips with timing.reply_ms, the longest time that rlock waits for a reply.
+ * UNSAFE: most requests would fail. WEAK: some requests will have to be sent again.
  */
 static void report_round_trip(struct probe *probe, struct sample *samples)
 {
@@ -184,8 +182,8 @@ static void add_refusal(struct refusals *refusals, const char *between, const ch
 }
 
 /*
- * Does the last denial name no command, but a key that the user may not use? Redis asks for the
- * right to the command first.
+ * Does the last denial say that the user may not use the key? Then the user may run the command:
+ * Redis checks that right first.
  */
 static bool is_about_key(const struct probe *probe)
 {
@@ -280,7 +278,7 @@ static bool is_repeated(const struct request *request, int nth)
  * of them.
  *
  *   key  NULL: on `wake`, and notes the names of the commands that are denied
- *        else: on the lock's keys, and notes `key` if one of them is denied
+ *        else: on the lock's keys, and notes `key` if a command is denied
  */
 static enum rlock_status try_queued(struct probe *probe, const struct lock_keys *keys,
                                     const char *key, struct refusals *refusals)
@@ -309,9 +307,9 @@ static enum rlock_status try_queued(struct probe *probe, const struct lock_keys 
 }
 
 /*
- * The reply of rights.lua is a list of pairs of strings; these are the indexes of the pairs. The
- * first string of a pair names the commands that the server denied, the second is the
- * server's error for the first of them. Both strings are "" if the server denied nothing.
+ * Indexes into the reply of rights.lua: five pairs of strings, then three strings. The first string
+ * of a pair names the commands that the server denied, the second is the server's error for the
+ * first of them. Both are "" if the server denied nothing.
  */
 enum {
     RIGHTS_LOCKS = 0,        /* commands that every lock needs */
@@ -430,7 +428,7 @@ static void parse_rights(struct rights *rights, const struct resp_value *reply)
              resp_string(resp_array_at(reply, RIGHTS_HISTORY_KEY), &n));
 }
 
-/* Writes the ACL rules that allow the denied commands, the words in capitals: "+set +del". */
+/* Writes ACL rules, such as "+set +del", for the commands (words in capitals) in denied->which. */
 static void put_rules(char rules[RULES_BYTES], const struct refusals *denied)
 {
     const char *at = denied->which;
@@ -485,7 +483,7 @@ static void report_rights(struct probe *probe, const struct lock_keys *lock,
                      probe_key(probe));
 }
 
-/* Reports what keeps the server from writing the history. It grants locks all the same. */
+/* Reports what keeps the server from writing the history. The server grants locks all the same. */
 static void report_history(struct probe *probe, const struct rights *rights)
 {
     if (*rights->history.which != '\0')
@@ -530,8 +528,8 @@ static enum rlock_status try_plain_rights(struct probe *probe, const struct owne
 }
 
 /*
- * The server has refused rlock's script. Reports what that means: if rlock may do without scripts
- * (--scripts auto), tries the rights for that.
+ * Reports that the server has refused rlock's script. If rlock may acquire the lock by commands
+ * (--scripts auto), tries the rights for them.
  */
 static enum rlock_status report_no_scripts(struct probe *probe, const struct owner *owner)
 {
@@ -546,7 +544,7 @@ static enum rlock_status report_no_scripts(struct probe *probe, const struct own
         in_need = "a lock on several servers";
     add_refusal(&scripts, "", "EVAL", probe_last_words(probe));
     probe->scripts = PROBE_SCRIPTS_REFUSED;
-    quorum_use_commands(&probe->one); /* also by check_locks() */
+    quorum_use_commands(&probe->one); /* check_locks() uses commands, too */
     if (in_need != NULL || !may_use_commands) {
         probe_report(probe, "scripts", RLOCK_GRADE_UNSAFE,
                      in_need == NULL ? "use --scripts auto (RLOCK_SCRIPTS=auto), or " GIVE_RIGHTS
@@ -559,7 +557,7 @@ static enum rlock_status report_no_scripts(struct probe *probe, const struct own
     st = try_plain_rights(probe, owner, &rights);
     if (st != RLOCK_OK)
         return st;
-    if (*rights.needed.which != '\0' && is_denied) { /* no lock can be had in either way */
+    if (*rights.needed.which != '\0' && is_denied) { /* neither scripts nor commands do */
         add_refusal(&scripts, " ", rights.needed.which, "");
         rights.needed = scripts;
     } else if (*rights.needed.which == '\0') {

@@ -8,7 +8,7 @@
 
 enum probe_scripts { PROBE_SCRIPTS_UNTRIED, PROBE_SCRIPTS_RUN, PROBE_SCRIPTS_REFUSED };
 
-/* The server under examination. The checks set the last fields, and probe_select() clears them. */
+/* The server under examination. The checks set the last four fields, probe_select() clears them. */
 struct probe {
     const struct rlock_examiner *examiner; /* borrowed; receives the findings */
     const char *key; /* borrowed; the lock for which rights are tried; NULL: see probe_key() */
@@ -20,7 +20,7 @@ struct probe {
     bool keeps_history;         /* the caller's locks keep a history */
     const char *needs_scripts;  /* what the caller's lock needs scripts for; NULL: for nothing */
     bool is_replica;            /* INFO says that the server is a replica */
-    enum probe_scripts scripts; /* what became of rlock's script */
+    enum probe_scripts scripts; /* has the server run rlock's script? */
     bool is_cluster;            /* INFO or HELLO says that the server is a node of a Cluster */
     char wrong_type[100]; /* the server's error about a lock's key of another type; "": none */
 };
@@ -59,7 +59,7 @@ enum rlock_status probe_ask(struct probe *probe, const struct request *request,
  */
 bool probe_is_denied(const struct probe *probe, enum rlock_status st);
 
-/* probe_last_words: what the server said to the last request, without what rlock makes of it. */
+/* probe_last_words: the server's words in the error of the last request; if none, rlock's text. */
 const char *probe_last_words(const struct probe *probe);
 
 /*

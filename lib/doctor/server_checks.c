@@ -62,9 +62,9 @@ static void read_mode(const char *info, char *mode, size_t room)
 }
 
 /*
- * If the server is a node of a Cluster, the node that serves the slot of the key must be examined
- * instead. Sends EXISTS for the key: every other node redirects this request to that node, and
- * later requests go there, too. Then fetches the INFO of that node.
+ * In a Cluster the node that serves the slot of the key is to be examined. Sends EXISTS for the
+ * key: every other node redirects this request to that node, and later requests go there, too. Then
+ * fetches the INFO of that node.
  */
 static enum rlock_status find_slot_owner(struct probe *probe, char **info)
 {

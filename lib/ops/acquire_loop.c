@@ -3,9 +3,8 @@
  * acquire_loop: repeats an acquire, a renewal or a release until the reply is final.
  *
  * acquire.lua puts a waiter into the queue, and says how long to block. The waiter blocks by BLPOP
- * on a key of its own, to which a release pushes, and then asks again: a wake-up is only a hint,
- * and the next attempt is also the heartbeat without which the scripts remove the waiter. The
- * scripts alone decide about turns, time-outs and heartbeats.
+ * on a key of its own, to which a release pushes, and then asks again. A wake-up is only a hint,
+ * and each attempt is also the heartbeat without which the scripts remove the waiter.
  */
 #include "ops/acquire_loop.h"
 
@@ -37,8 +36,8 @@ struct acquire_loop {
     struct quorum *quorum;
     struct owner *owner;
     struct rlock_deadline caller_deadline;
-    /* when the loop gives up: at caller_deadline. But if the caller waits for ever or not at all,
-     * the loop gives up connect_ms after its start unless a server has answered by then */
+    /* caller_deadline; but connect_ms after the loop's start, if the caller doesn't wait, or waits
+     * for ever and no server has answered yet */
     struct rlock_deadline deadline;
     struct rlock_obstacle *obstacle;
     const struct rlock_observer *observer;
@@ -142,11 +141,10 @@ static int64_t on_wait(void *context)
 /* ---- which results call for another attempt ---- */
 
 /*
- * Can the next attempt have another result than `st`? RLOCK_E_CONFIG has two causes:
- * 1. A member's TLS certificate is wrong. If a member has answered before, an administrator may be
- *    replacing the certificate right now: try again. Only this cause makes members_fault() return
- *    RLOCK_E_CONFIG.
- * 2. Two URLs name the same server. Another attempt can't change this: the result is final.
+ * Can the next attempt have another result than `st`? RLOCK_E_CONFIG has two causes. If two URLs
+ * name the same server, the result is final. If a member's TLS certificate is wrong,
+ * members_fault() returns RLOCK_E_CONFIG: then an administrator may be replacing the certificate
+ * right now, provided that a member has answered before.
  */
 static bool is_transient(const struct quorum *quorum, enum rlock_status st)
 {
@@ -203,10 +201,9 @@ static int64_t poll_ms(const struct rlock_obstacle *obstacle)
 
 /*
  * Blocks on the server until another client wakes us to ask for the lock, `block_ms` have passed,
- * or the BLPOP fails. In all three cases the caller sends the next attempt. A client may also wake
- * us to say that we are next, and in how many ms we are to ask (RLOCK_PENDING). Then we block again
- * until that time: the holder and the waiters ahead of us may be dead, and nobody wakes us any
- * more. Of several such times, and the end of `block_ms`, the earliest counts.
+ * or the BLPOP fails. In all three cases the caller sends the next attempt. A client may also tell
+ * us in how many ms we are to ask, as our turn is near (RLOCK_PENDING). Then we block again, at
+ * most until that time: if the holder and the waiters ahead are dead, nobody wakes us any more.
  */
 static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block_ms)
 {
@@ -225,7 +222,7 @@ static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block
         if (!loop->obstacle->is_next) {
             (void)!clock_sleep(deadline_in(loop->deadline, NEXT_IN_TURN_MS));
             loop->obstacle->is_next = true;
-            show(loop, loop->obstacle); /* rlock forks its guard before the lock is granted */
+            show(loop, loop->obstacle); /* so that rlock(1) forks its guard before the grant */
         }
         block_ms = ask_ms - rlock_clock_ms();
     } while (block_ms > 0);
@@ -259,9 +256,9 @@ static enum rlock_status pause_after(struct acquire_loop *loop, enum rlock_statu
 
 /*
  * Sends one acquire. If the lock was granted, asks whether enough replicas have the grant. If too
- * few do, a caller that waits gives the lock back and returns to its old place in the queue, by its
- * ticket. If the first attempt was granted, there is no ticket yet: the fence of the grant serves
- * as one, as both numbers are the server's time in microseconds.
+ * few do, a caller that waits releases the lock, and returns to its place in the queue, by its
+ * ticket. A grant to the first attempt came without a ticket: its fence serves as one, as both
+ * numbers are the server's time in microseconds.
  */
 static enum rlock_status attempt(struct acquire_loop *loop, struct rlock_grant *grant,
                                  int64_t *block_ms, struct rlock_error *err)
@@ -382,8 +379,7 @@ static enum rlock_status attempt_until_final(struct acquire_loop *loop, struct r
  * Ends the use of the token on the server: removes the waiter from the queue, and releases the
  * lock, which the server may have granted, or may still grant, to a request without a reply. A
  * server that has never sent a byte will hardly send one now, and may be no Redis server at all: it
- * gets UNDO_SOON_MS, and the error doesn't speak of a lock that may stay taken. (When rlock gave up
- * an acquire without a reply, it sent an undo after the acquire, on the same connection.)
+ * gets UNDO_SOON_MS, and the error doesn't say that the lock may stay taken.
  */
 static void leave(struct acquire_loop *loop, enum rlock_status st, struct rlock_error *err)
 {
@@ -448,7 +444,7 @@ enum rlock_status release_loop_run(struct quorum *quorum, const struct owner *ow
     } while ((is_transient(quorum, st) || quorum_may_retry_password(quorum, st)) &&
              clock_sleep(deadline_in(deadline, backoff_ms(++n_failures))) != RLOCK_STOPPED &&
              !deadline_has_passed(deadline));
-    if (st >= RLOCK_E_USAGE && quorum_has_lost(quorum)) /* a renewal that was stopped has said so */
+    if (st >= RLOCK_E_USAGE && quorum_has_lost(quorum)) /* a renewal that was stopped found this */
         return RLOCK_GONE;
     return st;
 }

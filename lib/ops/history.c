@@ -2,9 +2,9 @@
 /*
  * history: reads what the servers have noted about the holds of a lock.
  *
- * The server's list has an entry for each grant, end and break (lib/lua/shared/history.lua), which
- * are joined by the token in them. In a quorum each member has a list of its own: they tell of the
- * same hold if token and fence are the same.
+ * The server's list has an entry for each grant, end and break (lib/lua/shared/history.lua). This
+ * file joins those with the same token into holds. In a quorum each member has a list of its own:
+ * two holds are the same if they have the same token and fence.
  */
 #include "ops/history.h"
 
@@ -92,7 +92,7 @@ static struct noted_hold *find(const struct noted_list *list, const char *id, bo
 
 /*
  * If the token holds the lock already, this grant replaces the earlier one: the owner has asked
- * again because the reply was lost, or a quorum has chosen a greater fence.
+ * again, as the reply was lost, or a quorum has chosen a greater fence.
  */
 static enum rlock_status add_grant(struct noted_list *list, int64_t at_ms, const char *text,
                                    char *ids)
@@ -224,10 +224,9 @@ static bool is_holding(const struct lock_state *state, const struct noted_hold *
 }
 
 /*
- * Returns when the server executed the last renewal of this hold; if there was none, the grant.
- * Each of them sets the expiry of the key with the last fence anew, so the time until that key
- * expires tells when it was. Once the server has granted the lock again, or has no such key any
- * more, the last renewal isn't known: then returns the time of the grant.
+ * Returns when the server executed the last renewal of this hold, or else the grant. Each grant and
+ * each renewal sets the expiry of the fence's key, so the time until that expiry tells when it was.
+ * Once the server has granted the lock again, or lost the key, returns the time of the grant.
  */
 static int64_t last_renewal_ms(const struct lock_state *state, const struct rlock_hold *hold)
 {
@@ -484,9 +483,9 @@ static void show_key(const struct list_search *search, const char *history)
 }
 
 /*
- * Shows the keys of at most HISTORIES_PER_REQUEST histories. Leaves out those that aren't lists, or
- * that the user may not read: LRANGE, which asks for no entry, then returns an error. An error as
- * the first reply would fail the request, so TIME comes first.
+ * Shows the locks of these histories, at most HISTORIES_PER_REQUEST. Leaves out a history that
+ * isn't a list, or that the user may not read: its LRANGE, which asks for no entry, returns an
+ * error. An error as the first reply would fail the request, so TIME comes first.
  */
 static enum rlock_status show_readable(const struct list_search *search, char *const *name,
                                        size_t n, struct rlock_error *err)

@@ -3,8 +3,8 @@
  * inspect: reads one lock with its waiters, breaks a lock, and visits the servers of a handle.
  *
  * inspect.lua returns the queue in pages, as a reply has at most 64 elements, which bounds its
- * memory. A page begins behind a ticket, not at a place: if a waiter left the queue between two
- * pages, all places behind it would move, and the next page would skip a waiter.
+ * memory. A page begins after a ticket, not at a place: if a waiter left the queue between two
+ * pages, all places after it would move, and the next page would skip a waiter.
  */
 #include "ops/inspect.h"
 
@@ -29,7 +29,7 @@ static void begin_request(struct request *request, enum script script, const str
     keys_add(keys, request);
 }
 
-/* Begins a request for the lock with `count` waiters, those behind the ticket `after`. */
+/* Begins a request for the lock with `count` waiters, whose tickets are greater than `after`. */
 static void begin_inspect(struct request *request, const struct lock_keys *keys, const char *after,
                           const char *count)
 {
@@ -85,8 +85,8 @@ static bool is_free(const struct resp_value *reply)
 }
 
 /*
- * Returns the rank of a member's view of the lock, which `n_alike` members share. A view that a
- * majority shares ranks highest, then a view with a holder, then a view of a free lock.
+ * Ranks a member's view of the lock, which `n_alike` members share: a view of a majority ranks
+ * highest, then a view with a holder, then a view of a free lock.
  */
 static size_t weight_of(const struct quorum *quorum, const struct member *member, size_t n_alike)
 {
@@ -300,8 +300,8 @@ enum rlock_status inspect_break(struct quorum *quorum, const char *key, const ch
 /* ---- visiting the primaries of a Cluster ---- */
 
 /*
- * Sends a request. If the server denies this user the command, or doesn't know it, returns RLOCK_OK
- * and sets `*reply` to NULL.
+ * Sends a request. Sets `*reply` to NULL, and returns RLOCK_OK, if the server denies this user the
+ * command, or doesn't know it.
  */
 static enum rlock_status ask_optional(struct quorum *quorum, const struct request *request,
                                       struct rlock_deadline deadline,

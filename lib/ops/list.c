@@ -72,7 +72,7 @@ static enum rlock_status show_last_end(const struct list_search *search,
     size_t n;
 
     for (read = 0; end.ended_ms == 0 && read < ENTRIES_READ; read += ENTRIES_PER_PAGE) {
-        request_begin(&request, "TIME"); /* the list may be unreadable: that is no fault */
+        request_begin(&request, "TIME"); /* an error as the first reply would be a fault */
         request_stay(&request);
         add_command(&request, "LRANGE", keys->name[KEY_HISTORY]);
         request_add_format(&request, "-%zu", read + ENTRIES_PER_PAGE);
@@ -371,9 +371,9 @@ enum rlock_status list_search(struct quorum *quorum, const struct list_search *s
 }
 
 /*
- * The names of helper keys contain the key of their lock, so the pattern for SCAN is "*PATTERN*".
- * It matches other keys, too. PATTERN goes to SCAN only up to what fnmatch(3) may read otherwise:
- * SCAN negates a class by ^ only, and its ? is a byte, not a character.
+ * The names of helper keys contain the key of their lock, so the pattern for SCAN is "*PATTERN*",
+ * which matches other keys, too. PATTERN ends there before the first character that fnmatch(3) may
+ * read otherwise: SCAN negates a class by ^ only, and its ? is a byte, not a character.
  */
 enum rlock_status list_locks(struct quorum *quorum, const char *pattern,
                              struct rlock_deadline deadline, const struct rlock_visitor *visitor,

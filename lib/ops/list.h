@@ -21,10 +21,10 @@ struct list_names {
 
 /* A search for keys on the servers of all members. */
 struct list_search {
-    const char *match;   /* a glob for the names of keys, which SCAN gets */
+    const char *match;   /* a glob for the names of keys, for SCAN */
     const char *pattern; /* a glob for the keys of locks, see list_is_match(); NULL: all */
     struct rlock_deadline deadline;
-    /* Gets the names that one SCAN has found, which it borrows. A fault ends the search. */
+    /* Receives the names that one SCAN has found, borrowed. A fault ends the search. */
     enum rlock_status (*on_found)(const struct list_search *search, const struct list_names *found,
                                   struct rlock_error *err);
     const void *visitor; /* for on_found */

@@ -2,9 +2,9 @@
 /*
  * renewer: a thread that renews a lease and writes an event for each renewal to a pipe.
  *
- * The pipe's reader has a timer of its own for the end of the lease, which each event moves: so it
- * acts in time if the renewer hangs. In a Cluster the thread first asks for the other nodes: if the
- * only known one died before the first renewal, nobody could name the new primary.
+ * The pipe's reader has a timer of its own for the end of the lease, which each event moves: so the
+ * reader acts in time even if the renewer hangs. In a Cluster the thread first asks for the other
+ * nodes: if the only known one died before the first renewal, nobody could name the new primary.
  */
 #include "ops/renewer.h"
 
@@ -36,9 +36,9 @@ static bool write_event(const struct renewer *renewer, struct rlock_event event,
 }
 
 /*
- * The thread ends with its last event. If that event were dropped, the reader would wait for the
- * next one without end, and its command might stay frozen. So the thread tries to write the event
- * until write(2) succeeds or renewer_stop() is called.
+ * The thread ends with its last event, and so tries to write it until write(2) succeeds or
+ * renewer_stop() is called. If this event were dropped, the reader would wait for the next one
+ * without end, and its command might stay frozen.
  */
 static void write_last_event(const struct renewer *renewer, struct rlock_event event,
                              const char *text, struct rlock_deadline stop)

@@ -2,9 +2,9 @@
 /*
  * replicas: asks a server whether enough of its replicas have a grant or a renewal.
  *
- * WAIT counts the replicas that have all writes of its own connection, so it goes by that of the
- * grant, and only after a grant: it would delay each attempt of a waiter. A renewal needs it, too:
- * on a replica that has missed the renewal and becomes the primary, the lease ends earlier.
+ * WAIT counts the replicas that have all writes of its own connection. So rlock sends WAIT on the
+ * connection of the grant, and not with each attempt, which WAIT would delay. A renewal needs WAIT,
+ * too: if a replica that has missed the renewal becomes the primary, the lease ends earlier.
  */
 #include "ops/replicas.h"
 
@@ -73,8 +73,7 @@ enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline dea
     if (st == RLOCK_OK)
         acknowledged = count_acknowledged(quorum);
     /* WAIT replies within wait_ms. If more than twice that time has passed, this process was
-     * probably stopped meanwhile, and little of the lease may be left. RLOCK_PENDING makes the
-     * caller acquire or renew again. */
+     * probably stopped meanwhile, and little of the lease may be left: see replicas.h */
     if (acknowledged.n_enough >= quorum->members.need)
         return took_ms > 2 * wait_ms ? RLOCK_PENDING : RLOCK_OK;
     if (acknowledged.lacking != NULL ||
