@@ -5,7 +5,7 @@
 
 #include <rlock.h>
 
-/* ROW(constant, and the fields of struct exit_reason_row) */
+/* ROW(constant, and the fields of struct exit_reason_row). A comment is about the row below. */
 #define EXIT_REASON_ROWS(ROW)                                                                    \
     /* GRANTED: the command ended by itself, under the lock; or the verb succeeded */            \
     ROW(REASON_GRANTED, "granted", -1, "the command's own status")                               \

@@ -36,7 +36,7 @@ static bool complain(struct parser *parser, const struct option *row, const char
 {
     char shown[100];
 
-    url_show(shown, sizeof shown, value); /* it may be a URL with a password */
+    url_show(shown, sizeof shown, value); /* a value may be a URL with a password */
     snprintf(parser->why, sizeof parser->why, "%s: %s: \"%s\"", row->name, why, shown);
     return false;
 }
@@ -650,7 +650,7 @@ static bool take_key_word(struct parser *parser)
     return take(parser, option_of_letter('k'), word);
 }
 
-/* Check the words that are no options. Add a key among them to the keys, and note help's verb. */
+/* Check the words that are no options. Add a key to the keys; for help, set the verb to explain. */
 static bool check_words(struct parser *parser)
 {
     struct options *options = parser->options;

@@ -53,7 +53,7 @@ struct options {
     int64_t conflict_status;      /* exit status when the lock is not granted; 75 by default */
     const char *command;          /* -c: a command for /bin/sh; NULL: argv is the command */
     int64_t queue;                /* --queue: enum rlock_queue */
-    bool needs_queue;             /* --queue fifo or newest is given: acquire no lock without one */
+    bool needs_queue;             /* --queue fifo or newest is given: no lock without a queue */
     int64_t key_value;            /* --protocol: enum key_value */
     int64_t timestamp_unit;       /* --timestamp-unit: enum timestamp_unit */
     int64_t scripts;              /* --scripts: enum rlock_scripts */

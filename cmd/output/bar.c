@@ -14,7 +14,7 @@ double bar_ms(const struct bar *bar)
     return known(bar->waited_ms) + known(bar->held_ms);
 }
 
-/* How many of the columns a length takes, rounded. */
+/* How many of `columns` a length of `ms` takes, rounded, if `most_ms` takes all. */
 static size_t part(double ms, double most_ms, size_t columns)
 {
     return most_ms > 0 ? (size_t)(ms / most_ms * (double)columns + 0.5) : 0;

@@ -19,7 +19,7 @@ double bar_ms(const struct bar *bar);
 /*
  * bar_add: append the bar, and blanks up to `columns` columns. A bar of `most_ms`, the longest one,
  * takes all columns. A hold takes at least one; a wait that is shorter than half a column takes
- * none. The parts differ in their characters, and where the terminal has colours, in these.
+ * none. The two parts differ in their characters, and also in colour if the terminal has colours.
  */
 void bar_add(struct outbuf *out, const struct bar *bar, double most_ms, size_t columns,
              const struct terminal *terminal);

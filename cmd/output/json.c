@@ -42,9 +42,7 @@ static bool put_format(struct json *json, const char *format, ...)
     return n >= 0 && (size_t)n < sizeof text && put(json, text, (size_t)n);
 }
 
-/*
- * Write a code point as \\uXXXX; if it is above U+FFFF, as a surrogate pair (RFC 8259, section 7).
- */
+/* Write a code point as \\uXXXX; above U+FFFF as a surrogate pair (RFC 8259, section 7). */
 static bool put_escaped(struct json *json, uint32_t code)
 {
     if (code < 0x10000)
@@ -54,10 +52,7 @@ static bool put_escaped(struct json *json, uint32_t code)
                       (unsigned)(0xdc00 | (code & 0x3ff)));
 }
 
-/*
- * Write the first character of `value`. Returns how many bytes of `value` that character has; 0:
- * the buffer has no room.
- */
+/* Write the first character of `value`. Returns its bytes in `value`; 0: the buffer has no room. */
 static size_t put_character(struct json *json, const char *value)
 {
     size_t n;

@@ -26,16 +26,13 @@ void json_number(struct json *json, const char *name, int64_t value);
 void json_unsigned(struct json *json, const char *name, uint64_t value);
 void json_end(struct json *json);
 
-/*
- * json_time: add a member that is a time, which is given in ms since 1970, and written in UTC as
- * RFC 3339.
- */
+/* json_time: add a time, in ms since 1970, as a string in the form of RFC 3339, in UTC. */
 void json_time(struct json *json, const char *name, int64_t unix_ms);
 
 /*
- * json_party: add a member that is an object with the known facts about a holder or a waiter.
- * `for_name` is the name of its member that tells for how long it has held the lock or waited;
- * NULL: none. json_party_members: only the members, of an object that the caller has begun.
+ * json_party: add an object with what is known of a holder or a waiter. `for_name` names the member
+ * for the length of the hold or the wait so far; NULL: leave that member out, and "renewed_at".
+ * json_party_members: only add the members, to an object that the caller has begun.
  */
 void json_party(struct json *json, const char *name, const struct rlock_party *party,
                 const char *for_name);

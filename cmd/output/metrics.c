@@ -2,10 +2,10 @@
 /*
  * metrics: locks as metrics in the text format of Prometheus, for alerts and graphs.
  *
- * node_exporter ignores the whole file if the file isn't UTF-8, if the samples of a metric don't
- * stand together, or if two samples of a metric have the same label. So err_escape() writes the
- * keys, and escapes backslashes, too: two keys never look alike. Source: "Exposition formats" in
- * the manual of Prometheus.
+ * node_exporter ignores a file that isn't UTF-8, in which the samples of a metric don't stand
+ * together, or two samples of a metric have the same label. So err_escape() writes the keys, and
+ * escapes backslashes, too: two keys never look alike. Source: "Exposition formats" in the manual
+ * of Prometheus.
  */
 #include "output/metrics.h"
 
@@ -40,7 +40,7 @@ static const struct {
                                 "Exit status of the rlock that held the lock last."},
 };
 
-/* Add a sample. Sorted by the metric, then by the key of the lock, samples stand as they must. */
+/* Add a sample, by a name that sorts the samples by metric, then by the key of the lock. */
 static void add(struct metrics *metrics, enum metric metric, const char *key, const char *value)
 {
     char *name;
@@ -61,7 +61,7 @@ static void add_number(struct metrics *metrics, enum metric metric, const char *
     add(metrics, metric, key, value);
 }
 
-/* A time below 0 is 0: the clock of the server was set back. */
+/* A time below 0, as after the server's clock was set back, counts as 0. */
 static void add_seconds(struct metrics *metrics, enum metric metric, const char *key, int64_t ms)
 {
     char value[32];
@@ -183,9 +183,9 @@ static int compare_ends(const void *one, const void *other)
 
 /*
  * Returns the end that counts of the `n` ends of one lock, which compare_ends() has ordered. Each
- * server of a quorum tells one end. A slow server may grant the lock so late that its grant doesn't
- * count: at the release this server notes that the holder had lost the lock, which is wrong if the
- * other servers kept the lock. So the majority of the servers decides.
+ * server of a quorum reports one end. A server that has granted the lock too late for its grant to
+ * count notes at the release that the holder had lost the lock, which is wrong if the other servers
+ * kept the lock. So the majority of the servers decides.
  */
 static const struct lock_end *last_end(const struct lock_end *ends, size_t n)
 {

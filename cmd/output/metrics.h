@@ -25,19 +25,19 @@ struct lock_end {
     char *key;        /* heap */
     int64_t ended_ms; /* ms since 1970 */
     int status;       /* exit status of the holder; -1: not known */
-    bool was_lost;    /* the server that tells of this end no longer had the lock by then */
+    bool was_lost;    /* the server that reports this end had lost the lock before */
 };
 
 /* A struct of zeros is empty: no lock was added to the metrics yet. */
 struct metrics {
-    struct sorted_lines samples; /* each has the value of a metric of a lock */
+    struct sorted_lines samples; /* each is the value of one metric for one lock */
     char *key;                   /* heap: the key of the lock being added; NULL: none */
-    int64_t n_waiters;           /* number of waiters of the lock `key` so far */
+    int64_t n_waiters;           /* waiters of the lock `key` that were added so far */
     int64_t longest_wait_ms;     /* the longest wait of these waiters; 0: none */
-    struct lock_end *ends; /* heap: the ends of holds; for each lock only the last end counts */
+    struct lock_end *ends;       /* heap: ends of holds; only one of each lock is written */
     size_t n_ends;
     size_t ends_room;
-    bool has_failed; /* memory ran out: an end is missing */
+    bool has_failed; /* memory ran out: a lock, a sample or an end is missing */
 };
 
 /*
@@ -50,9 +50,8 @@ void metrics_waiter(void *metrics, const struct rlock_party *waiter);
 void metrics_end(struct metrics *metrics);
 
 /*
- * metrics_last_end: add the end of a hold of any lock. The last end of each lock counts; but if the
- * servers of a quorum disagree whether the holder had lost the lock by then, the majority of them
- * counts.
+ * metrics_last_end: add the end of a hold of any lock. The last end of each lock counts. If servers
+ * of a quorum disagree on whether the holder had lost the lock, that of their majority counts.
  */
 void metrics_last_end(struct metrics *metrics, const char *key, int64_t ended_ms, int status,
                       bool was_lost);

@@ -23,24 +23,18 @@ struct outbuf {
 /* outbuf_add: append a text that is formatted as printf(3) does. */
 void outbuf_add(struct outbuf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/*
- * outbuf_text: the text so far, "" if there is none; borrowed until the next outbuf_add() or
- * outbuf_fini().
- */
+/* outbuf_text: the text so far, or ""; borrowed until the next outbuf_add() or outbuf_fini(). */
 const char *outbuf_text(const struct outbuf *out);
 
 /* outbuf_clear: empty the text, and keep its memory for the next text. */
 void outbuf_clear(struct outbuf *out);
 
-/*
- * outbuf_fail: the caller had no memory to make a part of the text. Set `has_failed`, so that
- * outbuf_write() writes nothing instead of an incomplete text.
- */
+/* outbuf_fail: set `has_failed`, as the caller has no memory to make a part of the text. */
 void outbuf_fail(struct outbuf *out);
 
 /*
- * outbuf_write: write the whole text to stdout, then clear it. Returns false if stdout can't be
- * written. If `has_failed` is set, write nothing and return false.
+ * outbuf_write: write the whole text to stdout, then clear the text. Returns false if stdout can't
+ * be written; or if `has_failed` is set, and then writes nothing.
  */
 bool outbuf_write(struct outbuf *out);
 
@@ -66,8 +60,8 @@ struct sorted_lines {
 void sorted_lines_add(struct sorted_lines *lines, const char *key, const char *text);
 
 /*
- * sorted_lines_sort: sort the lines by the bytes of their keys. Of several lines with the same key
- * all but one are removed, because a server may list a lock twice.
+ * sorted_lines_sort: sort the lines by the bytes of their keys, and keep only one line of each key,
+ * because a server may list a lock twice.
  */
 void sorted_lines_sort(struct sorted_lines *lines);
 

@@ -69,8 +69,8 @@ static ssize_t write_at_once(int fd, const char *bytes, size_t n)
 
 /*
  * Fails with EAGAIN if the descriptor does not accept all bytes within `within_ms`. Tries once more
- * after that time, in which rlock may have got no processor. Each write has at most PIPE_BUF bytes:
- * a pipe that poll(2) reports as writable accepts no more without blocking.
+ * after that time, as rlock may not have run meanwhile. Each write has at most PIPE_BUF bytes: a
+ * pipe that poll(2) reports as writable may block on more.
  */
 static bool write_in_time(int fd, const char *bytes, size_t n, int within_ms)
 {
@@ -101,7 +101,7 @@ static bool write_in_time(int fd, const char *bytes, size_t n, int within_ms)
 
 /*
  * Block SIGXFSZ, and SIGPIPE if `without_pipe`, during the write. If the write raised one of them,
- * remove the pending signal, so that unblocking doesn't deliver it. within_ms < 0: may block.
+ * remove the pending signal, so that unblocking doesn't deliver it. within_ms < 0: no limit.
  */
 static bool write_without_signals(int fd, const char *bytes, size_t n, bool without_pipe,
                                   int within_ms)
@@ -144,7 +144,7 @@ bool outfile_offer(int fd, const char *bytes, size_t n, int within_ms)
     return write_without_signals(fd, bytes, n, true, is_regular ? -1 : within_ms);
 }
 
-/* Write to `fd`, which outfile_open() or open(2) has returned, and close it. */
+/* Write to `fd`, and close it. Returns 0 or an errno. */
 static int write_and_close(int fd, const char *bytes, size_t n)
 {
     int failed = outfile_offer(fd, bytes, n, ROOM_WITHIN_MS) ? 0 : errno;
@@ -161,7 +161,7 @@ static int descriptor_of(const char *path)
 {
     static const struct {
         const char *prefix;
-        int fd; /* -1: its number follows */
+        int fd; /* -1: the number of the descriptor follows the prefix */
     } names[] = {{"-", STDOUT_FILENO},
                  {"/dev/stdout", STDOUT_FILENO},
                  {"/dev/stderr", STDERR_FILENO},
@@ -209,9 +209,8 @@ static int open_path(const char *path, int flags)
 /* ---- replacing a file ---- */
 
 /*
- * Create a file of a name of its own beside `path`, give it the bytes, and rename it to `path`.
- *
- *   old  the file that has the name `path`, and whose owner and mode the new one gets; -1: none
+ * Write the bytes to a new file in the same folder, and rename this file to `path`. `old` is a
+ * descriptor of the file to replace, whose owner and mode the new file receives; -1: none.
  */
 static int replace(const char *path, int old, const char *bytes, size_t n)
 {
@@ -243,8 +242,8 @@ static int replace(const char *path, int old, const char *bytes, size_t n)
 }
 
 /*
- * The user may write the file `old`, but not its folder, or may not give a file to its owner, or
- * the file is a mount point: write over its content.
+ * Write over the content of `old`, a file that can't be replaced: the user may not write its folder
+ * or make a file of the same owner, or the file is a mount point.
  */
 static int overwrite(int old, const char *bytes, size_t n)
 {

@@ -40,16 +40,13 @@ bool outfile_offer(int fd, const char *bytes, size_t n, int within_ms);
 int outfile_replace(const char *path, const char *bytes, size_t n);
 
 /*
- * outfile_rewrite: as outfile_replace(); but write over a regular file that can't be replaced, as
- * the directory may not be written, or the file is a mount point. Until the call returns, and if it
- * fails, the file may have old bytes beside new ones.
+ * outfile_rewrite: as outfile_replace(); but write over a regular file that can't be replaced, for
+ * lack of a right or as a mount point. During the call, and after a failure, such a file may have
+ * old bytes beside new ones.
  */
 int outfile_rewrite(const char *path, const char *bytes, size_t n);
 
-/*
- * outfile_append: write to the file `path` as outfile_replace() does, with one difference: a
- * regular file is not replaced, but the bytes are appended to it by one write(2).
- */
+/* outfile_append: as outfile_replace(); but append to a regular file, by one write(2). */
 int outfile_append(const char *path, const char *bytes, size_t n);
 
 /*

@@ -42,7 +42,7 @@ bool printable_is_utf8(void)
     return is_utf8_locale;
 }
 
-/* The length of the first character if it may be written as it is, else 0. */
+/* How many bytes the first character has, if it may be written as it is; else 0. */
 static size_t plain_bytes(const char *text)
 {
     size_t n = utf8_shown_bytes(text);

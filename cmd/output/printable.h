@@ -18,7 +18,7 @@
  */
 void printable_read_locale(void);
 
-/* printable_is_utf8: has the user's locale the encoding UTF-8, so that the terminal shows "█"? */
+/* printable_is_utf8: does the user's locale use UTF-8, so that the terminal can show "█"? */
 bool printable_is_utf8(void);
 
 /*
@@ -33,10 +33,7 @@ void printable_key(char *out, size_t room, const char *key);
 /* printable_columns: how many columns of a terminal a text takes. An accent takes 0, a 中 2. */
 size_t printable_columns(const char *text);
 
-/*
- * printable_fit: cut the text, in place, to `columns` columns. A text that is cut ends in "...", if
- * there are more than 3 columns.
- */
+/* printable_fit: cut the text, in place, to `columns`. A cut text ends in "..." if columns > 3. */
 void printable_fit(char *text, size_t columns);
 
 #endif

@@ -2,11 +2,11 @@
 /*
  * progress: who holds the lock that rlock waits for, as a line on the terminal or as messages.
  *
- * The cursor stays at the start of the row, so that characters that the user types don't move it
- * into the next row. A window that has become narrower may have moved the end of the older line
- * into the rows below, so rlock erases the rest of the screen, too. /dev/tty is opened
- * non-blocking: a terminal that is stopped (^S), or whose connection is dead, must not delay rlock
- * when it is granted the lock. When to draw: as OpenSSH's progressmeter.c.
+ * The cursor stays at the start of the row, so that what the user types doesn't move it into the
+ * next row. A window that became narrower may have moved the end of the older line into rows below,
+ * so rlock erases the rest of the screen, too. /dev/tty is opened non-blocking: a terminal that is
+ * stopped (^S) or dead must not delay rlock after the grant. When to draw: as OpenSSH's
+ * progressmeter.c.
  */
 #include "output/progress.h"
 
@@ -30,9 +30,8 @@
 /* ---- making the texts of the line and of the messages ---- */
 
 /*
- * The words for a failure of the server (`trouble` in struct rlock_obstacle): `what` is the event
- * of the message about the failure, and the line on the terminal has `words`. A status without a
- * row of its own has the words of the last row.
+ * For each failure of the server (rlock_obstacle.trouble): `what` is the event of the message, and
+ * the line on the terminal has `words`. The last row also stands for any other status.
  */
 static const struct trouble {
     enum rlock_status status;
@@ -76,7 +75,7 @@ static void put_time_left(char time[UNITS_TEXT_BYTES], const struct rlock_obstac
 static void describe_trouble(char out[PROGRESS_WHY_BYTES], const struct rlock_obstacle *obstacle,
                              int64_t now_ms)
 {
-    bool has_limit = obstacle->gives_up_ms != 0; /* before any server has answered */
+    bool has_limit = obstacle->gives_up_ms != 0; /* no server has answered yet */
     char time[UNITS_TEXT_BYTES];
 
     if (has_limit)
@@ -115,8 +114,8 @@ static void describe_holder(char *out, size_t room, const struct rlock_obstacle 
 }
 
 /*
- * Write the line without the key. While no server has answered yet, the line tells for how long
- * rlock still tries, and not for how long it has waited.
+ * Write the part of the line after the key. Until a server has answered, the line tells for how
+ * long rlock still tries, not for how long it has waited.
  */
 static void describe_wait(char out[PROGRESS_BYTES], const struct report *report,
                           const struct rlock_obstacle *obstacle, bool is_short, int64_t now_ms)
@@ -200,7 +199,7 @@ static void put(const struct progress *progress, const char *text, size_t column
     (void)!write(progress->terminal, bytes, (size_t)n); /* what ^S holds back is lost */
 }
 
-/* Also if the text has not changed: a window of another width may show only a part of it. */
+/* Draw also a text that has not changed: a window of another width may show only a part of it. */
 static void draw(const struct progress *progress, const struct rlock_obstacle *obstacle)
 {
     size_t columns = columns_of(progress->terminal);
@@ -210,10 +209,7 @@ static void draw(const struct progress *progress, const struct rlock_obstacle *o
     put(progress, text, columns);
 }
 
-/*
- * Clear the whole row, not only the drawn text: the terminal may have echoed a key such as ^C
- * behind it.
- */
+/* Clear the whole row, as the terminal may have echoed a key such as ^C after the drawn text. */
 static void clear(struct progress *progress)
 {
     if (progress->terminal < 0)
@@ -275,8 +271,8 @@ static void say_trouble(const struct progress *progress, const struct rlock_obst
 }
 
 /*
- * Report a failure of the server once, when it has lasted for quiet_ms(); and once its end. A
- * failure at which rlock gives up is the last message's.
+ * Report a failure of the server once, when it has lasted for quiet_ms(), and then its end. A
+ * failure at which rlock gives up is not reported here: rlock's last message reports it.
  */
 static void report_trouble(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
@@ -298,16 +294,15 @@ static void report_trouble(struct progress *progress, const struct rlock_obstacl
     }
 }
 
-/* False if no failure and no holder is known: a server has just answered, and granted the lock. */
+/* False if neither a failure nor a holder is known, as when a server has just granted the lock. */
 static bool is_known(const struct rlock_obstacle *obstacle)
 {
     return obstacle->trouble.status != RLOCK_OK || obstacle->holder.text[0] != '\0';
 }
 
 /*
- * Draw the line; or clear it, when the wait is over or rlock is in the background. Opening /dev/tty
- * is safe here: a process in the foreground of the terminal on stderr has that terminal as
- * /dev/tty.
+ * Draw the line; or clear it, when the wait is over or rlock is in the background. /dev/tty is the
+ * terminal on stderr here, because rlock is in the foreground of that terminal.
  */
 static void show_line(struct progress *progress, const struct rlock_obstacle *obstacle)
 {
@@ -325,10 +320,7 @@ static void show_line(struct progress *progress, const struct rlock_obstacle *ob
 
 /* ---- writing messages, where there is no line ---- */
 
-/*
- * Write how long rlock has waited, its place in the queue and why the lock is not free. The time of
- * a wait that has just begun is left out.
- */
+/* Write how long rlock has waited (if 1 s or more), its place in the queue, and then `words`. */
 static void describe_progress(char *out, size_t room, const struct rlock_obstacle *obstacle,
                               int64_t waited_ms, const char *words)
 {
@@ -348,9 +340,9 @@ static void describe_progress(char *out, size_t room, const struct rlock_obstacl
 }
 
 /*
- * How long rlock has waited when it writes the first message about the wait, and the time between
- * two messages. Without -v a log has no message about a wait of less than 10 s, and six messages an
- * hour about a long wait.
+ * The times from the start of rlock to the first message about the wait, and from one message to
+ * the next. Without -v a log has no message about a wait of less than 10 s, and six an hour about a
+ * long one.
  */
 static const struct {
     int64_t first_ms;

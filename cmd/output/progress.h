@@ -9,16 +9,12 @@
 
 #define PROGRESS_EVERY_MS 1000
 #define PROGRESS_COLUMNS_MAX 512 /* the longest line, also on a wider terminal */
-/*
- * bytes of the longest line, which is limited in columns: a combining accent adds bytes, but no
- * column
- */
-#define PROGRESS_BYTES 3072
+#define PROGRESS_BYTES 3072 /* for the longest line; a combining accent adds bytes, but no column */
 #define PROGRESS_WHY_BYTES 640
 
 struct progress {
     const struct report *report;
-    bool draws_line;      /* stderr is a terminal; false: messages tell of the holder */
+    bool draws_line;      /* a line on the terminal; false: messages */
     int64_t connect_ms;   /* see progress_init() */
     int64_t warn_wait_ms; /* see progress_init() */
     int terminal;         /* /dev/tty while a line is drawn; -1: not open */
@@ -26,7 +22,7 @@ struct progress {
     int64_t next_message_at_ms;
     bool has_told;   /* a message about the holder was written */
     bool has_warned; /* the warning of a long wait was written */
-    /* start of a failure of the server that a message has reported; 0: no reported failure lasts */
+    /* when the server began to fail, if a message has reported that and not yet its end; else 0 */
     int64_t trouble_since_ms;
 };
 
@@ -41,17 +37,15 @@ void progress_init(struct progress *progress, const struct report *report, int64
                    int64_t warn_wait_ms);
 
 /*
- * progress_show: show the obstacle that stands between rlock and the lock; NULL: the wait is over.
- * Call it each PROGRESS_EVERY_MS, as the line shows times, or as a message may be due.
+ * progress_show: show why rlock waits; NULL: the wait is over. To be called each PROGRESS_EVERY_MS,
+ * because the line shows times, and a message may be due.
  */
 void progress_show(struct progress *progress, const struct rlock_obstacle *obstacle);
 
 /*
- * progress_say_granted: with -v, report that the lock was granted. Without -v report it only if a
- * message has said that rlock waits: otherwise a reader of the log would not know whether rlock
- * still waits.
- *
- *   granted_ms  when that was, on rlock_clock_ms()
+ * progress_say_granted: report that the lock was granted at `granted_ms` on rlock_clock_ms().
+ * Without -v it does so only if a message has said that rlock waits, so that the reader of a log
+ * knows that the wait is over.
  */
 void progress_say_granted(const struct progress *progress, int64_t granted_ms, uint64_t fence);
 
@@ -65,19 +59,19 @@ void progress_warn(struct progress *progress, const char *text);
  */
 bool progress_is_trouble(const struct rlock_obstacle *obstacle, int64_t now_ms);
 
-/* progress_trouble_words: name such a fault of a server in a few words: "server not ready". */
+/* progress_trouble_words: a failure of a server in a few words, such as "server not ready". */
 const char *progress_trouble_words(enum rlock_status status);
 
 /*
- * progress_why: write why the lock is not granted: what fails on the servers, for how long and why,
- * as "server unreachable for 5s: WHY"; or who holds the lock, as taken_text() does.
+ * progress_why: write why the lock is not granted: what has failed on the servers for how long, as
+ * "server unreachable for 5s: WHY"; or who holds the lock, as taken_text() does.
  */
 void progress_why(char out[PROGRESS_WHY_BYTES], const struct rlock_obstacle *obstacle,
                   int64_t now_ms);
 
 /*
- * progress_text: write the line, which takes at most `columns` columns. If the whole line would
- * take more, the key is cut to a third of the columns first, and then the line at its end.
+ * progress_text: write the line, in at most `columns` columns. If the line is longer, the key is
+ * cut first, to no less than a third of the columns, and then the end of the line.
  */
 void progress_text(char *out, size_t room, size_t columns, const struct report *report,
                    const struct rlock_obstacle *obstacle, int64_t now_ms);

@@ -2,9 +2,9 @@
 /*
  * report: messages on stderr, as text for people or JSON for programs.
  *
- * How a full pipe is kept from blocking rlock: O_NONBLOCK is a flag of the open file, not of the
- * descriptor, and the command has the same open file as its stderr; so rlock doesn't set the flag.
- * outfile_offer() asks poll(2) first whether stderr has room for a line, and blocks SIGPIPE.
+ * A full pipe must not block rlock. But rlock can't set O_NONBLOCK, which is a flag of the open
+ * file, as the command has the same open file as its stderr. So outfile_offer() asks poll(2) first
+ * whether stderr has room for a line.
  */
 #include "output/report.h"
 
@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define LINE_BYTES 4096  /* at most PIPE_BUF: a pipe accepts the whole line or nothing of it */
-#define PRIORITY_BYTES 3 /* "<5>", which the journal takes for the priority of a line */
+#define PRIORITY_BYTES 3 /* "<5>", which the journal reads as the priority of a line */
 #define KEY_BYTES 256
 #define ROOM_WITHIN_MS 200 /* rlock drops a line if stderr has no room for it within this time */
 

@@ -26,10 +26,7 @@ enum report_to {
 
 struct message;
 
-/*
- * A function that gets each message, also messages that are not written. The function must not
- * block.
- */
+/* Called with each message, also with those that are not written. Must not block. */
 typedef void report_listener(void *context, const struct message *message);
 
 struct report {
@@ -39,16 +36,15 @@ struct report {
     const char *key; /* the lock's key, for messages; borrowed; NULL: not known yet */
     /* when rlock started, on rlock_clock_ms(); messages tell the time since then */
     int64_t start_ms;
-    pid_t pid;                 /* rlock's main process, which the guard's messages name, too */
-    report_listener *listener; /* gets each message; NULL: none */
+    pid_t pid;                 /* named in messages; the guard names the main process */
+    report_listener *listener; /* called with each message; NULL: none */
     void *listener_context;
 };
 
 /*
- * A member of a message's JSON object, for programs. The text for people tells the same in `why`.
- * The functions fact_...() make facts; a struct of zeros is no fact, and is skipped. The name of a
- * duration ends in "_ms", the name of a time never does. docs/messages.schema.json describes all
- * members.
+ * A member of a message's JSON object, for programs; people read the same in `why`. Made by one of
+ * the functions fact_...(); a struct of zeros is skipped. The name of a duration ends in "_ms", the
+ * name of a time doesn't. docs/messages.schema.json describes all members.
  */
 struct fact {
     enum { FACT_NONE, FACT_TEXT, FACT_NUMBER, FACT_TIME, FACT_PARTY } kind;
@@ -70,7 +66,7 @@ struct fact fact_party(const char *name, const struct rlock_party *party, const 
 /* A message, as text "rlock: KEY: what: why; hint; said". All strings are borrowed. */
 struct message {
     enum event what;
-    const char *word; /* what text says instead of the event's name; NULL: that name */
+    const char *word; /* in the text, instead of the event's name; NULL: that name */
     const char *why;  /* the reason or the details; NULL: none */
     const char *hint; /* what the user can do; NULL: nothing */
     const char *said; /* what a server replied: "the server says: ..."; NULL: nothing */
@@ -83,10 +79,7 @@ void message_add(struct message *message, struct fact fact);
 /* report_begin: make a report whose messages count time from now. The options are borrowed. */
 struct report report_begin(const struct options *options, enum report_level level);
 
-/*
- * report_set_key: set the key that all later messages name; `key` is borrowed. NULL: later messages
- * name no key.
- */
+/* report_set_key: set the key, which is borrowed, that later messages name; NULL: none. */
 void report_set_key(struct report *report, const char *key);
 
 /* report_set_listener: pass each message from now on to `listener`, too. */
@@ -114,16 +107,12 @@ enum exit_reason report_fault(const struct report *report, enum exit_reason reas
                               int sys);
 
 /*
- * report_output: write the text to stdout and clear it. Returns REASON_GRANTED. If stdout can't be
- * written, or a part of the text is missing, report_output() reports that, and returns
- * REASON_SYSTEM.
+ * report_output: write the text to stdout, and clear the text. Returns REASON_GRANTED. If stdout
+ * can't be written, or memory for the text ran out, reports that, and returns REASON_SYSTEM.
  */
 enum exit_reason report_output(const struct report *report, struct outbuf *out);
 
-/*
- * report_output_to: as report_output(), but make the text the content of the file `path`, by
- * outfile_replace().
- */
+/* report_output_to: as report_output(), but write to the file `path`, by outfile_replace(). */
 enum exit_reason report_output_to(const struct report *report, const char *path,
                                   struct outbuf *out);
 
@@ -158,9 +147,9 @@ int report_file(const struct report *report, const char *path, enum report_how h
                 const struct summary *summary);
 
 /*
- * report_printed: the text that the user asked for has been printed to the stream `stdout`. Returns
- * REASON_GRANTED; or, if a part of it can't be written, reports why and returns REASON_SYSTEM. If
- * stdout is a pipe without a reader, SIGPIPE ends rlock.
+ * report_printed: flush the stream `stdout`. Returns REASON_GRANTED; or, if a part of what was
+ * printed can't be written, reports why and returns REASON_SYSTEM. If stdout is a pipe without a
+ * reader, SIGPIPE ends rlock.
  */
 enum exit_reason report_printed(const struct report *report);
 

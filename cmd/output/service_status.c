@@ -2,9 +2,10 @@
 /*
  * service_status: tells the service manager (systemd) that rlock waits for the lock.
  *
- * A service with Type=notify that isn't ready after TimeoutStartSec is ended. So rlock asks for
- * more time while it waits, and once more for the command, which alone says that it is ready, to
- * the same socket. Source: sd_notify(3): a datagram with a line for each VARIABLE=VALUE.
+ * systemd ends a service with Type=notify that isn't ready after TimeoutStartSec. So rlock asks for
+ * more time while it waits, and once more when the wait is over, for the command: the command
+ * reports that the service is ready, not rlock. Source: sd_notify(3): a datagram with a line for
+ * each VARIABLE=VALUE.
  */
 #include "output/service_status.h"
 

@@ -13,9 +13,9 @@ struct service_status {
 };
 
 /*
- * service_status_show: if rlock runs under a service manager (NOTIFY_SOCKET is set), tell the
- * manager for what rlock waits, and ask it to extend the service's start timeout. `obstacle` NULL:
- * the wait is over, so clear the status. Doesn't block; ignores failures.
+ * service_status_show: if a service manager runs rlock (NOTIFY_SOCKET is set), tell the manager
+ * what rlock waits for, and ask for more time until the service is ready. `obstacle` NULL: the wait
+ * is over, so clear the status. Doesn't block; ignores failures.
  */
 void service_status_show(struct service_status *status, const struct report *report,
                          const struct rlock_obstacle *obstacle);

@@ -3,7 +3,7 @@
  * show: the state of a lock, and doctor's grades, as text for people or JSON for programs.
  *
  * Every user of the server can choose the bytes of a key and of its value. So text for people goes
- * through printable.c, and JSON through json.c: no byte of them can act on a terminal.
+ * through printable.c, and JSON through json.c, so that no byte acts on a terminal.
  */
 #include "output/show.h"
 
@@ -80,7 +80,7 @@ void show_key(struct outbuf *out, const char *key, size_t columns)
     free(text);
 }
 
-/* The text about a holder or a waiter, in which printable_text() has escaped bytes. */
+/* The text about a holder or a waiter, escaped by printable_text(). */
 struct party_text {
     char text[sizeof((struct rlock_party){0}.text) * 4];
 };

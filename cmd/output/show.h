@@ -21,10 +21,8 @@ struct shown {
     struct outbuf lock;
     struct outbuf waiters;
     size_t n_waiters;
-    /*
-     * The names of the holders and waiters, without times. --watch compares this text with the text
-     * of the reading before: if both are equal, no holder or waiter has come or gone.
-     */
+    /* The keys, and who holds and waits. If this text is the same as at the reading before, no
+     * holder or waiter has come or gone (--watch). */
     struct outbuf identity;
 };
 
@@ -38,10 +36,7 @@ void show_clear(struct shown *shown);
 void show_lock(void *shown, const struct rlock_view *view);
 void show_waiter(void *shown, const struct rlock_party *waiter);
 
-/*
- * show_end: append the lock and its waiters to `out`, and remove them from the struct. `identity`
- * stays: the caller can compare it with the `identity` of the next reading.
- */
+/* show_end: append the lock and its waiters to `out`, and clear the struct, but not `identity`. */
 void show_end(struct shown *shown, struct outbuf *out);
 
 void show_fini(struct shown *shown);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define BETWEEN 2   /* blanks between two columns */
-#define BARS_PART 7 /* the part of a terminal that bars take */
+#define BARS_PART 7 /* a column of bars is 1/BARS_PART as wide as the terminal */
 
 struct layout {
     size_t width[TABLE_COLUMNS_MAX];
@@ -73,9 +73,9 @@ static size_t least_row_width(const struct layout *layout, const struct table *t
 }
 
 /*
- * Choose the columns to show, and cut the first and the last one to fit into `room` columns of the
- * terminal. The first one is cut only if the row is too long even with the last one at its least
- * width. The last one gets all columns of the terminal that the others leave.
+ * Choose the columns to show, and the widths of the first and the last one, so that a row fits into
+ * `room`. The first one is cut only if the row is too long even with the last one at its least
+ * width. The last one is as wide as the others leave room for.
  */
 static void fit(struct layout *layout, const struct table *table, size_t room)
 {

@@ -15,7 +15,7 @@
 static const struct {
     const char *mode;
     const char *role;
-    const char *waits_for; /* what a waiter waits for if the party doesn't hold the lock; or NULL */
+    const char *waits_for; /* what waiters wait for; NULL: for the party, which holds the lock */
 } words[] = {
     [RLOCK_SEEN_FREE] = {"free", "holder", NULL},
     [RLOCK_SEEN_KEPT] = {"kept", "next", "the next in the queue"},
@@ -68,9 +68,8 @@ static void put_until(char text[WALL_TIME_BYTES + 8], const struct taken *taken)
 }
 
 /*
- * Write how long the key lasts, which is `left` in words; or, if a holder will renew its lease
- * before that end, when the holder has renewed it last: "; renewed 4s ago". Another program may
- * never renew its lock.
+ * Write for how long the key lasts (`left`, in words). But if rlock renews the key, write when it
+ * was renewed last: "; renewed 4s ago", or "" if it wasn't yet or the server's reply is old.
  */
 static void put_rest(char text[64], const struct taken *taken, const char *left)
 {

@@ -14,7 +14,7 @@ struct taken {
     enum rlock_seen seen;
     const struct rlock_party *party; /* whom taken_role() names, mostly the holder; borrowed */
     int64_t left_ms;                 /* until the lock's key expires; below 0: never */
-    int64_t age_ms;                  /* how long ago the server reported this */
+    int64_t age_ms;                  /* how long ago the server has reported the lock */
 };
 
 /* taken_of_obstacle: describe an obstacle, which must live as long as the result. */
@@ -28,15 +28,14 @@ struct taken taken_of_view(const struct rlock_view *view);
 
 /*
  * taken_text: describe the lock for people, such as "held for 3m41s by tar of backup@web1, pid
- * 4711; renewed 4s ago" or "held for 3m41s by ann on build1 (incident 42), until 18:00:00". For a
- * lock that nobody holds the text begins with other words, such as "marked as done" or "still
- * taken".
+ * 4711; renewed 4s ago" or "held for 3m41s by ann on build1 (incident 42), until 18:00:00"; if
+ * nobody holds the lock, such as "marked as done ...".
  */
 void taken_text(char out[TAKEN_BYTES], const struct taken *taken);
 
 /*
  * taken_row: describe the lock in few words: how long the lease, or a person's hold, still lasts,
- * and who holds the lock, or what it waits for: "18s left, for tar of backup@web1, pid 4711".
+ * and for whom or what: "18s left, for tar of backup@web1, pid 4711".
  */
 void taken_row(char *out, size_t room, const struct taken *taken);
 

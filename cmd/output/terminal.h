@@ -8,7 +8,7 @@
 
 /* What kind of terminal standard output is. */
 struct terminal {
-    bool is_terminal; /* stdout is a terminal; if not, all following fields are false or 0 */
+    bool is_terminal; /* false: the other fields are false or 0, too */
     bool can_draw;    /* the terminal understands escape sequences that move the cursor */
     bool has_colours; /* can_draw, and the user hasn't set NO_COLOR */
     int lines;
@@ -20,25 +20,16 @@ enum colour { COLOUR_NONE, COLOUR_STRONG, COLOUR_GREEN, COLOUR_YELLOW, COLOUR_RE
 /* terminal_knows_escapes: does the terminal that TERM names understand escape sequences? */
 bool terminal_knows_escapes(void);
 
-/*
- * terminal_read_state: fill the struct. Call it again before drawing, as the user may have resized
- * the window.
- */
+/* terminal_read_state: fill the struct; to be called again before drawing, as sizes may change. */
 void terminal_read_state(struct terminal *terminal);
 
 /* terminal_width: how many columns a row of the terminal `fd` has; 80 if that is unknown. */
 size_t terminal_width(int fd);
 
-/*
- * terminal_columns: how many columns a text on stdout may take: COLUMNS in the environment, else
- * terminal_width().
- */
+/* terminal_columns: the width for texts on stdout: the variable COLUMNS, else terminal_width(). */
 size_t terminal_columns(void);
 
-/*
- * terminal_colour: the escape sequence that switches to a colour; "" if the terminal has no
- * colours.
- */
+/* terminal_colour: the escape sequence that switches to a colour; "": the terminal has none. */
 const char *terminal_colour(const struct terminal *terminal, enum colour colour);
 
 /*
@@ -51,16 +42,10 @@ const char *terminal_colour(const struct terminal *terminal, enum colour colour)
 #define TERMINAL_LINE_END "\x1b[K\n"
 #define TERMINAL_END "\x1b[J\x1b[?7h"
 
-/*
- * terminal_can_ask: are stdin and stderr terminals, so that the user can read and answer a
- * question?
- */
+/* terminal_can_ask: can the user read a question on stderr, and answer on stdin? */
 bool terminal_can_ask(void);
 
-/*
- * terminal_ask: ask a question on stderr. Returns true if the user typed y or yes. Blocks until the
- * user types a newline or stdin ends.
- */
+/* terminal_ask: ask on stderr. True: the user typed y or yes. Blocks until the user answers. */
 bool terminal_ask(const char *question);
 
 #endif

@@ -21,8 +21,8 @@ int64_t wall_time_of(int64_t clock_ms)
 }
 
 /*
- * Write a time as strftime(3) does, in the local zone, or in UTC if `is_utc`. Returns its length;
- * 0, with the text "", if the C library can't convert the time.
+ * Write a time as strftime(3) does, in the local zone, or in UTC if `is_utc`. Returns the length of
+ * the text, which is 0 if the C library can't convert the time.
  */
 static size_t format(char text[WALL_TIME_BYTES], int64_t unix_ms, const char *pattern, bool is_utc)
 {

@@ -15,21 +15,15 @@ int64_t wall_time_of(int64_t clock_ms);
 
 /*
  * wall_time_local: write a time in ms since 1970 for people, as RFC 3339 in local time:
- * "2026-11-21T02:15:03+01:00". wall_time_clock writes only its time of day: "02:15:03".
+ * "2026-11-21T02:15:03+01:00". wall_time_clock: the same, but only the time of day: "02:15:03".
  */
 void wall_time_local(char text[WALL_TIME_BYTES], int64_t unix_ms);
 void wall_time_clock(char text[WALL_TIME_BYTES], int64_t unix_ms);
 
-/*
- * wall_time_until: write a time by which something happens, for people, in local time: "18:00:00"
- * if the time is today, else "2026-11-24 18:00".
- */
+/* wall_time_until: for people, in local time: "18:00:00" for today, else "2026-11-24 18:00". */
 void wall_time_until(char text[WALL_TIME_BYTES], int64_t unix_ms);
 
-/*
- * wall_time_utc: write a time in ms since 1970 for programs, as RFC 3339 in UTC:
- * "2026-11-21T01:15:03.123Z".
- */
+/* wall_time_utc: for programs, as RFC 3339 in UTC: "2026-11-21T01:15:03.123Z". */
 void wall_time_utc(char text[WALL_TIME_BYTES], int64_t unix_ms);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * acquire: take a lock without a command, and print its token.
+ * acquire: acquire a lock without a command, and print its token.
  *
- * If the token can't be printed, for whatever reason, rlock releases the lock: without the token
- * nobody could release it later.
+ * If the token can't be printed, rlock releases the lock: without the token nobody could release
+ * the lock later.
  */
 #include "cmd.h"
 
@@ -20,7 +20,7 @@
 
 struct acquire {
     struct session session;
-    struct guard_client guard; /* --bind-pid: what ends the bound process */
+    struct guard_client guard; /* --bind-pid: the guard, which ends the bound process */
     pid_t bound;               /* --bind-pid; 0: not given */
     struct renew_daemon_log log;
     struct rlock_grant grant;
@@ -35,7 +35,7 @@ static enum exit_reason fault(const struct acquire *a, enum exit_reason reason, 
 
 /* ---- printing the token ---- */
 
-/* A bound process gets TERM at this time, if no renewal comes. */
+/* When the token becomes useless without a renewal: a bound process then gets TERM. */
 static int64_t usable_until_ms(const struct acquire *a)
 {
     return a->grant.expires_ms - a->grant.timing.kill_margin_ms -
@@ -67,7 +67,7 @@ static enum exit_reason print_token(void *verb, pid_t renewer)
                                : fault(a, REASON_SYSTEM, "can't write to standard output", errno);
 }
 
-/* ---- --bind-pid: the process that stays behind and renews ---- */
+/* ---- --bind-pid: the process that outlives rlock and renews the lease ---- */
 
 /* Why rlock refuses to bind a lock to this process, even for root; NULL: it doesn't refuse. */
 static const char *refusal_of(pid_t pid)

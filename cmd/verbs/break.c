@@ -15,16 +15,13 @@
 #define HOLDERS_SHOWN 3
 #define MORE_BYTES (HOLDERS_SHOWN * 264 + 32)
 
-/*
- * The lock as it was when rlock asked the user. The server breaks the lock only if it still has the
- * same holders.
- */
+/* The lock as the user sees it. rlock_break() refuses if the lock has other holders by then. */
 struct target {
     struct taken taken;       /* taken.party points to `party` below */
     struct rlock_party party; /* the first holder, or the party that taken_role() names */
     size_t n_others;          /* number of the other holders */
-    char name[128];           /* identifies the key's value, for rlock_break() */
-    /* a description of the lock for the user: "held for 3m41s by ..." */
+    char name[128];           /* of the key's value, for rlock_break() */
+    /* what the user reads about the lock: "held for 3m41s by ..." */
     char words[TAKEN_BYTES + MORE_BYTES];
 };
 
@@ -49,7 +46,7 @@ static void note_target(void *context, const struct rlock_view *view)
                  view->n_all - i);
 }
 
-/* Report an event: `before`, then the description of the lock in `target`. */
+/* Report an event, with the text `before`, then target->words. */
 static void say(const struct session *session, enum event what, const char *before,
                 const struct target *target)
 {
@@ -81,7 +78,7 @@ static bool may_break(const struct session *session, const struct target *target
     return terminal_ask(text);
 }
 
-/* Break the lock. REASON_GRANTED: the holders in `target` don't hold the lock any more. */
+/* Break the lock. REASON_GRANTED: the holders in `target` no longer hold the lock. */
 static enum exit_reason break_target(struct session *session, const struct target *target)
 {
     struct rlock_error err = {.status = RLOCK_OK};

@@ -96,7 +96,7 @@ static void show_finding(void *context, const struct rlock_finding *found)
     (checkup->session.options->json ? put_json : put_text)(checkup, finding);
 }
 
-/* Show whether others may read the password, if a file has it. */
+/* If the password comes from a file, show whether others than its owner may read that file. */
 static void check_secret(struct checkup *checkup)
 {
     const struct session *session = &checkup->session;
@@ -142,7 +142,7 @@ static enum exit_reason examine(struct checkup *checkup)
     check_secret(checkup);
     if (st == RLOCK_OK)
         check_host(&examiner, options);
-    /* Print the findings also if the examination failed after some of them. */
+    /* if the examination has failed, print the findings that were made before */
     reason = report_output(&checkup->session.report, &checkup->out);
     if (reason != REASON_GRANTED)
         return reason;
@@ -150,7 +150,7 @@ static enum exit_reason examine(struct checkup *checkup)
         return session_fault(&checkup->session, &err);
     if (checkup->unsafe[0] == '\0')
         return REASON_GRANTED;
-    /* these two tell what can't be had, the other checks what can be lost */
+    /* rights and scripts: no lock can be acquired; other checks: a lock can be lost */
     is_denied = strcmp(checkup->unsafe, "rights") == 0 || strcmp(checkup->unsafe, "scripts") == 0;
     snprintf(why, sizeof why, "%s on this server: %s",
              is_denied ? "this user can take no such lock" : "locks are not safe", checkup->unsafe);

@@ -40,9 +40,9 @@ struct explanation {
     const struct options *options;
     struct session session;
     struct terminal terminal;
-    const char *topic; /* the topic of the last text; "": no text was printed yet */
-    size_t n_warnings; /* checks of doctor whose grade is not "good" */
-    bool is_unsafe;    /* the grade of a check is "unsafe" */
+    const char *topic; /* of the sentence printed last; "": none yet */
+    size_t n_warnings; /* how many findings of doctor aren't "good" */
+    bool is_unsafe;    /* a finding of doctor is "unsafe" */
     bool lacks_cgroup; /* the run needs a control group, and none can be made */
 };
 
@@ -130,7 +130,7 @@ static enum exit_reason explain_command(struct explanation *e)
 static void explain_choice(struct explanation *e, const struct credentials *credentials)
 {
     const struct options *options = e->options;
-    const char *variable = credentials->url_variable; /* NULL: rlock was given a URL */
+    const char *variable = credentials->url_variable; /* NULL: origin() tells */
     char from[ORIGIN_BYTES];
     size_t i;
 
@@ -230,7 +230,7 @@ static void explain_loss(struct explanation *e, const struct rlock_timing *timin
         is_paused ? "is frozen" : "gets TERM", duration(term, at.term_ms),
         is_paused ? "or gets" : "and", duration(kill, at.kill_ms),
         is_paused ? " if it isn't frozen by then" : "", end);
-    /* whole seconds, rounded down, because the renewal after the outage takes time */
+    /* rounded down to seconds, because the renewal after the outage needs time, too */
     say(e, "lease", "So an outage of the server of up to %s doesn't affect the command.",
         duration(end, (at.term_ms - timing->renew_ms) / 1000 * 1000));
 }

@@ -35,7 +35,7 @@ struct history {
     const struct options *options;
     struct sorted_lines keys; /* the locks to show */
     struct table table;
-    struct outbuf out; /* with --json the objects; else in the end the table */
+    struct outbuf out; /* the objects of --json, or the whole table at the end */
 };
 
 /* ---- the holds as a table ---- */
@@ -48,7 +48,7 @@ static void put_length(char text[UNITS_TEXT_BYTES], int64_t ms)
         units_tenths(text, ms);
 }
 
-/* Writes how the hold ended, as the holder itself told the server. */
+/* Writes how the hold ended, by what the holder has sent with its release. */
 static void put_own_end(char *text, size_t room, const struct rlock_hold *hold)
 {
     if (hold->status < 0)
@@ -214,7 +214,7 @@ static enum exit_reason print(struct history *history, const struct session *ses
     struct terminal terminal;
 
     terminal_read_state(&terminal);
-    table_print(&history->table, &terminal, &history->out); /* with --json it has no row */
+    table_print(&history->table, &terminal, &history->out); /* with --json the table has no row */
     if (history->keys.has_failed)
         outbuf_fail(&history->out);
     return report_output(&session->report, &history->out);

@@ -2,10 +2,9 @@
 /*
  * hold: hold a lock for a person, without a command, until a time or until it is released.
  *
- * Without the token, which is only in a file of the user, nobody can release the lock. So the
- * server grants a lease of 30 s first. When rlock has stored the token, it renews the lease for the
- * whole length of the hold; with --renew rlock forks a process that renews the lease again and
- * again.
+ * Without the token, which is only in a file of the user, nobody can release the lock. So rlock
+ * acquires a short lease first. When it has stored the token, it renews the lease for the whole
+ * length of the hold; or, with --renew, forks a process that renews the lease again and again.
  */
 #include "cmd.h"
 
@@ -35,7 +34,7 @@ struct hold_verb {
     struct renew_daemon_log log;
     struct rlock_grant grant;
     int64_t granted_at_ms;
-    struct hold hold; /* what rlock stores about the new hold */
+    struct hold hold; /* the new hold, as rlock stores it in the user's file */
 };
 
 /* ---- what rlock tells the user ---- */
@@ -52,10 +51,7 @@ static void add_shell_word(struct outbuf *out, const char *word)
         outbuf_add(out, "'");
 }
 
-/*
- * Write the command that ends the hold of these keys: with -u, if only the command line names the
- * server.
- */
+/* Append the command that ends the hold of these keys, with -u if the user gave -u. */
 static void add_release(struct outbuf *out, const struct hold_verb *h, const char *const *keys,
                         size_t n_keys)
 {
@@ -143,9 +139,9 @@ static enum exit_reason print_hold(void *verb, pid_t renewer)
     return reason;
 }
 
-/* ---- checking holds that the user has taken before ---- */
+/* ---- checking whether the user holds a key already ---- */
 
-/* Report that the user already holds this key: the stored token holds it. */
+/* Report that the user holds this key already, by the stored token. */
 static enum exit_reason report_held(const struct hold_verb *h, size_t key)
 {
     const struct options *options = h->session.options;
@@ -166,9 +162,9 @@ static enum exit_reason report_held(const struct hold_verb *h, size_t key)
 }
 
 /*
- * Ask the server whether the stored token still holds this key. The request is a renewal for the
- * shortest TTL, because a renewal never makes a lease shorter: so the hold ends when it did before.
- * A file whose token holds nothing is stale, and the new hold's file will replace it.
+ * Ask the server whether the stored token still holds this key, by a renewal for the shortest TTL,
+ * which doesn't move the end of the hold, as a renewal doesn't shorten a lease. A file whose token
+ * holds nothing is stale: the new hold's file will replace it.
  */
 static enum exit_reason check_key(struct hold_verb *h, size_t key)
 {
@@ -212,7 +208,7 @@ static enum exit_reason check_held(struct hold_verb *h)
     return reason;
 }
 
-/* ---- taking and storing the new hold ---- */
+/* ---- storing and printing the new hold ---- */
 
 static enum exit_reason store(struct hold_verb *h)
 {
@@ -228,7 +224,7 @@ static enum exit_reason store(struct hold_verb *h)
                               "the token could not be stored, so the lock is given back", failed);
 }
 
-/* Let the lease last as long as the hold. */
+/* Renew the lease for the length of the hold. */
 static enum exit_reason extend_and_print(struct hold_verb *h)
 {
     struct session *session = &h->session;

@@ -14,9 +14,9 @@
 struct listing {
     const struct options *options;
     enum list_format format;
-    struct sorted_lines keys; /* the keys of the locks that inspect_each() asks for */
+    struct sorted_lines keys; /* the keys that inspect_each() inspects */
     struct sorted_lines rows; /* a line of output for each lock, sorted by the lock's key */
-    struct outbuf row;        /* the line that is being made */
+    struct outbuf row;        /* the line that add_lock() makes */
     struct metrics metrics;   /* with LIST_FORMAT_PROMETHEUS, instead of the rows */
 };
 
@@ -43,9 +43,8 @@ static void add_lock(struct listing *listing, const struct rlock_view *view)
 /* ---- reading the locks ---- */
 
 /*
- * True if rlock has to inspect the lock alone, because the list doesn't tell enough about it. In a
- * quorum each member lists its own locks, but only a majority knows a lock's state. The metrics
- * need the waiters of a lock, and the list has only their number.
+ * True if rlock has to inspect the lock, too. In a quorum each member lists its own locks, but only
+ * a majority knows a lock's state. The metrics need the waiters; the list has only their number.
  */
 static bool is_to_inspect(const struct listing *listing, const struct rlock_view *view)
 {
@@ -63,7 +62,7 @@ static void take_listed(void *context, const struct rlock_view *view)
         add_lock(listing, view);
 }
 
-/* The lock may have been released since it was listed. */
+/* Skips a lock that was released after it was listed. */
 static void take_inspected(void *context, const struct rlock_view *view)
 {
     if (view->seen != RLOCK_SEEN_FREE || *view->wrong != '\0')
@@ -77,7 +76,7 @@ static void take_waiter(void *context, const struct rlock_party *waiter)
     metrics_waiter(&listing->metrics, waiter);
 }
 
-/* The history has the status of the command; rlock exits with another status after a lost lock. */
+/* The history has the command's status; but after a lost lock rlock exits with 76. */
 static void take_last_end(void *context, const char *key, const struct rlock_last_end *end)
 {
     struct listing *listing = context;
@@ -106,7 +105,7 @@ static enum rlock_status inspect_each(struct listing *listing, struct rlock *loc
 
 #define KEY_COLUMNS_MIN 16 /* the column of keys is never cut below this width */
 
-/* The columns of the table. show_as_row() writes those behind the key. */
+/* The columns of the table. show_as_row() writes all but the key. */
 enum column { COLUMN_KEY, COLUMN_MODE, COLUMN_LEFT, COLUMN_WAITING, COLUMN_HELD, COLUMN_HOLDER };
 
 /* A narrow terminal always shows the key and the time left. */

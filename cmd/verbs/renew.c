@@ -12,12 +12,12 @@ static bool is_hold(const struct session *session)
     return session->holds.n > 0;
 }
 
-/* The TTL to renew for; 0: the longest that a grant or a renewal has given the lease so far. */
+/* The TTL to renew for; 0: the longest that the lease has had so far. */
 static int64_t wanted_ttl_ms(const struct session *session)
 {
     enum source from = options_origin(session->options, "ttl")->from;
 
-    /* a TTL from the environment or a file is meant for jobs, so it doesn't count for a hold */
+    /* RLOCK_TTL and a ttl in the file are meant for jobs, not for holds */
     if (is_hold(session) && from != FROM_COMMAND_LINE)
         return 0;
     return from == FROM_DEFAULT ? 0 : session->options->ttl_ms;
@@ -30,7 +30,7 @@ static enum exit_reason store_until(struct session *session, int64_t left_ms)
     int64_t until_ms = wall_time_now_ms() + left_ms;
     int failed;
 
-    if (until_ms <= hold.until_ms) /* the lease is counted 1 % shorter than the server counts it */
+    if (until_ms <= hold.until_ms) /* rlock counts leases 1 % shorter */
         return REASON_GRANTED;
     hold.until_ms = until_ms;
     failed = holds_write(&session->holds, &hold);

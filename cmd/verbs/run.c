@@ -23,11 +23,11 @@ struct run {
     struct rlock_grant grant;
     int64_t granted_at_ms; /* when session_acquire() returned; 0: it was not called */
     struct supervise_result result;
-    char *program;  /* heap: program_name(); NULL: out of memory */
+    char *program;  /* heap, of program_name(); or NULL */
     char *shell[4]; /* with -c: the arguments /bin/sh, -c, STRING */
     struct guard_plan guard_plan;
     struct guard_client guard;
-    struct environment environment; /* of the command; `all` NULL: not made yet */
+    struct environment environment; /* of the command; `all` is NULL until it is made */
     struct cgroup cgroup;           /* control group of the command, if it needs one */
     bool has_prepared;              /* prepare() has tried to fork the guard */
     bool has_warned_of_parent;      /* rlock has warned that the lock of RLOCK_TOKEN is gone */
@@ -75,7 +75,7 @@ static void write_report(const struct run *run, enum exit_reason reason)
 
 /* ---- forking the guard while the reply to the request is on its way ---- */
 
-/* Make the command's environment, except for the variables whose values come from the grant. */
+/* Make the command's environment; environment_put_grant() will add what comes from the grant. */
 static void make_environment(struct run *run)
 {
     const struct options *options = run->options;
@@ -88,8 +88,8 @@ static void make_environment(struct run *run)
 }
 
 /*
- * Called when the request was sent, as there is more time then, and once more when the lock is
- * granted: the descriptors that the guard has to keep may be others by now.
+ * Called before the guard is forked, and once more when the lock is granted, because the
+ * descriptors that the guard has to keep may have changed.
  */
 static void plan_guard(struct run *run)
 {
@@ -117,10 +117,7 @@ static void plan_guard(struct run *run)
     };
 }
 
-/*
- * Fork the guard, if there is none. A failure is ignored here: supervise() tries again and reports
- * it.
- */
+/* Fork the guard, if there is none. After a failure supervise() tries again, and reports it. */
 static void prepare_guard(struct run *run)
 {
     plan_guard(run);
@@ -128,8 +125,8 @@ static void prepare_guard(struct run *run)
 }
 
 /*
- * session_acquire() calls this when the request was sent. Forking the guard now takes no time after
- * the grant, because the reply is still on its way.
+ * session_acquire() calls this when it has sent a request: while the reply is on its way, forking
+ * the guard delays nothing.
  */
 static void prepare(void *context)
 {
@@ -142,8 +139,8 @@ static void prepare(void *context)
 
 /*
  * session_acquire() calls this when no server was reached. The private server (-u local:) may have
- * ended, and another server will replace it. End a guard that was forked before: it has a
- * copy of the old server's users_fd, which would keep that server in use.
+ * ended, and another server will replace it. So end a guard that was forked before: its copy of
+ * the old server's users_fd would keep that server in use.
  */
 static void unreachable(void *context)
 {
@@ -154,9 +151,9 @@ static void unreachable(void *context)
 }
 
 /*
- * RLOCK_TOKEN says that a parent rlock holds this key, but the server doesn't know the parent lock:
- * it was lost or released. This run takes a lock of its own then. Warn once, as the user may rely
- * on the parent lock, which excludes nobody any more.
+ * By RLOCK_TOKEN a parent rlock holds this key, but by the server it doesn't: the parent lock was
+ * lost or released. So this run acquires a lock of its own. Warn once, as the user may rely on the
+ * parent lock.
  */
 static void warn_of_lost_parent(struct run *run, size_t key)
 {
@@ -189,8 +186,8 @@ static void warn_of_lost_parents(struct run *run)
 }
 
 /*
- * session_acquire() calls this while the lock is not free. If rlock is the first in the queue, fork
- * a guard to have it ready. If not, end the guard: it would use memory during a long wait.
+ * session_acquire() calls this while the lock is not free. If rlock is the next to be granted the
+ * lock, fork the guard. If not, end the guard, which would use memory during a long wait.
  */
 static void blocked(void *context, const struct rlock_obstacle *obstacle)
 {
@@ -225,10 +222,7 @@ static enum exit_reason run_command(struct run *run)
     return supervise(&plan, &run->result);
 }
 
-/*
- * The name that others see beside the lock: the last part of the command's path. Heap; NULL: out of
- * memory.
- */
+/* The name that others see beside the lock: the last part of the command's path. Heap, or NULL. */
 static char *program_name(const struct options *options)
 {
     char *name = url_masked_copy(options->command != NULL ? "sh" : options->argv[0]);
@@ -240,7 +234,8 @@ static char *program_name(const struct options *options)
 }
 
 /*
- * If a signal ended the command, end rlock by the same signal, so that the caller's shell sees it.
+ * If a signal ended rlock before the command was started, or the command by a key such as ^C on the
+ * terminal, end rlock by this signal, too, so that the caller's shell sees the signal.
  */
 static void end_by_same_signal(const struct run *run, enum exit_reason reason)
 {
@@ -329,14 +324,12 @@ int cmd_run(const struct options *options)
     reason = run_all(&run);
     write_report(&run, reason);
     session_check_hook(&run.session);
-    /*
-     * A process that supervise() has forked still releases the lock, and may ask the password
-     * helpers for the password. So let them run on, but without output to the user's terminal.
-     */
+    /* a process that supervise() has forked still releases the lock, and may need the password
+     * helpers: let these run on, but without output to the user's terminal */
     if (run.result.is_releasing)
         session_disown(&run.session);
     session_close(&run.session);
-    guard_client_reap(&run.guard); /* so late that the guard has mostly ended: no time is lost */
+    guard_client_reap(&run.guard); /* late, as the guard has mostly ended by now */
     cgroup_remove(&run.cgroup);
     free(run.program);
     environment_fini(&run.environment);

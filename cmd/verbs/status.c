@@ -19,9 +19,9 @@ struct status {
     struct terminal terminal;
     struct shown shown;
     struct outbuf out;
-    bool shows_free;   /* free locks are shown as well: the user named them by -k */
-    bool is_free;      /* the lock that the server showed last is free */
-    bool is_any_taken; /* a lock that was shown since show() began is taken */
+    bool shows_free;   /* show free locks as well, because the user named the locks by -k */
+    bool is_free;      /* the last lock that was read is free */
+    bool is_any_taken; /* a lock that the last show() has read is taken */
 };
 
 static void see_lock(void *context, const struct rlock_view *view)
@@ -110,7 +110,7 @@ static enum exit_reason print_once(struct status *status)
 
 /* ---- with --watch ---- */
 
-/* Draw the text over the text that was drawn before, cut to the screen's number of lines. */
+/* Draw the text over the text before, cut to the number of lines of the screen. */
 static enum exit_reason redraw(const struct status *status)
 {
     struct outbuf screen = {.text = NULL};
@@ -160,10 +160,7 @@ static enum exit_reason print_change(struct status *status, struct outbuf *befor
     return report_output(&status->session.report, &status->out);
 }
 
-/*
- * Show the locks each second. If the server can't be reached later on, report that once and go on
- * trying.
- */
+/* Show the locks each second. Report once if the server becomes unreachable, and go on trying. */
 static enum exit_reason watch(struct status *status)
 {
     struct outbuf before = {.text = NULL};
