@@ -28,9 +28,7 @@ bool utf8_is_hidden(uint32_t code);
  */
 size_t utf8_shown_bytes(const char *text);
 
-/*
- * utf8_cut_bytes: the length, at most `most` bytes, to which `text` can be cut between characters.
- */
+/* utf8_cut_bytes: the length, at most `most`, to which `text` can be cut between characters. */
 size_t utf8_cut_bytes(const char *text, size_t most);
 
 #endif

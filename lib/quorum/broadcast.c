@@ -24,8 +24,8 @@
 #include <string.h>
 
 /*
- * LINGER: how long the other members get to answer after the decision: reply_ms / 20, or as long as
- * the decision took if that is longer, but at least 20 ms and at most 100 ms.
+ * LINGER: how long the other members get to answer after the decision, 20 to 100 ms: reply_ms / 20
+ * or, if the request doesn't block, as long as the decision took if that is longer.
  */
 #define LINGER_PART 20
 #define LINGER_MIN_MS 20

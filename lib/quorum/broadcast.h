@@ -124,9 +124,7 @@ bool broadcast_is_split(const struct members *members, const struct votes *votes
  */
 void broadcast_abandon_pending(struct members *members, const struct broadcast *broadcast);
 
-/*
- * broadcast_unanswered: bit i is set: member i was sent the last request, and has not answered it.
- */
+/* broadcast_unanswered: bit i is set: member i was sent the last request, and hasn't answered. */
 unsigned broadcast_unanswered(const struct members *members);
 
 #endif

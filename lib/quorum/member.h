@@ -84,7 +84,7 @@ struct member_route {
                            `primary` was connected */
     int n_failures;      /* how many servers in a row have failed, at most FAILURES_MAX */
     bool knows_topology; /* CLUSTER NODES was sent to this primary */
-    bool has_heard;      /* a server that was one of `endpoint` before had sent a byte */
+    bool has_heard;      /* a server that was in `endpoint` before has sent a byte */
 };
 
 /* What the server has told of itself. */
@@ -93,7 +93,7 @@ struct member_server {
     int64_t ahead_ms;  /* the server's clock minus rlock_clock_ms(), or a little more */
     bool knows_clock;  /* ahead_ms is valid */
     bool has_answered; /* the server has answered a request, so it accepted the password then */
-    uint64_t grant_connection; /* connection_id() of the last grant; 0: no lock was granted */
+    uint64_t grant_connection; /* member_connection() of the last grant; 0: no lock was granted */
 };
 
 struct member {

@@ -141,9 +141,9 @@ static enum rlock_status take_grant(struct quorum *quorum, struct owner *owner,
 
 /*
  * Round 2 of a grant: asks all members to store `*fence`. A member that has stored a greater fence,
- * or the same for another owner, refuses, and replies its fence; then asks again with one more than
- * the greatest of these. Needless if parents hold all locks, or if all members granted with the
- * same fence and keep no history. RLOCK_PENDING: no majority has stored a fence in time.
+ * or the same for another owner, refuses, and replies with its fence. Without a majority asks again
+ * with a greater fence than all of these. Not needed if parents hold all locks, or all members
+ * granted with one fence and keep no history. RLOCK_PENDING: no majority stored a fence in time.
  */
 static enum rlock_status confirm(struct quorum *quorum, const struct owner *owner,
                                  const struct votes *votes, uint64_t *fence,
@@ -258,7 +258,7 @@ static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
     }
     if (n_willing >= quorum->members.need)
         return wait_for_restarted(quorum, votes, obstacle, err);
-    /* several owners have got a few members each, and nobody a majority: all must try again */
+    /* several owners hold a few members each, and none a majority: all must try again */
     return votes->n_late + votes->n_held > 0 ? RLOCK_PENDING : members_fault(&quorum->members, err);
 }
 

@@ -42,8 +42,7 @@ void cluster_clear_passwords(struct cluster *cluster)
 
 /*
  * Adds a node, or the alias of a known node; no new node if the array is full, or without memory.
- * The array is allocated with the first node: most servers are in no Cluster, and each waiter would
- * need 3.5 kB for it.
+ * The array (3.5 kB) is allocated with the first node, as most servers are in no Cluster.
  */
 static void remember(struct cluster *cluster, const struct url *node)
 {

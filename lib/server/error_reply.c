@@ -112,7 +112,7 @@ static bool matches(const char *reply, const char *words)
 
 /*
  * Returns the part of the reply that is the error of a command. If a command fails in a script,
- * Redis before version 7 puts before its error "ERR Error running script (call to f_SHA1):
+ * Redis before version 7 puts before that error "ERR Error running script (call to f_SHA1):
  * @user_script:9: ", and before version 6.2 also "@user_script: 9: -", which help no user.
  */
 static const char *skip_script(const char *reply)

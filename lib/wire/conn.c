@@ -268,7 +268,7 @@ int conn_fd(const struct conn *conn)
     return conn->phase == CONN_CONNECTING ? connector_fd(&conn->connector) : conn->fd;
 }
 
-/* Asks for POLLOUT also while bytes were not yet passed to tls_write() or send(2). */
+/* Asks for POLLOUT also while bytes to send were not yet passed to send(2) or tls_write(). */
 short conn_events(const struct conn *conn)
 {
     size_t whole = conn->phase == CONN_SETTING_UP ? conn->setup_bytes : conn->request_bytes;
@@ -383,8 +383,7 @@ static enum rlock_status read_reply(struct conn *conn, const struct resp_value *
 
 /*
  * Has the server replied before the request was sent? RLOCK_PENDING: no. RLOCK_OK: by an error,
- * such as "max number of clients", with which the server refuses the connection. Any other reply is
- * a fault.
+ * such as "max number of clients", to refuse the connection. Any other reply is a fault.
  */
 static enum rlock_status read_early_reply(struct conn *conn, const struct resp_value **reply,
                                           struct rlock_error *err)

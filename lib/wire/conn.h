@@ -60,8 +60,7 @@ struct conn {
     const char *name;        /* CLIENT SETNAME with this name precedes the next request; borrowed */
     bool is_named;           /* CLIENT SETNAME was sent */
     bool expects_name_reply; /* the next reply is that of CLIENT SETNAME */
-    bool closes_at_name; /* a connection ended before the reply to CLIENT SETNAME: the name may be
-                          * why */
+    bool closes_at_name;     /* an earlier connection ended before the reply to CLIENT SETNAME */
 
     /* the request */
     enum conn_preamble preamble;
@@ -161,7 +160,7 @@ void conn_avoid_address(struct conn *conn);
 /*
  * conn_abandon: give up the request and reset the connection. If the whole request was sent, first
  * sends `behind` (NULL: nothing) on the same connection, to be executed after the request. An
- * EVALSHA is sent again as EVAL, and `behind` becomes an EVAL: the server may execute both, so this
+ * EVALSHA is sent again as EVAL, and `behind` becomes an EVAL: the server may execute both, which
  * must do no harm. Returns whether all of `behind` was sent, at least as EVALSHA.
  */
 bool conn_abandon(struct conn *conn, struct request *behind);

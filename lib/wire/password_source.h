@@ -36,7 +36,7 @@ bool password_source_is_set(const struct password_source *source);
 
 /*
  * password_source_request: register one connection that needs a password. Starts a lookup, unless
- * one is running, or others still wait for its result; doesn't block. After RLOCK_OK call
+ * one is running, or has ended and others wait for its result; doesn't block. After RLOCK_OK call
  * password_source_take() until it no longer returns RLOCK_PENDING, or password_source_abandon().
  */
 enum rlock_status password_source_request(struct password_source *source, struct rlock_error *err);

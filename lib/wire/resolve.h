@@ -46,7 +46,7 @@ int resolve_fd(const struct lookup *lookup);
 enum rlock_status resolve_finish(struct lookup *lookup, struct addresses *out,
                                  struct rlock_error *err);
 
-/* resolve_abandon: free the lookup, whose thread ends with its getaddrinfo(3). NULL is allowed. */
+/* resolve_abandon: give up the lookup, without waiting for its thread. NULL is allowed. */
 void resolve_abandon(struct lookup *lookup);
 
 #endif

@@ -34,9 +34,9 @@ enum connector_name { CONNECTOR_HOST, CONNECTOR_ALIAS, CONNECTOR_NAMES };
 
 /*
  * Makes connections to one server, one after the other. Each connection looks the host name up
- * again, since the name may have got another address: a hosted service changes the address when it
- * fails over to a replica. If the resolver fails, or takes more than half of the time until the
- * deadline, the connector tries the addresses of earlier connections.
+ * again, since a hosted service changes the address of the name when it fails over to a replica. If
+ * the resolver fails, or takes more than half of the time until the deadline, the connector tries
+ * the addresses of earlier connections.
  */
 struct connector {
     const struct url *url;                  /* the server; borrowed */

@@ -453,7 +453,7 @@ static enum rlock_status fault(const struct tls_connection *connection, struct r
 
 /* ---- sending and receiving ---- */
 
-/* Sends bytes that OpenSSL has written, until the kernel takes no more. */
+/* Sends bytes that OpenSSL has written, until the kernel accepts no more. */
 static enum rlock_status flush(struct tls_connection *connection, struct rlock_error *err)
 {
     char sent[RECORD_BYTES];

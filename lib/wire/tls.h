@@ -61,8 +61,7 @@ enum rlock_status tls_handshake(struct tls_connection *connection, struct rlock_
 
 /*
  * tls_write, tls_read: as socket_send() and socket_receive(). After RLOCK_PENDING the caller must
- * pass the same bytes to tls_write() again. tls_write() counts in `done` what the kernel has
- * accepted.
+ * pass the same bytes to tls_write() again. `done` counts bytes that the kernel has accepted.
  */
 enum rlock_status tls_write(struct tls_connection *connection, const char *bytes, size_t n,
                             size_t *done, struct rlock_error *err);

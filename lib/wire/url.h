@@ -112,9 +112,7 @@ bool url_may_hold_password(const char *text);
 /* url_show: write the start of a word, masked by url_mask(), and escaped for a terminal. */
 void url_show(char *out, size_t room, const char *word);
 
-/*
- * url_masked_copy: copy a word, masked if it contains "://"; the caller frees it. NULL: no memory.
- */
+/* url_masked_copy: copy a word, masked if it contains "://"; to be freed. NULL: no memory. */
 char *url_masked_copy(const char *word);
 
 /* url_move: move `from` to `url`, whose old value is not freed, and make `from` empty. */
