@@ -13,7 +13,7 @@
  *
  * If a server is killed, its locks are gone while the commands under them still run. Each rlock
  * notices the server's end, and ends its command; an rlock that only waits for a lock drops its
- * flock. When all commands have ended, an rlock gets the exclusive flock, and starts the next one.
+ * flock. When all commands have ended, an rlock gets the exclusive flock, and starts a server.
  */
 #include "session/private_server.h"
 

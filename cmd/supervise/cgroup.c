@@ -48,8 +48,8 @@ static bool find_mount(char *root, char *point, size_t room)
 }
 
 /*
- * Reads a file /proc/PID/cgroup. Returns the path in cgroup v2, which is in the line "0::PATH".
- * NULL: errno tells why the file could not be read; 0: there is no such line.
+ * Reads a file /proc/PID/cgroup. Returns the path in cgroup v2, from the line "0::PATH". NULL:
+ * errno tells why the file can't be read; errno 0: it has no such line, or is too long.
  */
 static char *read_path(const char *file, char text[TEXT_BYTES])
 {
@@ -60,7 +60,7 @@ static char *read_path(const char *file, char text[TEXT_BYTES])
 
     fds_close(&fd);
     errno = failed;
-    if (n <= 0 || n == TEXT_BYTES - 1) /* it may be cut: a part of a path is another cgroup's */
+    if (n <= 0 || n == TEXT_BYTES - 1) /* a path that was cut could be another cgroup's */
         return NULL;
     text[n] = '\0';
     path = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
@@ -71,7 +71,7 @@ static char *read_path(const char *file, char text[TEXT_BYTES])
     return path;
 }
 
-/* Is this the character behind a whole name in a path, and not within a longer name? */
+/* Does a name in a path end before this character? Else the name goes on. */
 static bool ends_name(char c)
 {
     return c == '/' || c == '\0';
@@ -87,7 +87,7 @@ static bool find_parent(char *path, size_t room)
 
     if (own == NULL || !find_mount(root, point, sizeof point))
         return false;
-    /* in a container the mount may show only the cgroups below `root`, so cut `root` off */
+    /* in a container, the mount point may be the cgroup `root`: cut `root` off the path */
     n = strlen(root);
     if (strcmp(root, "/") != 0 && strncmp(own, root, n) == 0 && ends_name(own[n]))
         own += n;
@@ -114,7 +114,7 @@ static bool write_byte(int fd, const char *byte)
     return write(fd, byte, 1) == 1 || errno == ENODEV;
 }
 
-/* Opens a file of the cgroup `name` below `parent_fd`. Returns -1 if that fails. */
+/* Opens a file of the cgroup `name` below `parent_fd`. */
 static int open_file(int parent_fd, const char *name, const char *file, int flags)
 {
     char path[NAME_MAX + 32];
@@ -134,7 +134,7 @@ static bool reads_frozen(int events_fd)
 
 /*
  * Kills the members of a cgroup whose rlock has ended, if they are frozen: main process and guard
- * were killed at the same time while the command was paused, and nobody is left to let it run.
+ * were killed while the command was paused, and nobody is left to let the command run.
  */
 static void kill_if_frozen(int parent_fd, const char *name)
 {
@@ -148,11 +148,9 @@ static void kill_if_frozen(int parent_fd, const char *name)
 }
 
 /*
- * A run leaves its directory if a process of the cgroup lives on when rlock ends: the kernel
- * refuses to remove the directory of a cgroup with members. The kernel would also remove an empty
- * directory that a living rlock has made for a command which it has not started yet. So this
- * function removes a directory only if its name has our pid namespace and the pid of an rlock, and
- * kill(2) reports that no process has that pid.
+ * The kernel refuses to remove the directory of a cgroup with members, but would remove the empty
+ * one that a living rlock has made for a command that it has not started yet. So this function
+ * removes a directory only if its name has our pid namespace, and a pid that no process has.
  */
 void cgroup_remove_old(void)
 {
@@ -175,9 +173,9 @@ void cgroup_remove_old(void)
 }
 
 /*
- * Makes a directory "rlock-PIDNAMESPACE-PID-N" with the first N that is free. Why N: the kernel
- * reuses pids, so an earlier rlock with our pid may have left a directory. Processes of that
- * rlock's command may still be in it, and KILL to our command's cgroup must not reach them.
+ * Makes a directory "rlock-PIDNAMESPACE-PID-N" with the first N that is free. Why N: an earlier
+ * rlock with our pid may have left a directory, with processes of its command, which KILL to our
+ * command's cgroup must not reach.
  */
 static int make_directory(struct cgroup *cgroup)
 {
@@ -260,9 +258,9 @@ bool cgroup_is_frozen(const struct cgroup *cgroup)
 }
 
 /*
- * The name of the command's cgroup is that of no other, so it is enough to look for the name: the
- * path in /proc/PID/cgroup depends on the reader's cgroup namespace. The command may have made
- * cgroups below its own, such as an rlock with --cgroup; they are frozen, too.
+ * Looks only for the name of the command's cgroup: the path before that name in /proc/PID/cgroup
+ * depends on the reader's cgroup namespace. The command, such as another rlock with --cgroup, may
+ * have made cgroups below its own, which are frozen, too.
  */
 bool cgroup_has(const struct cgroup *cgroup, pid_t pid)
 {

@@ -22,10 +22,10 @@ struct cgroup {
     }
 
 /*
- * cgroup_make: make a cgroup below the one that the caller is in. 0, or an errno: ENOSYS if cgroup
+ * cgroup_make: make a cgroup below the one that the caller is in. Writes the parent's directory to
+ * `path`, which has `room` bytes, or "" if there is none. Returns 0, or an errno: ENOSYS if cgroup
  * v2 isn't mounted, or the kernel has no cgroup.kill (older than Linux 5.14); EACCES if the
- * caller's cgroup isn't delegated to the caller's user. Writes the parent's directory to `path`,
- * which has `room` bytes, or "" if there is none.
+ * caller's cgroup isn't delegated to the caller's user.
  */
 int cgroup_make(struct cgroup *cgroup, char *path, unsigned room);
 
@@ -37,7 +37,7 @@ void cgroup_remove_old(void);
 
 /*
  * cgroup_enter: move the calling process into the cgroup; children that it starts from then on are
- * members, too. 0, or an errno. May be called between vfork and exec, as it only calls write(2).
+ * members, too. Returns 0, or an errno. Only calls write(2): safe between vfork and exec.
  */
 int cgroup_enter(int procs_fd);
 
@@ -46,22 +46,19 @@ void cgroup_kill(const struct cgroup *cgroup);
 
 /*
  * cgroup_freeze: tell the kernel to freeze all processes of the cgroup, or with `freezes` false to
- * let them run. Never blocks: they have stopped when cgroup_is_frozen() says so. KILL ends a frozen
- * process. False: the kernel was not told.
+ * let them run. False: the kernel was not told. Doesn't block: when all processes have stopped,
+ * cgroup_is_frozen() returns true. KILL ends a frozen process.
  */
 bool cgroup_freeze(const struct cgroup *cgroup, bool freezes);
 bool cgroup_is_frozen(const struct cgroup *cgroup);
 
-/*
- * cgroup_has: false: the process is in another cgroup, or that can't be found out. A process that
- * has ended counts as a member.
- */
+/* cgroup_has: is the process in the cgroup, or has it ended? False also if that isn't known. */
 bool cgroup_has(const struct cgroup *cgroup, pid_t pid);
 
 /*
- * cgroup_remove: close the descriptors, and remove the cgroup's directory. The kernel refuses that
- * as long as the cgroup has a member, such as a daemon that the command left behind. In that case a
- * later cgroup_remove_old() below the same parent removes the directory.
+ * cgroup_remove: close the descriptors, and remove the cgroup's directory. As long as the cgroup
+ * has a member, such as a daemon that the command left behind, the directory stays; a later
+ * cgroup_remove_old() below the same parent removes it.
  */
 void cgroup_remove(struct cgroup *cgroup);
 

@@ -22,16 +22,14 @@ struct deadlines {
 struct deadlines deadlines_of_lease(int64_t expires_ms, int64_t kill_margin_ms, int64_t grace_ms);
 
 /*
- * deadlines_for_tree: make both deadlines earlier by the time that `n` processes take to end, so
- * that the last of them has ended before the lease. Up to 500 processes nothing changes. TERM stays
- * at or after `not_before_ms`, and KILL at or after TERM.
+ * deadlines_for_tree: make both deadlines earlier by the time that `n` processes take to end. Up to
+ * 500 processes nothing changes. TERM is moved at most to `not_before_ms`, and KILL to TERM.
  */
 struct deadlines deadlines_for_tree(struct deadlines lease, size_t n, int64_t not_before_ms);
 
 /*
- * deadlines_count_ms: when the guard counts the tree's processes for deadlines_for_tree(): when a
- * third of the time from `taken_ms` to TERM is left. A renewal confirmed before that sets new
- * deadlines, so nothing is counted. `taken_ms` is when the lease's deadlines became known.
+ * deadlines_count_ms: when the guard counts the tree's processes for deadlines_for_tree(), unless a
+ * renewal sets new deadlines before. `taken_ms` is when the deadlines of `lease` became known.
  */
 int64_t deadlines_count_ms(struct deadlines lease, int64_t taken_ms);
 

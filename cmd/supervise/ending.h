@@ -9,14 +9,14 @@
 struct ending {
     int64_t term_ms;  /* rlock sent TERM */
     int64_t kill_ms;  /* rlock sent the first KILL */
-    int64_t ended_ms; /* the last process that had to end had ended */
+    int64_t ended_ms; /* the last process that had to end has ended */
 };
 
 #define ENDING_BYTES 128
 
 /*
  * ending_text: write the times for people: "TERM at 2026-11-21T02:15:03+01:00, KILL at 02:15:08,
- * ended at 02:15:08". Allocates no memory except what localtime_r(3) needs at its first call.
+ * ended at 02:15:08".
  */
 void ending_text(char out[ENDING_BYTES], const struct ending *ending);
 

@@ -3,9 +3,9 @@
  * guard: ends the command and everything it started before its lease ends.
  *
  * The main process may hang, be stopped or be killed, so the guard has a timer of its own. It is
- * the command's parent, and the subreaper of its descendants; it uses no network, and allocates no
- * memory after the start. guard_state.c decides what it does. With `acquire --bind-pid` the command
- * runs already: only a pidfd tells its end, and the guard looks for its descendants.
+ * the command's parent, and the subreaper of its descendants. It uses no network, and allocates no
+ * memory after the start. guard_state.c decides what the guard does. A process bound by
+ * `acquire --bind-pid` is no child of the guard: a pidfd tells the end of that process.
  */
 #include "supervise/guard.h"
 
@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #define REAPED_AT_ONCE 64    /* how many children reap() reaps before the guard reads requests */
-#define OBEYED_AT_ONCE 8     /* how many requests it obeys before it looks at the clock */
+#define OBEYED_AT_ONCE 8     /* how many requests the guard obeys before it looks at the clock */
 #define AGAIN_MS 5           /* the pause after a call on the socket has failed */
 #define HEARD_WITHIN_MS 1000 /* after this time the guard takes a silent main process for stopped */
 
@@ -72,10 +72,9 @@ static void tell(const struct guard *guard, struct guard_news news)
 }
 
 /*
- * Tells the main process whether the tree is frozen, and the deadlines. For a large tree the guard
- * has set earlier ones. It tells the earlier time of TERM, but the lease's own time of KILL: else
- * the main process, which replaces a guard that is silent for some time after KILL, would replace
- * one that is still busy with ending a large tree.
+ * Tells the main process whether the tree is frozen, and the deadlines: TERM, which is earlier for
+ * a large tree, but the lease's own KILL. Some time after KILL the main process replaces the guard;
+ * with an earlier KILL it would replace a guard that is still busy with ending a large tree.
  */
 static void tell_state(const struct guard *guard)
 {
@@ -106,8 +105,8 @@ static bool is_bound(const struct guard *guard)
 /* ---- a process that the kernel does not let us signal ---- */
 
 /*
- * The guard reports a process once for TERM. It repeats the message about KILL with each KILL: a
- * main process that hears no more of them knows that the guard hangs.
+ * The guard reports a process once for TERM, but again with each KILL: if these messages stop, the
+ * main process knows that the guard hangs.
  */
 static void tell_refused(struct guard *guard, bool was_kill)
 {
@@ -144,7 +143,7 @@ static void note_count(struct guard *guard, size_t n_processes)
 
 /*
  * A process of a bound tree that is orphaned after this count, and before TERM, was left behind on
- * purpose, and is not ended. So the guard forgets whom it has counted.
+ * purpose, and is not ended. So the guard forgets the processes that it has counted.
  */
 static void count_tree(struct guard *guard)
 {
@@ -189,8 +188,8 @@ static void send_kill(struct guard *guard)
 
 /*
  * Has the kernel frozen the whole tree? A process may have been moved to another cgroup, as
- * pam_systemd(8) does for a login. Then the guard never finds the tree frozen, and ends it in time.
- * A frozen process can't fork, so a single walk finds all.
+ * pam_systemd(8) does for a login: then the guard never finds the tree frozen, and ends the tree in
+ * time. A frozen process can't fork, so a single walk finds all.
  */
 static bool is_frozen(const struct guard *guard)
 {
@@ -274,8 +273,8 @@ static void reap(struct guard *guard)
 }
 
 /*
- * As after the exit of a command, the descendants of a bound process that ended by itself run on.
- * Only its parent gets its exit status, so the guard takes each end for an exit.
+ * When a bound process has ended by itself, its descendants run on, as after the exit of a command.
+ * The guard can't read its exit status, so each end counts as an exit.
  */
 static void look_at_bound(struct guard *guard)
 {
@@ -295,9 +294,9 @@ static bool asks_for_the_end(int number)
 }
 
 /*
- * The terminal sends a signal to all processes of the job. The command has not got it if the main
- * process read it before the command's exec, or if the guard, which blocks all signals, had got it
- * before it started the command: then the main process read it late.
+ * Has the terminal, which signals all processes of the job, signalled the command, too? Not if the
+ * main process read the signal before the command's exec. Nor if the guard, which blocks all
+ * signals, had the signal pending when it started the command: the main process then read it late.
  */
 static bool command_has_it(struct guard *guard, const struct guard_request *request)
 {
@@ -310,9 +309,8 @@ static bool command_has_it(struct guard *guard, const struct guard_request *requ
 }
 
 /*
- * Notes for command_has_it() which signals the guard has got. A pending SIGWINCH may be one that
- * the main process read while it waited for the lock. A signal that asks for the end would have
- * ended that wait.
+ * Notes the pending signals for command_has_it(), but only those that ask for the end. Others, such
+ * as SIGWINCH, the main process may have read while it waited for the lock.
  */
 static void note_early_signals(struct guard *guard)
 {
@@ -361,10 +359,9 @@ static void obey(struct guard *guard, const struct guard_request *request)
  * Obeys at most OBEYED_AT_ONCE requests in one turn of the loop: signals may come faster than a
  * large tree gets them, and the guard has to look at the clock meanwhile.
  *
- * One failure of recv(2), such as ENOMEM, does not mean that the main process is dead. If the guard
- * took the main process for dead, it would kill the tree for nothing. So the guard calls recv(2)
- * again as long as the main process is its parent. If the guard misses a renewal meanwhile, the old
- * deadlines end the tree.
+ * A failure of recv(2), such as ENOMEM, does not mean that the main process is dead, and that the
+ * tree must be killed. So the guard calls recv(2) again as long as the main process is its parent.
+ * If the guard misses a renewal meanwhile, the old deadlines end the tree.
  */
 static void listen_to_main(struct guard *guard)
 {
@@ -414,7 +411,7 @@ static void wait_for_something(const struct guard *guard)
         /* for a bound process the guard has no child, and reads no SIGCHLD */
         {.fd = is_bound(guard) ? -1 : guard->children, .events = POLLIN},
         {.fd = guard->timer, .events = POLLIN},
-        /* once the guard ends the tree, it looks for the whole tree again and again */
+        /* a guard that ends the tree looks for the whole tree again and again */
         {.fd = guard->machine.state == GUARD_STATE_RUNNING ? guard->tree->root_fd : -1,
          .events = POLLIN}};
     int64_t at_ms = next_ms(guard);
@@ -471,7 +468,7 @@ static void report_for_main(const struct guard *guard)
     if (guard->link == MAIN_IS_GONE && main_lives(guard))
         return; /* the main process has closed the socket, and reports by itself */
     if (guard->term_ms == 0 && guard->machine.killing_since_ms == 0)
-        return; /* nothing was ended: a bound process whose main process is dead ended by itself */
+        return; /* nothing was ended: the bound process of a dead main process ended by itself */
     if (guard->link == MAIN_IS_GONE && guard->told_refused.was_kill)
         say_lost(guard->plan->report,
                  &(struct lost){.cause = "rlock-killed",
@@ -486,7 +483,7 @@ static void report_for_main(const struct guard *guard)
                        "was ended before the lease ended", NULL);
 }
 
-/* rlock may be a descendant of the bound process. False: no descriptor is free to find out. */
+/* Main process and guard may descend from the bound process. False: /proc can't be read now. */
 static bool spare_ourselves(struct proctree *tree)
 {
     return proctree_spare(tree, getpid()) && proctree_spare(tree, getppid()) && !tree->is_short;
@@ -564,9 +561,9 @@ static void start_command(struct guard *guard, struct guard_request *request,
 }
 
 /*
- * `rlock acquire` hands the lock out as soon as the guard itself tells it. If the main process told
- * it, and was killed before, the guard would end a process for a lock that is not handed out.
- * start() tells the main process first, so that process knows whether the guard has begun.
+ * The guard itself tells `rlock acquire`, which then hands out the lock, that it has begun. If the
+ * main process (the renew daemon) had to tell that, and was killed before, the guard would end a
+ * process for a lock that was not handed out. start() tells the main process first.
  */
 static void tell_begun(const struct guard *guard)
 {

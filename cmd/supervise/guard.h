@@ -16,12 +16,10 @@
  * the lock, so all that depends on the grant comes later, with GUARD_REQUEST_START.
  */
 struct guard_plan {
-    /*
-     * acquire --bind-pid: the guard starts no command, but ends this process, which is not its
-     * child, and the root of the tree that guard_run() gets. 0: the guard starts a command.
-     */
+    /* acquire --bind-pid: the process that the guard ends, the root of guard_run()'s `tree`, and no
+     * child of the guard. 0: the guard starts a command, and ends that. */
     pid_t bound;
-    int begun_fd; /* the guard of a bound process sends an int of 0 to it when it has begun */
+    int begun_fd; /* socket, on which the guard of a bound process sends an int of 0 as it begins */
     struct spawn_plan spawn; /* the guard sets envp, not_after_ms and cgroup_fd at the start */
     const char *name;        /* the command's name for messages; NULL: no memory */
     /* the command's, without the variables that the grant sets; NULL: no memory */
@@ -48,14 +46,14 @@ struct guard_request {
     enum guard_request_kind kind;
     unsigned number;          /* guard_client.c counts the requests */
     int signal;               /* SIGNAL: the signal for the command */
-    int64_t terminal_read_ms; /* SIGNAL: when the main process read it; 0: not the terminal's */
+    int64_t terminal_read_ms; /* SIGNAL: when main read a signal of the terminal; 0: another one */
     struct deadlines lease;   /* START, EXTEND: the lease's deadlines; END: only kill_ms is set */
     int64_t not_after_ms;     /* START: from this time on the command must not be started */
     int64_t grace_ms;         /* START: from TERM to KILL, if a signal has ended the command */
     char variables[ENVIRONMENT_GRANT_BYTES]; /* START: what environment_put_grant() has written */
 };
 
-/* What the guard tells the main process. AGREES or PAUSED answers each request. */
+/* What the guard tells the main process. AGREES, PAUSED or FAILED answers a request. */
 enum guard_news_kind {
     GUARD_NEWS_FAILED,  /* the command was not started, and the guard exits */
     GUARD_NEWS_AGREES,  /* the guard acts by `lease`, and the tree is not frozen */
@@ -87,9 +85,9 @@ const char *guard_command(const struct guard_plan *plan);
 struct fact guard_subject(const struct guard_plan *plan);
 
 /*
- * guard_run: be the guard, in a process that was just forked. The caller has reserved `tree`, and
- * holds the other end of the socket `fd`. The guard waits for GUARD_REQUEST_START, and exits if the
- * caller exits before that. The guard of a bound process then answers by GUARD_NEWS_AGREES.
+ * guard_run: be the guard, in a process that was just forked. The parent has reserved `tree`, and
+ * has the other end of the socket `fd`. The guard waits for GUARD_REQUEST_START, and exits if the
+ * parent exits before that.
  */
 _Noreturn void guard_run(const struct guard_plan *plan, struct proctree *tree, int fd);
 

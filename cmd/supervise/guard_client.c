@@ -4,7 +4,7 @@
  *
  * The main process is a subreaper: if the guard dies, the kernel makes the main process the parent
  * of the command, and the main process kills the command. If the main process dies, the guard kills
- * the command. So the command can't run on if one process of rlock dies or is stopped.
+ * the command. So the command can't run on if only one process of rlock dies or is stopped.
  */
 #include "supervise/guard_client.h"
 
@@ -26,10 +26,9 @@
 #define END_TRIES 20 /* how often to ask for the guard's exit status, every RETRY_MS */
 
 /*
- * A process may start children, and then become rlock by exec: then rlock has children that don't
- * belong to the command. This function notes their pids, so that rlock sends them no signal. rlock
- * doesn't reap them either: otherwise a process of the command could get the pid of a reaped child,
- * and would get no signal.
+ * Spares the children that don't belong to the command: helpers, and those that this process had
+ * before it became rlock by exec. rlock sends them no signal. While the command runs, rlock doesn't
+ * reap them either: a process of the command could get the pid, and would be spared.
  */
 static int note_inherited_children(struct guard_client *guard)
 {
@@ -129,7 +128,7 @@ int guard_client_await(struct guard_client *guard, int64_t deadline_ms)
     while ((heard = guard_client_hear(guard, &news)) == 0) {
         is_late = rlock_clock_ms() >= deadline_ms;
         if (is_late)
-            kill(guard->pid, SIGKILL); /* its messages tell whether it had begun */
+            kill(guard->pid, SIGKILL); /* the messages that it has sent tell whether it had begun */
         poll(&socket, 1, AWAIT_MS);
     }
     if (heard < 0)

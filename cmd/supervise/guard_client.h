@@ -14,14 +14,13 @@ struct guard_client {
     int fd;               /* socket to the guard, readable when it has sent a message */
     bool is_gone;         /* the guard has closed its end of the socket */
     unsigned asked;       /* how many requests were sent to a guard */
-    struct proctree tree; /* what this process kills if the guard fails: all its descendants */
+    struct proctree tree; /* what this process kills if the guard fails */
 };
 
 /*
- * guard_client_prepare: fork the guard, unless it is forked already. The guard then waits for the
- * request to start the command. The fork takes as long as everything else between the grant and the
- * start of the command. So the caller forks the guard while it waits for the grant, if it can. The
- * plan is borrowed. Returns 0, or an errno.
+ * guard_client_prepare: fork the guard, which then waits for guard_client_start(), unless it is
+ * forked already. Call this while you wait for the grant: the fork takes as long as everything else
+ * between the grant and the start of the command. `plan` is borrowed. Returns 0, or an errno.
  */
 int guard_client_prepare(struct guard_client *guard, const struct guard_plan *plan);
 
@@ -75,8 +74,8 @@ void guard_client_signal(struct guard_client *guard, int number, bool from_termi
 void guard_client_end(struct guard_client *guard, int64_t kill_ms);
 
 /*
- * guard_client_dismiss: close the socket, so that the guard exits if it has not exited by itself.
- * Doesn't wait for its end.
+ * guard_client_dismiss: close the socket. A guard that waits for its start exits; a guard that has
+ * begun acts as if this process had died. Doesn't wait for the guard's end.
  */
 void guard_client_dismiss(struct guard_client *guard);
 

@@ -39,7 +39,7 @@ static enum guard_state begin_kill(struct guard_machine *machine)
     return GUARD_STATE_KILLING;
 }
 
-/* Nobody renews the lease any more. A bound process may use what is left of it. */
+/* Nobody renews the lease any more. A bound process may run on for the rest of the lease. */
 static enum guard_state lose_main(struct guard_machine *machine)
 {
     return machine->rules.is_bound ? machine->state : begin_kill(machine);
@@ -185,11 +185,9 @@ static enum guard_state thaw_or_stay(struct guard_machine *machine)
 }
 
 /*
- * 1. The guard reads that the tree is frozen.
- * 2. The guard itself is stopped (SIGSTOP, a suspended machine) until after the lease's KILL.
- *
- * The guard can't tell whether the last process was frozen in time. So the tree gets KILL, and
- * counts as ended by the lease.
+ * If the guard was stopped (SIGSTOP, a suspended machine) until after the lease's KILL, it can't
+ * tell whether the last process was frozen in time. So the tree gets KILL, and counts as ended by
+ * the lease.
  */
 static enum guard_state believe_frozen(struct guard_machine *machine)
 {

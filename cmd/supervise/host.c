@@ -25,7 +25,6 @@
 #define DESCRIPTORS_PER_SERVER 4 /* two connections, a lookup of its name, and a password's pipe */
 #define STEP_MAX_US 10000        /* a clock that moves on in steps of more is too coarse */
 
-/* Opens the file at `path` below `root`; NULL: that fails. */
 static FILE *open_below(const char *root, const char *path)
 {
     char whole[PATH_MAX];

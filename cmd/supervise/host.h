@@ -13,20 +13,20 @@ struct host {
     char hidepid[24];      /* the option of /proc that hides the processes of others; "": none */
     int cgroup_error;      /* why no control group can be made, as by cgroup_make(); 0: one can */
     size_t n_descriptors;  /* how many descriptors a process may open */
-    char clock_source[32]; /* the kernel's; "": it doesn't tell */
+    char clock_source[32]; /* the kernel's clock source; "": not known */
     size_t clock_step_us;  /* the resolution of CLOCK_BOOTTIME; 0: there is no such clock */
     char tls_error[200];   /* why rediss:// can't be used; "": it can */
 };
 
 /*
- * host_look: look at the machine. `root` is put before the paths of /proc and /sys; "": none. Makes
- * a control group, and removes it again.
+ * host_look: look at the machine. `root` comes before the paths of /proc and /sys; "" outside of
+ * tests. Makes a control group, and removes it again.
  */
 void host_look(struct host *host, const char *root);
 
 /*
- * host_report: pass to the examiner what a run with these options needs changed, or one finding
- * that all is good.
+ * host_report: pass to the examiner a finding for each thing that a run with these options needs
+ * changed, or one finding that all is good.
  */
 void host_report(const struct host *host, const struct options *options,
                  const struct rlock_examiner *examiner);

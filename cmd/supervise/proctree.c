@@ -240,8 +240,8 @@ static bool is_ours(const struct proctree *tree)
 }
 
 /*
- * Another process may get the pid of a spared process that was reaped: so the start times are
- * compared. A process that can't be read counts as spared.
+ * Compares the start times, as another process may have the pid of a spared process that was
+ * reaped. A process with that pid that can't be read counts as spared.
  */
 static bool is_spared(const struct proctree *tree, pid_t pid)
 {
@@ -260,8 +260,8 @@ static bool is_listed(const struct proctree *tree, pid_t pid)
 }
 
 /*
- * Lists a process, once. With `spares` it is marked so, else it keeps the mark that it has got
- * TERM. If another process, which is listed or spared, has the place, there is no room: `is_full`.
+ * Lists a process, once. With `spares` marks the process as spared; else keeps its mark that it has
+ * got TERM. If a listed or spared process has the same place, there is no room: sets `is_full`.
  */
 static void list(struct proctree *tree, const struct process *process)
 {
@@ -295,7 +295,7 @@ struct children {
     char text[4096];
 };
 
-/* Has the process that was found still its pid? If it was reaped, another may have the pid. */
+/* Has the process that was found still this pid? If it was reaped, another may have the pid. */
 static bool is_same_process(const struct proctree *tree, pid_t pid)
 {
     struct process process;
@@ -307,7 +307,7 @@ static bool is_same_process(const struct proctree *tree, pid_t pid)
                (pid == tree->root ? tree->root_started : place_of(tree, pid)->started);
 }
 
-/* Returns 0 at the end of the list, or if it can't be read, or if it may be of another process. */
+/* Returns 0 at the end of the list, or if the list can't be read or may be another process's. */
 static pid_t children_next(struct children *children, struct proctree *tree)
 {
     pid_t pid = 0;
@@ -334,9 +334,9 @@ static pid_t children_next(struct children *children, struct proctree *tree)
 }
 
 /*
- * Is a process, whose pid we have read in `children` or (NULL) in /proc, in the tree? `children`
- * told of this process if it had started before we read the pid. Else the pid may have been
- * another's then, so the process must have the parent whose children we read, or be our orphan.
+ * Is the process in the tree? We have read its pid in `children` or, if that is NULL, in /proc. If
+ * the process started only after we read `children`, that pid was another's: so the process must
+ * have the parent whose children we read, or be our orphan.
  */
 static bool is_descendant(const struct proctree *tree, const struct process *process,
                           const struct children *children)
@@ -440,8 +440,8 @@ void proctree_forget(struct proctree *tree)
 /*
  * If the root is another process, its orphans become children of a process outside of the tree. So
  * processes that the last walk has listed are listed again as long as they live, or can't be read
- * for lack of a descriptor. The start time that is compared is that which is noted, from one
- * reading: between two, another process could get the pid.
+ * for lack of a descriptor or memory. The same reading of a process is compared and listed: between
+ * two readings another process could get the pid.
  */
 static void begin_walk(struct proctree *tree)
 {
@@ -513,11 +513,10 @@ static bool is_in_cgroup(const struct proctree *tree)
 }
 
 /*
- * A process that gets a signal runs. Beside some thousand processes that run, this process would
- * get a processor only now and then, and would send KILL after the lease's end. So this process
- * takes the lowest real-time priority while it sends signals, if it may (mostly as root). If this
- * process has a real-time priority already, it keeps that one: the lowest could be lower than that
- * of the tree's processes.
+ * Beside some thousand processes that run because they got a signal, this process would seldom get
+ * a processor, and could send KILL after the lease's end. So it takes the lowest real-time priority
+ * while it sends signals, if it may (mostly as root). It keeps another policy than SCHED_OTHER, as
+ * the tree's processes may have a real-time priority, too.
  */
 static bool raise_priority(void)
 {
@@ -532,10 +531,10 @@ static void lower_priority(void)
 }
 
 /*
- * Sends a signal to a process that a walk has found. False: it has ended, or it has another parent
- * now, and the next walk may find it. The pid may be another process's by now: so we open a pidfd,
- * then compare the start time and the parent, and then send the signal by the pidfd. Our own
- * children keep their pids until we reap them, and get it by kill(2).
+ * Sends a signal to a process that a walk has found. False: the process has ended, or has another
+ * parent now, and the next walk may find it. Its pid may be another process's by now: so we open a
+ * pidfd, then compare start time and parent, and then send the signal by the pidfd. Our own
+ * children keep their pids until we reap them, so kill(2) is safe.
  */
 static bool signal_one(struct proctree *tree, pid_t pid, int number)
 {
@@ -552,7 +551,7 @@ static bool signal_one(struct proctree *tree, pid_t pid, int number)
             (is_ours(tree) && process.parent != place->parent && process.parent != tree->root))
             failed = ESRCH;
     }
-    /* kill(2) also if no descriptor is free, or before Linux 5.3: another may get the pid */
+    /* no pidfd (no free descriptor, Linux before 5.3): kill(2), which may hit another process */
     if (!failed && (fd < 0 ? kill(pid, number)
                            : (int)syscall(SYS_pidfd_send_signal, fd, number, NULL, 0)) != 0)
         failed = errno;
@@ -589,8 +588,8 @@ size_t proctree_signal(struct proctree *tree, int number)
 }
 
 /*
- * Walks the tree, and sends TERM to each process that has not got it. True: a process got TERM. It
- * may have forked another process after the walk, so the caller calls this function again.
+ * Walks the tree, and sends TERM to each process that has not got it. True: a process got TERM, and
+ * may have forked another one after the walk, so the caller calls this function again.
  */
 static bool term_all(struct proctree *tree)
 {
@@ -638,15 +637,15 @@ size_t proctree_term(struct proctree *tree, int64_t deadline_ms)
 /* ---- sending KILL until no process is left ---- */
 
 /*
- * A chain of processes that fork and exit may be faster than a walk. Its last process becomes our
- * child, and the chain ends if that gets KILL between two forks: so we reap first, and send KILL as
- * soon as a pid is read, also to the group, at real-time priority. 64 such chains on two busy
- * processors end within 0.7 s. ptrace(2) and RLIMIT_NPROC have to hit the same moment.
+ * A chain of processes that fork and exit may be faster than a walk. The chain's last process
+ * becomes our child, and the chain ends if that process gets KILL between two forks. So we reap
+ * first, and send KILL as soon as a pid is read, also to the group, at real-time priority. 64 such
+ * chains on two busy processors end within 0.7 s.
  */
 struct killing {
     proctree_reaped *reaped;
     void *context;
-    bool is_any;       /* a child was found, or was reaped, so that its orphans become ours */
+    bool is_any;       /* a child was found, or reaped: its orphans become our children */
     size_t n_children; /* how many children this round found, without spared ones */
 };
 
@@ -716,9 +715,9 @@ static void give_way(size_t n_children)
 }
 
 /*
- * KILL to our children reaches the whole tree in the end, as orphans become our children; a walk
- * reaches it sooner, but uses the processor that the processes need to end. So we wait four times
- * as long as the last walk took: the last of 7143 processes ended 1 to 3 s earlier by that.
+ * KILL to our children reaches the whole tree in the end, as orphans become our children. A walk
+ * reaches the tree sooner, but uses the processor that the processes need to end. So between walks
+ * pass four times as long as the last took: the last of 7143 processes so ended 1 to 3 s earlier.
  */
 static bool kill_by_walk(struct proctree *tree)
 {
@@ -875,7 +874,7 @@ static void begin_to_spare(struct proctree *tree)
     tree->is_full = false;
 }
 
-/* False: there was no room to mark a process. Empties the list of what isn't in the tree. */
+/* False: there was no room to mark a process. Empties the list, which has only spared ones. */
 static bool end_to_spare(struct proctree *tree)
 {
     tree->has_spared = tree->has_spared || tree->n > 0;

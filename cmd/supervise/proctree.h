@@ -19,10 +19,10 @@ struct cgroup;
 struct proctree_place;
 
 /*
- * The tree of this process is all of its descendants; it has to be a subreaper, so that orphans
- * become its children. The tree of another process, by proctree_bind(), is that process, which gets
- * each signal last, and its descendants, each of which is remembered until it ends, or until
- * proctree_forget(). Only proctree.c writes the fields.
+ * The tree of this process is all of its descendants; this process must be a subreaper, so that
+ * orphans become its children. The tree of another process, by proctree_bind(), is that process,
+ * which gets each signal last, and its descendants, each of which is remembered until it ends, or
+ * until proctree_forget(). Only proctree.c writes the fields.
  */
 struct proctree {
     /* the root */
@@ -56,9 +56,9 @@ struct proctree {
 };
 
 /*
- * proctree_reserve: reserve address space for as many processes as there can be; the kernel gives
- * memory only to pages that are used. Nothing is allocated after that, and nothing is given back
- * before this process ends. 0, or an errno.
+ * proctree_reserve: reserve address space for as many processes as there can be; only pages that
+ * are used take memory. Nothing is allocated later, and nothing is freed before this process ends.
+ * Returns 0, or an errno.
  */
 int proctree_reserve(struct proctree *tree);
 
@@ -69,9 +69,9 @@ int proctree_reserve(struct proctree *tree);
 void proctree_set_root(struct proctree *tree);
 
 /*
- * proctree_bind: reserve memory as proctree_reserve() does, and make another process the root. 0,
- * or an errno, and then `tree` is of no use: ESRCH if the process has ended, EPERM if the caller
- * may not signal it, EACCES if /proc doesn't show it, so that no child of it could be found.
+ * proctree_bind: call proctree_reserve(), and make another process the root. Returns 0, or an errno
+ * (then `tree` can't be used): ESRCH if the process has ended, EPERM if the caller may not signal
+ * it, EACCES if /proc doesn't show it, so that its children can't be found.
  */
 int proctree_bind(struct proctree *tree, pid_t root);
 
@@ -90,9 +90,9 @@ bool proctree_signal_root(struct proctree *tree, int number);
 void proctree_set_cgroup(struct proctree *tree, const struct cgroup *cgroup);
 
 /*
- * proctree_spare: send no signal to the process `pid` and its descendants. `pid` may be the calling
- * process; a child of that must not be reaped. Sets `is_short` if it could not read the process.
- * proctree_spare_children: spare all descendants that the calling process has now; with is_first
+ * proctree_spare: send no signal to the process `pid` and its descendants. Sets `is_short` if `pid`
+ * could not be read. `pid` may be the caller, or a child, which the caller then must not reap.
+ * proctree_spare_children: spare all descendants that the calling process has now; with `is_first`
  * false, those of spared children. Both drop the results of earlier walks. False: no room.
  */
 bool proctree_spare(struct proctree *tree, pid_t pid);
@@ -101,8 +101,8 @@ bool proctree_spare_children(struct proctree *tree, bool is_first);
 /*
  * proctree_term: send TERM, once, to each process of the tree that was there at the first call; not
  * to later ones, such as helpers that tidy up. Walks again until a walk finds no further process,
- * or would not be over before `deadline_ms`. Returns how many processes the last walk found. With
- * `is_short` there may be more; another process that is the root got no TERM then: call it again.
+ * or would not be over before `deadline_ms`. Returns how many processes the last walk found. If
+ * `is_short` is set, there may be more, and a bound root has got no TERM: call this again.
  */
 size_t proctree_term(struct proctree *tree, int64_t deadline_ms);
 
@@ -116,9 +116,9 @@ void proctree_signal_child(struct proctree *tree, pid_t child, int number);
 size_t proctree_signal(struct proctree *tree, int number);
 
 /*
- * proctree_look: walk the tree. Returns how many processes it has. If `is_short` is set then, there
- * may be more. If the root is another process, a process that was found before, and can't be read
- * now, still counts.
+ * proctree_look: walk the tree. Returns how many processes it has; if `is_short` is set, there may
+ * be more. In the tree of another process, a process that was found before still counts if it
+ * can't be read now for lack of a descriptor or memory.
  */
 size_t proctree_look(struct proctree *tree);
 
@@ -132,7 +132,8 @@ void proctree_forget(struct proctree *tree);
  * proctree_kill: send KILL to each process of the tree, again and again, until none is left or
  * 20 ms are over. If the root is this process, reaps its children, and calls `reaped` for each
  * (NULL: no call). True: a process is left; `refused` is set if the kernel refuses our KILL.
- * proctree_kill_again_ms: when to call it again: at once in the first 2 s, later after a pause.
+ * proctree_kill_again_ms: when to call proctree_kill() again: in the first 2 s at once, later after
+ * a pause.
  */
 typedef void proctree_reaped(pid_t pid, int status, void *context);
 bool proctree_kill(struct proctree *tree, proctree_reaped *reaped, void *context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * renew_daemon: a process that stays behind, and renews a lease until another process ends.
+ * renew_daemon: a process that stays behind, and renews the lease of a bound process or a hold.
  *
  * 1. `rlock acquire --bind-pid PID` is granted the lease, and forks the daemon.
  * 2. The daemon leaves the session, forks the guard, and reports that it is ready.
@@ -25,9 +25,8 @@
 #define SYSLOG_SOCKET "/dev/log" /* where syslog(3) sends its messages */
 
 /*
- * What `rlock acquire` sends to the daemon. The daemon answers by an int when it is ready. After
- * RENEW_DAEMON_BEGIN the guard or the daemon sends another int. An int is 0, or the errno of what
- * has failed.
+ * What `rlock acquire` sends to the daemon. The daemon sends an int when it is ready. After
+ * RENEW_DAEMON_BEGIN the guard or the daemon sends another int. An int is 0, or an errno.
  */
 enum renew_daemon_order { RENEW_DAEMON_BEGIN, RENEW_DAEMON_CANCEL };
 
@@ -50,13 +49,13 @@ static void tell(int program_fd, int failed)
     (void)!send(program_fd, &failed, sizeof failed, MSG_NOSIGNAL);
 }
 
-/* `rlock acquire` has handed out the lock. If the daemon fails, `rlock acquire` gives it back. */
+/* `rlock acquire` has printed the token. It releases the lock if the daemon can't begin. */
 static void begin(const struct supervise_plan *plan, int program_fd)
 {
     struct supervise_result result;
     int failed = supervise_bind(plan);
 
-    tell(program_fd, failed); /* also 0: there may be no guard, or it was killed meanwhile */
+    tell(program_fd, failed); /* also 0: there may be no guard, or the guard was killed meanwhile */
     close(program_fd);
     if (failed)
         return;
@@ -114,7 +113,7 @@ enum exit_reason renew_daemon_open_log(struct renew_daemon_log *log, const struc
     return report_fault(report, REASON_MISCONFIGURED, why, 0);
 }
 
-/* What the daemon tells: 0, or an errno; ECHILD: the daemon has ended. */
+/* What the daemon or the guard tells: 0, or an errno; ECHILD: the daemon has ended. */
 static int hear(const struct renew_daemon *daemon)
 {
     int failed;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* renew_daemon: a process that stays behind, and renews a lease until another process ends. */
+/* renew_daemon: a process that stays behind, and renews the lease of a bound process or a hold. */
 #ifndef RENEW_DAEMON_H
 #define RENEW_DAEMON_H
 
@@ -19,14 +19,15 @@ struct renew_daemon_log {
 
 /*
  * renew_daemon_open_log: open the file of --log; without --log leave `log` as it is. Call it before
- * the lock is asked for: later the daemon has nobody to whom it could report a failure. Returns
- * REASON_GRANTED, or the reason that was reported.
+ * session_acquire(), so that a failure ends rlock in time. Returns REASON_GRANTED, or the reason
+ * that was reported.
  */
 enum exit_reason renew_daemon_open_log(struct renew_daemon_log *log, const struct session *session);
 
 /*
- * renew_daemon_start: fork the daemon, which leaves the terminal and closes all descriptors that
- * rlock was started with. Blocks until it is ready. Returns 0, or an errno if there is no daemon.
+ * renew_daemon_start: fork the daemon, which leaves the terminal and closes the descriptors that
+ * rlock was started with, but may keep stderr as its log. Blocks until the daemon is ready. Returns
+ * 0, or an errno if there is no daemon.
  *
  *   plan   what to supervise; the fields `kind`, `guard_plan` and `timer` are not used
  *   bound  process to bind to, after proctree_bind(); 0: renew for `plan->max_hold_ms`
@@ -35,9 +36,9 @@ int renew_daemon_start(struct renew_daemon *daemon, const struct supervise_plan 
                        const struct renew_daemon_log *log);
 
 /*
- * renew_daemon_begin: let the daemon begin to renew, and to end the bound process before the lease
- * ends. Blocks until it has begun. From then on the daemon releases the lease, not the caller.
- * Returns 0, or an errno: ECHILD if the daemon has ended, ETIMEDOUT if the lease has.
+ * renew_daemon_begin: let the daemon begin to renew, and to end a bound process before the lease
+ * ends. Blocks until the daemon has begun. From then on the daemon releases the lease, not the
+ * caller. Returns 0, or an errno: ECHILD if the daemon has ended, ETIMEDOUT if the lease has.
  */
 int renew_daemon_begin(const struct renew_daemon *daemon);
 

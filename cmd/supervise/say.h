@@ -8,11 +8,11 @@
 /* The loss of a lock. All pointers are borrowed. */
 struct lost {
     const char *cause;             /* a word for JSON, as rlock-messages(7) lists them */
-    const char *why;               /* the same for people */
-    const char *hint;              /* what follows from it; NULL: nothing */
+    const char *why;               /* the cause in words for people */
+    const char *hint;              /* what follows from the loss; NULL: nothing */
     const struct rlock_loss *loss; /* who holds the lock now, or broke it; NULL: not known */
     struct fact subject;           /* what runs under the lock; all zero: nothing */
-    struct ending ending;          /* when that got or gets TERM and KILL, and had ended */
+    struct ending ending;          /* when the subject got or gets TERM and KILL, and had ended */
 };
 
 /* say_lost: report that the lock is lost. */

@@ -2,9 +2,9 @@
 /*
  * spawn: starts the command, with the signals and descriptors that rlock was started with.
  *
- * By vfork(2), as most of the time of a fork(2) goes into page tables that the exec throws away. So
- * the child, in the parent's memory, writes to its own variables only. By a pipe, which the exec
- * closes, it tells the time of the exec, and the errno of a failure.
+ * vfork(2) is faster than fork(2), which copies page tables. As the child runs in the parent's
+ * memory, it writes to its own variables only. By a pipe, which the exec closes, the child tells
+ * the time of the exec, and the errno of a failure.
  */
 #include "supervise/spawn.h"
 

@@ -11,7 +11,7 @@
 struct spawn_plan {
     char *const *argv; /* execvpe(3) looks for argv[0] in PATH */
     char *const *envp;
-    const sigset_t *mask; /* the signals that the command starts with as blocked */
+    const sigset_t *mask; /* the signals that are blocked when the command starts */
     int cgroup_fd;        /* cgroup.procs of the command's cgroup; -1: the command stays in ours */
     bool ignore_child;    /* the command starts with SIGCHLD ignored, as rlock did */
     int64_t not_after_ms; /* on rlock_clock_ms(): later than this the command must not start */

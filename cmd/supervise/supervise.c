@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* how long a process tries for which nobody waits: a forked one, or the one that stays behind */
+/* how long a process for which nobody waits tries to release: a forked one, or the renew daemon */
 #define RELEASE_LATER_MS 10000
 
 struct supervisor {
@@ -318,9 +318,9 @@ static void say_all(struct supervisor *s)
 static void handle(struct supervisor *s, enum supervise_event event, struct supervise_input input);
 
 /*
- * Called 0.1 s after the grant: a shorter run needs neither the renewer's thread nor the list of
+ * Called 100 ms after the grant: a shorter run needs neither the renewer's thread nor the list of
  * our children. The list is opened first, so that the renewer's connection can't take the last free
- * descriptor. From now on, until rlock_unkeep(), nothing may fork.
+ * descriptor. From now on, until rlock_unkeep(), this process may not fork.
  */
 static void start_renewer(struct supervisor *s)
 {
@@ -491,8 +491,8 @@ static void stop_with_the_job(struct supervisor *s, const struct signal_seen *se
 }
 
 /*
- * Takes one signal in each turn of the loop: they may come faster than they are passed on, and the
- * guard's answers have to be read meanwhile: its last message is lost if the socket is full.
+ * Reads one signal in each turn of the loop. Signals may come faster than they are passed on, and
+ * the guard's answers have to be read meanwhile: its last message is lost if the socket is full.
  */
 static void take_signal(struct supervisor *s)
 {
@@ -528,8 +528,8 @@ static void note_pending_signals(struct supervisor *s)
 }
 
 /*
- * Handle the deadlines that are due. If this process was stopped until a deadline was over, the
- * guard may have sent before it that the command has ended: so its messages are read first.
+ * Handle the deadlines that are due. If this process was stopped past a deadline, the guard may
+ * have told in time that the command has ended: so its messages are read first.
  */
 static void take_deadlines(struct supervisor *s)
 {
@@ -542,7 +542,7 @@ static void take_deadlines(struct supervisor *s)
         handle(s, event, (struct supervise_input){0});
 }
 
-/* A bound process that the guard ends has ended with its tree, of which the guard tells. */
+/* Else the guard ends the bound process, and tells when the whole tree has ended. */
 static bool may_end_by_itself(const struct supervisor *s)
 {
     return s->plan->kind == SUPERVISE_BOUND && s->run.state == SUPERVISE_STATE_RUNNING;
@@ -626,7 +626,7 @@ static struct guard_request start_request(const struct supervise_plan *plan,
                                                       : run->expires_ms};
 }
 
-/* With --on-lost ignore there is nothing for a guard to end. */
+/* Must supervise_prepare() fork a guard? With --on-lost ignore a guard has nothing to end. */
 static bool needs_guard(const struct supervise_plan *plan)
 {
     return plan->kind == SUPERVISE_BOUND && plan->session->options->on_lost != ON_LOST_IGNORE;

@@ -14,10 +14,8 @@ struct supervise_plan {
     struct session *session;         /* its lock was granted */
     const struct rlock_grant *grant; /* the grant of that lock */
     int64_t granted_ms;              /* when the grant arrived, on rlock_clock_ms() */
-    /*
-     * For a command forked already, or not yet; for a bound process started by supervise_bind(), if
-     * it needs one; for a hold not used.
-     */
+    /* Of a command: forked already, or not yet. Of a bound process: started by supervise_bind(), if
+     * a guard is needed. Of a hold: not used. */
     struct guard_client *guard;
     const struct guard_plan *guard_plan; /* for a hold not used */
     int timer;                           /* the caller's, which supervise() closes; -1: none yet */

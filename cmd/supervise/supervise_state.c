@@ -2,19 +2,17 @@
 /*
  * supervise_state: what a supervised run does next, as a table of states and events.
  *
- * The guard and this process each have a timer for the lease's end. A renewal moves it: this
- * process sends the guard the new deadlines, and they are `agreed` when the guard has answered. If
- * the command has not ended soon after `agreed.kill_ms`, or the guard doesn't answer some request,
- * this process kills the guard and the command. The guard may then be in order, and a process only
- * slow to end: it gets KILL once more.
+ * The guard and this process each have a timer for the lease's end. After a renewal this process
+ * sends the guard the new deadlines, which are `agreed` when the guard has answered. If the command
+ * has not ended soon after `agreed.kill_ms`, or the guard doesn't answer a request, this process
+ * kills the guard and the command, even if the guard is in order, and only a process slow to end.
  */
 #include "supervise/supervise_state.h"
 
 #include "base/clock.h"
 /*
- * The renewer must run before half of the time to the first renewal is over. If the thread could
- * not be started early (RENEWER_AFTER_MS), this process tries again at that time, and reports it if
- * that fails, too.
+ * The renewer must run before half of the time to the first renewal is over. If its thread could
+ * not be started early (RENEWER_AFTER_MS), this process tries again then, and reports a failure.
  */
 #define RENEWER_PART 2
 /*
@@ -24,9 +22,9 @@
  */
 #define RENEWER_AFTER_MS 100
 /*
- * How long the guard has to answer, before this process asks again, and after. If the whole machine
- * stood still, this process may go on before the guard. The guard answers before it acts, so a
- * large tree needs no more time.
+ * How long the guard has to answer, and once more after this process has asked again: if the whole
+ * machine stood still, this process may go on before the guard. The guard answers before it acts,
+ * so a large tree needs no more time.
  */
 #define ANSWER_MS 5000
 
@@ -62,9 +60,9 @@ static unsigned requests(const struct supervision *run)
 }
 
 /*
- * Called after each event: the guard has to answer each request, once it has answered START, as
- * execve(2) may take long. While it can't kill a process, it also repeats REFUSED with each KILL:
- * if it is silent then, it hangs.
+ * Called after each event. The guard has to answer each request in time, except START, as execve(2)
+ * may take long. While the guard can't kill a process, it repeats GUARD_NEWS_REFUSED with each
+ * KILL: if the guard is silent then, it hangs.
  */
 static void expect_answer(struct supervision *run)
 {
@@ -190,8 +188,8 @@ static enum supervise_state end_command(struct supervision *run, int64_t kill_at
 
 /*
  * With --on-lost ignore a command runs on after a loss, and rlock waits to exit with its status.
- * The status of a bound process goes to its parent, and a hold has no process: then rlock waits for
- * nothing.
+ * The status of a bound process goes to its parent, and a hold has no process: so rlock doesn't
+ * wait.
  */
 static enum supervise_state leave(const struct supervision *run, enum supervise_state next)
 {
@@ -242,9 +240,9 @@ static enum supervise_state not_started(struct supervision *run)
 
 /*
  * Send the new deadlines to the guard, even if the renewal came late: the guard decides whether the
- * command may run on. With --on-lost ignore it has none: the lock was lost if the renewal was sent
- * after the lease's end, which this thread may not have seen yet. That is no loss to a hold:
- * nothing ran, and the renewer puts the key back only if nobody else had the lock meanwhile.
+ * command may run on. With --on-lost ignore the guard has no deadlines: the lock was lost if the
+ * renewal was sent after the lease's end. That is no loss to a hold: nothing ran, and the renewer
+ * restores the key only if nobody else had the lock meanwhile.
  */
 static enum supervise_state renew(struct supervision *run)
 {
@@ -391,10 +389,9 @@ static enum supervise_state finish(struct supervision *run)
 }
 
 /*
- * Nobody ends a bound process before the time of TERM: it has ended by itself, and leaves its
- * descendants behind, as a command that exits. Later the guard's TERM may have ended it, so the
- * guard tells when the whole tree has ended. A guard that sets an earlier time of TERM, for a large
- * tree, tells that before it sends TERM.
+ * Before the time of TERM nobody ends a bound process: it has ended by itself, and its descendants
+ * run on. Later the guard may have ended it, and tells when the whole tree has ended. A guard that
+ * sends TERM earlier, to a large tree, tells the earlier time first.
  */
 static enum supervise_state leave_bound(struct supervision *run)
 {
@@ -417,8 +414,8 @@ static enum supervise_state replace_dead_guard(struct supervision *run)
 
 /*
  * The guard is silent. If the command should have ended, it may have run until now, longer than the
- * lease allows: the lock counts as lost. If only an answer is late, ask again: without memory, the
- * kernel loses a message.
+ * lease allows: the lock counts as lost. If only an answer is late, ask again: the kernel may have
+ * lost a message for lack of memory.
  */
 static enum supervise_state replace_silent_guard(struct supervision *run)
 {
@@ -443,9 +440,9 @@ static enum supervise_state tree_ended(struct supervision *run)
 /* ---- cells of the table: the release ---- */
 
 /*
- * The server no longer has our lock. That is a loss only before the lease's end, and only if the
- * command has run: else nothing ran without the lock, and the reason for that is reported. A lock
- * that has a token of its own may have been released by that token.
+ * The server no longer has our lock. That is a loss only before the lease's end, and only if a
+ * command has run: else nothing ran without the lock. The lock of a bound process or of a hold may
+ * have been released by its token.
  */
 static enum supervise_state miss_lock(struct supervision *run)
 {

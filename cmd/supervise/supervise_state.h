@@ -203,7 +203,7 @@ struct supervision {
 /*
  * supervise_state_init: begin a run in SUPERVISE_STATE_RUNNING, under a lease that the server
  * granted at `granted_ms`. `max_hold_ms` is how long the command may run, or a hold lasts; 0:
- * without limit. A loss of the lock ends no hold's process, so `on_lost` doesn't matter to a hold.
+ * without limit. For a hold `on_lost` doesn't count, as there is no process to end.
  */
 void supervise_state_init(struct supervision *run, enum supervise_kind kind,
                           const struct rlock_grant *grant, int64_t granted_ms, enum on_lost on_lost,
