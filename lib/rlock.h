@@ -174,7 +174,7 @@ struct rlock_party {
     char user[164];
     char command[164];
     char label[164];
-    char pid[24];       /* as the party wrote it, maybe no number */
+    char pid[24];       /* as the party wrote it; may be no number */
     char text[256];     /* a summary of the strings above, for people */
     int64_t since_ms;   /* start of the lease or the wait, server time, ms since 1970; 0: unknown */
     int64_t for_ms;     /* from since_ms until the server replied */
@@ -260,7 +260,7 @@ struct rlock_config {
     size_t n_keys; /* 1 .. RLOCK_KEYS_MAX: granted all or none; 0: only for rlock_admin.h */
     enum rlock_protocol protocol;
     enum rlock_mode mode;
-    int64_t n_slots;  /* with RLOCK_SLOTS, which takes only one key: 1 .. RLOCK_SLOTS_MAX */
+    int64_t n_slots;  /* with RLOCK_SLOTS, and then one key: 1 .. RLOCK_SLOTS_MAX */
     bool unless_done; /* return RLOCK_DONE if a lock was released as RLOCK_ENDS_DONE */
     const char *const
         *parent_tokens; /* locks held by these tokens count as granted, and aren't released */
@@ -389,10 +389,10 @@ void rlock_unkeep(struct rlock *lock);
 
 /*
  * rlock_renew: renews the handle's lease once, while no renewer runs: for `ttl_ms`, or, if `ttl_ms`
- * is 0, for the lease's last TTL. This call never puts back a lease that is gone, and never
- * shortens a lease. Returns RLOCK_OK (`*expires_ms` is the earliest end of the leases), RLOCK_LOST,
- * RLOCK_GONE or RLOCK_RELEASED (`err` has a text), RLOCK_STOPPED, or a fault. Blocks until
- * `deadline`.
+ * is 0, for the lease's last TTL. With config.token this call never puts back a lease that is gone;
+ * with RLOCK_PROTOCOL_TOKEN it never shortens a lease. Returns RLOCK_OK (`*expires_ms` is the
+ * earliest end of the leases), RLOCK_LOST, RLOCK_GONE or RLOCK_RELEASED (`err` has a text),
+ * RLOCK_STOPPED, or a fault. Blocks until `deadline`.
  */
 enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_deadline deadline,
                               int64_t *expires_ms, struct rlock_error *err)

@@ -41,7 +41,7 @@ struct rlock_view {
 struct rlock_last_end {
     int64_t ended_ms; /* when it ended, in ms since 1970, on the server's clock */
     int status;       /* the holder's exit status, as in struct rlock_end; -1: not known */
-    bool is_lost;     /* when the holder was done, it no longer had the lock */
+    bool is_lost;     /* the holder no longer had the lock when it was done */
 };
 
 /* Callbacks of rlock_inspect() and rlock_list(), in the caller's thread. Each may be NULL. */
@@ -203,7 +203,7 @@ struct rlock_examiner {
 
 /*
  * rlock_examine: checks what makes locks unsafe: the settings of the server, the network path, the
- * rights of the user, the clocks. Takes half a second to compare the clocks. Changes nothing.
+ * rights of the user, the clocks. Takes half a second to compare the clocks. Leaves no change.
  *
  *   key  the lock whose keys the user must have rights to; NULL: "rlock-doctor"
  *

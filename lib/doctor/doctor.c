@@ -212,7 +212,7 @@ static enum rlock_status try_command(struct probe *probe, const struct request *
     return RLOCK_OK;
 }
 
-/* Runs the command by which a waiter sleeps. */
+/* Tries BLPOP, in which a waiter blocks. */
 static enum rlock_status try_to_wait(struct probe *probe, const struct owner *owner,
                                      struct refusals *refusals)
 {
@@ -501,7 +501,7 @@ static void report_history(struct probe *probe, const struct rights *rights)
                      "the server can write the history of %.60s", probe_key(probe));
 }
 
-/* Tries the rights of a user whose locks are taken by commands. */
+/* Tries the rights of a user who acquires locks by commands. */
 static enum rlock_status try_plain_rights(struct probe *probe, const struct owner *owner,
                                           struct rights *rights)
 {
@@ -775,7 +775,7 @@ static enum rlock_status examine_member(struct probe *probe)
     return st;
 }
 
-/* Reports a silent member. The grade is WEAK, not UNSAFE: the other members can still decide. */
+/* Reports a member that could not be examined. WEAK, not UNSAFE: the others can still decide. */
 static void report_absent(struct probe *probe)
 {
     probe_report(

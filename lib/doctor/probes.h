@@ -15,7 +15,7 @@ struct probe {
     struct rlock_deadline deadline; /* when the whole examination ends */
     struct quorum one; /* a quorum of this server alone: requests go to no other member */
     struct pollfd pollfds[1 + MEMBER_POLLFDS_MAX]; /* memory that `one` uses for poll(2) */
-    struct rlock_timing timing; /* the times in which the server must answer a holder */
+    struct rlock_timing timing; /* the times in which the server must reply to a holder */
     struct rlock_error err;     /* why the last request failed */
     bool keeps_history;         /* the caller's locks keep a history */
     const char *needs_scripts;  /* what the caller's lock needs scripts for; NULL: for nothing */

@@ -376,7 +376,7 @@ static enum rlock_status decide_acquire(struct commands *commands, const struct 
     return commands->exists ? commit(commands, RAISES_FENCE | WRITES) : go_on(commands, STEP_CLAIM);
 }
 
-/* Decides a renewal of a lock that its token doesn't hold any more, by the note for the token. */
+/* Ends a renewal whose token does not hold the lock any more, by the note for the token. */
 static enum rlock_status end_by_note(struct commands *commands, const struct resp_value *note,
                                      struct reply *answer, struct rlock_error *err)
 {

@@ -45,7 +45,7 @@ enum commands_step {
 struct commands {
     enum commands_task task;
     enum commands_step step;
-    unsigned parts;               /* which commands of the steps are sent: see commands.c */
+    unsigned parts;               /* see commands.c: which commands are sent */
     const struct owner *owner;    /* borrowed; NULL with COMMANDS_READ and COMMANDS_BREAK */
     const struct lock_keys *keys; /* borrowed; the names of the lock's keys */
     /* what STEP_LOOK has read: */

@@ -141,7 +141,7 @@ static void add_value_start(struct request *request, const struct owner *owner, 
         request_add_format(request, "%s ", owner->token);
 }
 
-/* INFO is for the history, if the owner knows only the token, and for a lock that stays taken. */
+/* Holder info: for the history, if only the token is known, and for a lock that stays taken. */
 void requests_release(const struct owner *owner, struct request *request,
                       const struct requests_params *params)
 {

@@ -9,8 +9,8 @@
 --         greater one. INFO: who the owner is (holder info)
 --       2 TTL of the lease in ms
 --       3 POLICY: "fifo": wait in the queue; "newest": wait in the queue, from which this owner
---         removes older waiters; "none": ignore the queue, and take a lock that is free although
---         others wait for it; "try": take a lock only if nobody waits for it, and don't join the
+--         removes older waiters; "none": ignore the queue, and acquire a free lock even if
+--         others wait for it; "try": acquire a lock only if nobody waits for it, and don't join the
 --         queue; "parents": grant the locks only if PARENT tokens hold them already
 --       4 HISTORY: the history of the lock keeps at most this many entries; "": this script notes
 --         nothing in the history
@@ -416,7 +416,7 @@ local BEFORE_INFO = '^v1 try=%d+ ttl=%d+ ' -- the words slot=N and shared=1 stan
 local slot = 0
 for _, lock in ipairs(ours) do
   local exists = lock.held and 'XX' or 'NX'
-  local held_info = string.sub(value, 34) -- without the token of 32 digits and the blank behind it
+  local held_info = string.sub(value, 34) -- without the token of 32 digits and a blank
   if mode == 'x' then
     take_alone(lock.key, exists)
     -- The DEL comes after the SET in take_alone(): a server that is out of memory must refuse the

@@ -37,7 +37,7 @@ end
 -- The holder info of one holder. Its word history=N says how many entries note() keeps.
 local holder_info = ''
 
--- Returns for how many ms the lease of each holder lasts, by token, of at most 100 holders. Sets
+-- Returns a table of at most 100 holders: TOKEN -> for how many ms its lease lasts. Sets
 -- holder_info.
 local function holders_left()
   local value, left = redis.call('GETRANGE', lock.key, 0, VALUE - 1), {}

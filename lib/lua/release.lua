@@ -94,8 +94,8 @@ local function stay(lock)
   end
 end
 
--- Wakes the first 1,000 waiters, so that they ask, and get REPLY_DONE. The bound keeps the call
--- short; the other waiters ask when their BLPOP times out.
+-- Wakes the first 1,000 waiters, so that they ask, and get REPLY_DONE from acquire.lua. The bound
+-- keeps the call short; the other waiters ask when their BLPOP times out.
 local function wake_all(lock)
   for _, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, 999)) do
     wake(lock, waiter, 'turn')

@@ -25,8 +25,8 @@
 --@include shared/check.lua
 --@include shared/lock.lua
 
--- TTL 0 renews for the TTL that the server has noted. If TTL is longer than the noted one, notes
--- it: other owners read there how long the lease can last.
+-- TTL 0 renews for the TTL that the server has noted. A longer TTL than the noted one is noted:
+-- other owners read there how long the lease can last.
 local function set_ttl(lock)
   local was = number_in(lock.info, 'ttl') or 0
   if lock.ttl == 0 then

@@ -3,17 +3,17 @@
 -- user. Removes each key that it writes. rlock_examine calls this script.
 -- KEYS: those of one lock, see shared/keys.lua
 -- ARGV: none; the owner's token, in KEYS, is a new one
--- Returns 13 texts. Ten of them are five pairs: which commands are denied, with blanks between
--- their names, and the first error about them. The pairs are about
---           commands that every lock needs,
---           commands for waiters, and for a release that wakes a waiter,
---           commands for shared locks and slots,
---           commands of inspect.lua, break.lua and history.lua, and of lists,
---           commands for the history.
--- The 11th text is an error that isn't about rights but keeps the server from writing, such as a
--- full memory. The 12th says what is wrong with the history's key, the 13th is the error about a
--- lock's key of another type. If the user may not use one of the keys, the server doesn't run this
--- script.
+-- Returns 13 texts. The first ten are pairs: the names of denied commands, with blanks between
+--         them, and the first error about these commands.
+--          1 commands that every lock needs
+--          3 commands for waiters, and for a release that wakes a waiter
+--          5 commands for shared locks and slots
+--          7 commands of inspect.lua, break.lua and history.lua, and of lists
+--          9 commands for the history
+--         11 an error not about rights that keeps the server from writing, such as a full memory
+--         12 what is wrong with the history's key
+--         13 the error about the lock's key, if it has another type
+--       The server doesn't run this script if the user may not use one of the keys.
 --@include shared/clock.lua
 --@include shared/constants.lua
 --@include shared/keys.lua

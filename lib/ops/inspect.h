@@ -32,9 +32,9 @@ enum rlock_status inspect_read(struct quorum *one, const struct lock_keys *keys,
 
 /*
  * inspect_mode: asks the server by HELLO for its mode, and writes "standalone", "sentinel" or
- * "cluster" into `mode`, which has `room` bytes. Without HELLO (a proxy), `mode` becomes "". HELLO
- * is for every user, while a standalone server would count CLUSTER NODES among its failed commands,
- * which administrators watch.
+ * "cluster" into `mode`, which has `room` bytes. Without HELLO (a proxy), `mode` becomes "". Why
+ * HELLO: every user may send it, and a standalone server would count CLUSTER NODES among its failed
+ * commands, which administrators watch.
  */
 enum rlock_status inspect_mode(struct quorum *quorum, struct rlock_deadline deadline, char *mode,
                                size_t room, struct rlock_error *err);

@@ -184,7 +184,7 @@ bool list_is_match(const struct list_search *search, const char *key)
 }
 
 /*
- * Asks about some keys by one command each, with the words `more` behind the key. An error as the
+ * Asks about some keys by one command each, with the words `more` after the key. An error as the
  * first reply would fail the whole request, so TIME comes first.
  */
 static enum rlock_status ask_each(const struct list_search *search, const struct list_names *names,
@@ -240,7 +240,7 @@ static enum rlock_status list_written(const struct list_search *search,
     return st;
 }
 
-/* Lists the lock whose helper key has this name, if the key is one by which locks are found. */
+/* Lists the lock whose fence, queue or (for on_last_end()) history has this name. */
 static enum rlock_status list_owner_of(const struct list_search *search, const char *helper,
                                        struct rlock_error *err)
 {

@@ -102,7 +102,7 @@ static int64_t renew(struct renewer *renewer, struct rlock_deadline stop)
         return next_renewal_at_ms(renewer);
     }
     renewer->n_failures++;
-    if (st != RLOCK_PENDING && !renewer->has_told_trouble) { /* RLOCK_PENDING: not decided */
+    if (st != RLOCK_PENDING && !renewer->has_told_trouble) { /* RLOCK_PENDING is no trouble yet */
         renewer->has_told_trouble = true;
         event.kind = RLOCK_KEPT_TROUBLE;
         write_event(renewer, event, err.text);

@@ -11,8 +11,8 @@
  * reply_ms.
  *
  * Returns  RLOCK_OK (also if quorum->replicas is 0), RLOCK_E_REPLICAS, RLOCK_STOPPED or a fault.
- *          RLOCK_PENDING: enough replicas have acknowledged, but this process was stopped
- *          meanwhile, so too little of the lease may be left: the caller acquires or renews again.
+ *          RLOCK_PENDING: enough replicas have acknowledged, but so late that too little of the
+ *          lease may be left: the caller acquires or renews again.
  */
 enum rlock_status replicas_have(struct quorum *quorum, struct rlock_deadline deadline,
                                 struct rlock_error *err);

@@ -5,5 +5,5 @@
 -- not have granted the lock yet when acquire.lua runs.
 local function note_grant(history, most, fence, value)
   note(history, most, 'grant v1 token=' .. short(value) .. ' fence=' .. fence ..
-    string.sub(value, 36)) -- the words behind "TOKEN v1"
+    string.sub(value, 36)) -- the words after "TOKEN v1"
 end

@@ -2,7 +2,7 @@
 --
 -- An exclusive lock is the string "TOKEN v1 try=N ttl=MS ... since=MS". A script sets it by SET NX,
 -- as any client would that locks with a Redis string. A shared lock, or a lock with slots, is a
--- string as well, so that no other client can take the lock: a marker with the token of nobody (32
+-- string as well, so that such clients can't acquire it: a marker with the token of nobody (32
 -- zeros). lock.holders and lock.holder_info list its holders. Once the marker is gone, these lists
 -- count as empty.
 

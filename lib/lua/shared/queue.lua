@@ -70,10 +70,9 @@ local function is_in_quorum(info)
 end
 
 -- Called when the first waiter gets its turn. Tells the waiters at places 2 to NEAR_PLACES to ask
--- again after CLAIM_MS - 50 ms, and lets them count as alive for NEAR_MS only. The live ones ask,
--- and then count as alive for LIFE_MS again. The dead ones are silent, and first_waiter() removes
--- them after NEAR_MS. Without this, each of several dead waiters in a row would get a turn of
--- CLAIM_MS. A waiter that gets its turn before it would ask need not ask.
+-- again after CLAIM_MS - 50 ms, and lets them count as alive for NEAR_MS only. A live waiter asks,
+-- and then counts as alive for LIFE_MS again. first_waiter() removes a dead one after NEAR_MS. Else
+-- each of several dead waiters in a row would get a turn of CLAIM_MS.
 local function alert_near(lock)
   for place = 2, #lock.front do
     local waiter = lock.front[place]

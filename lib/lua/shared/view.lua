@@ -18,7 +18,7 @@ end
 --    number of waiters (-1: not known),
 --    1 if the lock is reserved for the next waiter, else 0,
 --    number of holders (-1: the lock is neither shared nor has slots),
---    {ms left, holder info, ... of at most max_holders of these},
+--    {ms left, holder info, ... of at most max_holders holders},
 --    text about what is wrong with the helper keys; "": nothing}
 -- The caller has checked that lock.key is a string, or doesn't exist.
 local function view(lock, max_holders)
@@ -46,7 +46,7 @@ local function view(lock, max_holders)
       shown[i] = math.floor(some[i + 1] - now_ms)
       shown[i + 1] = string.sub(redis.call('HGET', lock.holder_info, some[i]) or '', 1, VALUE)
     end
-    value = n_holders > 0 and value -- a shared lock or slots without holders: it is free
+    value = n_holders > 0 and value -- shared locks and slots are free without holders
   end
   local is_turn = value and string.match(value, '^%x+ v1 try=0 ')
   return {value, left, (last or 0) > 0 and digits(last) or '', n_waiting, is_turn and 1 or 0,
