@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* outbuf: text that is gathered in memory before it is written to stdout. */
+/* outbuf: text that is gathered in memory before it is written. */
 #include "output/outbuf.h"
-
-#include "output/outfile.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static bool make_room(struct outbuf *out, size_t more)
 {
@@ -61,14 +58,6 @@ void outbuf_clear(struct outbuf *out)
 void outbuf_fail(struct outbuf *out)
 {
     out->has_failed = true;
-}
-
-bool outbuf_write(struct outbuf *out)
-{
-    bool good = !out->has_failed && outfile_print(STDOUT_FILENO, out->text, out->used);
-
-    outbuf_clear(out);
-    return good;
 }
 
 void outbuf_fini(struct outbuf *out)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * outbuf: text that is gathered in memory before it is written to stdout.
+ * outbuf: text that is gathered in memory before it is written.
  *
  * A struct outbuf is a text to which the caller appends. A struct sorted_lines is a set of lines,
  * each with a key by which the lines are sorted. If memory runs out, no call reports that at once:
- * `has_failed` becomes true, and outbuf_write() then writes nothing and returns false.
+ * `has_failed` becomes true, and report_output() then writes nothing.
  */
 #ifndef OUTBUF_H
 #define OUTBUF_H
@@ -31,12 +31,6 @@ void outbuf_clear(struct outbuf *out);
 
 /* outbuf_fail: set `has_failed`, as the caller has no memory to make a part of the text. */
 void outbuf_fail(struct outbuf *out);
-
-/*
- * outbuf_write: write the whole text to stdout, then clear the text. Returns false if stdout can't
- * be written; or if `has_failed` is set, and then writes nothing.
- */
-bool outbuf_write(struct outbuf *out);
 
 void outbuf_fini(struct outbuf *out);
 

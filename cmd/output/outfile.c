@@ -126,17 +126,12 @@ static bool write_without_signals(int fd, const char *bytes, size_t n, bool with
     return good;
 }
 
-bool outfile_write(int fd, const char *bytes, size_t n)
-{
-    return write_without_signals(fd, bytes, n, true, -1);
-}
-
 bool outfile_print(int fd, const char *bytes, size_t n)
 {
     return write_without_signals(fd, bytes, n, false, -1);
 }
 
-bool outfile_offer(int fd, const char *bytes, size_t n, int within_ms)
+bool outfile_write(int fd, const char *bytes, size_t n, int within_ms)
 {
     struct stat file;
     bool is_regular = fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
@@ -147,7 +142,7 @@ bool outfile_offer(int fd, const char *bytes, size_t n, int within_ms)
 /* Write to `fd`, and close it. Returns 0 or an errno. */
 static int write_and_close(int fd, const char *bytes, size_t n)
 {
-    int failed = outfile_offer(fd, bytes, n, ROOM_WITHIN_MS) ? 0 : errno;
+    int failed = outfile_write(fd, bytes, n, ROOM_WITHIN_MS) ? 0 : errno;
 
     if (close(fd) != 0 && failed == 0)
         failed = errno;
@@ -206,6 +201,11 @@ static int open_path(const char *path, int flags)
     return inherited >= 0 ? open_inherited(inherited) : open(path, WRITING | flags, 0666);
 }
 
+int outfile_open(const char *path)
+{
+    return open_path(path, O_APPEND | O_CREAT);
+}
+
 /* ---- replacing a file ---- */
 
 /*
@@ -247,48 +247,27 @@ static int replace(const char *path, int old, const char *bytes, size_t n)
  */
 static int overwrite(int old, const char *bytes, size_t n)
 {
-    return outfile_write(old, bytes, n) && ftruncate(old, (off_t)n) == 0 ? 0 : errno;
+    return outfile_write(old, bytes, n, -1) && ftruncate(old, (off_t)n) == 0 ? 0 : errno;
 }
 
-static int put(const char *path, const char *bytes, size_t n, bool may_overwrite)
+int outfile_put(const char *path, enum outfile_how how, const char *bytes, size_t n)
 {
-    int fd = open_path(path, 0);
+    int fd = how == OUTFILE_APPENDS ? outfile_open(path) : open_path(path, 0);
     struct stat file;
     int failed;
 
     if (fd < 0)
-        return errno == ENOENT && descriptor_of(path) < 0 ? replace(path, -1, bytes, n) : errno;
-    if (descriptor_of(path) >= 0 || fstat(fd, &file) != 0 || !S_ISREG(file.st_mode))
+        return errno == ENOENT && how != OUTFILE_APPENDS && descriptor_of(path) < 0
+                   ? replace(path, -1, bytes, n)
+                   : errno;
+    if (how == OUTFILE_APPENDS || descriptor_of(path) >= 0 || fstat(fd, &file) != 0 ||
+        !S_ISREG(file.st_mode))
         return write_and_close(fd, bytes, n);
     failed = replace(path, fd, bytes, n);
-    if (may_overwrite && (failed == EACCES || failed == EPERM || failed == EBUSY))
+    if (how == OUTFILE_OVERWRITES && (failed == EACCES || failed == EPERM || failed == EBUSY))
         failed = overwrite(fd, bytes, n);
     close(fd);
     return failed;
-}
-
-int outfile_replace(const char *path, const char *bytes, size_t n)
-{
-    return put(path, bytes, n, false);
-}
-
-int outfile_rewrite(const char *path, const char *bytes, size_t n)
-{
-    return put(path, bytes, n, true);
-}
-
-/* ---- appending ---- */
-
-int outfile_open(const char *path)
-{
-    return open_path(path, O_APPEND | O_CREAT);
-}
-
-int outfile_append(const char *path, const char *bytes, size_t n)
-{
-    int fd = outfile_open(path);
-
-    return fd < 0 ? errno : write_and_close(fd, bytes, n);
 }
 
 const char *outfile_error(int failed)

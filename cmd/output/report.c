@@ -3,13 +3,12 @@
  * report: messages on stderr, as text for people or JSON for programs.
  *
  * A full pipe must not block rlock. But rlock can't set O_NONBLOCK, which is a flag of the open
- * file, as the command has the same open file as its stderr. So outfile_offer() asks poll(2) first
+ * file, as the command has the same open file as its stderr. So outfile_write() asks poll(2) first
  * whether stderr has room for a line.
  */
 #include "output/report.h"
 
 #include "output/json.h"
-#include "output/outfile.h"
 #include "output/printable.h"
 #include "output/wall_time.h"
 
@@ -32,7 +31,7 @@
 
 static void write_line(const char *line, size_t n)
 {
-    outfile_offer(STDERR_FILENO, line, n, ROOM_WITHIN_MS);
+    outfile_write(STDERR_FILENO, line, n, ROOM_WITHIN_MS);
 }
 
 /*
@@ -262,25 +261,26 @@ enum exit_reason report_fault(const struct report *report, enum exit_reason reas
     return reason;
 }
 
-enum exit_reason report_output(const struct report *report, struct outbuf *out)
+/* `good`: stdout has all of the text; else errno says why not. */
+static enum exit_reason written(const struct report *report, bool good)
 {
-    bool is_whole = !out->has_failed;
-
-    if (outbuf_write(out))
-        return REASON_GRANTED;
-    return report_fault(report, REASON_SYSTEM, "can't write to standard output",
-                        is_whole ? errno : ENOMEM);
+    return good ? REASON_GRANTED
+                : report_fault(report, REASON_SYSTEM, "can't write to standard output", errno);
 }
 
-enum exit_reason report_output_to(const struct report *report, const char *path, struct outbuf *out)
+enum exit_reason report_output(const struct report *report, const char *path, struct outbuf *out)
 {
-    const char *text = outbuf_text(out);
-    int failed = out->has_failed ? ENOMEM : outfile_replace(path, text, strlen(text));
+    int failed = out->has_failed ? ENOMEM : 0;
     char why[300];
 
+    if (failed == 0 && path != NULL)
+        failed = outfile_put(path, OUTFILE_REPLACES, outbuf_text(out), out->used);
+    else if (failed == 0 && !outfile_print(STDOUT_FILENO, outbuf_text(out), out->used))
+        failed = errno;
     outbuf_clear(out);
-    if (failed == 0)
-        return REASON_GRANTED;
+    errno = failed;
+    if (failed == 0 || path == NULL)
+        return written(report, failed == 0);
     snprintf(why, sizeof why, "%.200s can't be replaced: %s", path, outfile_error(failed));
     return report_fault(report, REASON_SYSTEM, why, 0);
 }
@@ -297,7 +297,7 @@ static void put_summary(struct json *json, const struct summary *summary, const 
     json_string(json, "key", key);
 }
 
-int report_file(const struct report *report, const char *path, enum report_how how,
+int report_file(const struct report *report, const char *path, enum outfile_how how,
                 const struct summary *summary)
 {
     const char *key = report->key == NULL ? "" : report->key;
@@ -309,23 +309,21 @@ int report_file(const struct report *report, const char *path, enum report_how h
     if (text == NULL)
         return ENOMEM;
     json_begin(&json, text, room);
-    if (how == REPORT_APPENDS)
+    if (how == OUTFILE_APPENDS)
         json_time(&json, "time", wall_time_now_ms());
     put_summary(&json, summary, key);
     json_end(&json);
-    failed = (how == REPORT_APPENDS ? outfile_append : outfile_rewrite)(path, text, json.used);
+    failed = outfile_put(path, how, text, json.used);
     free(text);
     return failed;
 }
 
 enum exit_reason report_printed(const struct report *report)
 {
-    return fflush(stdout) == 0 && ferror(stdout) == 0
-               ? REASON_GRANTED
-               : report_fault(report, REASON_SYSTEM, "can't write to standard output", errno);
+    return written(report, fflush(stdout) == 0 && ferror(stdout) == 0);
 }
 
-bool report_result(const char *text)
+enum exit_reason report_result(const struct report *report, const char *text)
 {
-    return outfile_write(STDOUT_FILENO, text, strlen(text));
+    return written(report, outfile_write(STDOUT_FILENO, text, strlen(text), -1));
 }

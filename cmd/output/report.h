@@ -6,6 +6,7 @@
 #include "options/event.h"
 #include "options/options.h"
 #include "output/outbuf.h"
+#include "output/outfile.h"
 
 #include <rlock_admin.h>
 #include <stdbool.h>
@@ -107,14 +108,12 @@ enum exit_reason report_fault(const struct report *report, enum exit_reason reas
                               int sys);
 
 /*
- * report_output: write the text to stdout, and clear the text. Returns REASON_GRANTED. If stdout
- * can't be written, or memory for the text ran out, reports that, and returns REASON_SYSTEM.
+ * report_output: make the text the content of the file `path`, or write it to stdout if that is
+ * NULL; then clear it. Returns REASON_GRANTED. If the file or stdout can't be written, or a part of
+ * the text is missing, report_output() reports that, and returns REASON_SYSTEM. If stdout is a pipe
+ * without a reader, SIGPIPE ends rlock.
  */
-enum exit_reason report_output(const struct report *report, struct outbuf *out);
-
-/* report_output_to: as report_output(), but write to the file `path`, by outfile_replace(). */
-enum exit_reason report_output_to(const struct report *report, const char *path,
-                                  struct outbuf *out);
+enum exit_reason report_output(const struct report *report, const char *path, struct outbuf *out);
 
 /*
  * report_keeps_stderr: may a process that outlives rlock keep stderr open? Yes, if stderr is a file
@@ -134,29 +133,20 @@ struct summary {
     uint64_t fence;    /* the fencing token of the grant; 0: no grant */
 };
 
-enum report_how {
-    REPORT_REPLACES, /* the object replaces the content of the file */
-    REPORT_APPENDS   /* the object becomes the last line of the file, with the time of day */
-};
-
 /*
- * report_file: write the summary to a file as one JSON object. Returns 0, or an error of
- * outfile_rewrite() or outfile_append().
+ * report_file: write the summary to a file as one JSON object, which has the time of day if it is
+ * appended. Returns 0, or an error of outfile_put().
  */
-int report_file(const struct report *report, const char *path, enum report_how how,
+int report_file(const struct report *report, const char *path, enum outfile_how how,
                 const struct summary *summary);
 
-/*
- * report_printed: flush the stream `stdout`. Returns REASON_GRANTED; or, if a part of what was
- * printed can't be written, reports why and returns REASON_SYSTEM. If stdout is a pipe without a
- * reader, SIGPIPE ends rlock.
- */
+/* report_printed: as report_output(), for text that was printed to the stream `stdout`. */
 enum exit_reason report_printed(const struct report *report);
 
 /*
- * report_result: write text to stdout. Returns false on failure, also if stdout is a pipe without a
- * reader: SIGPIPE doesn't end rlock, which must release the lock first.
+ * report_result: write text to stdout as report_output() does, but report it, too, if stdout is a
+ * pipe without a reader: SIGPIPE doesn't end rlock, which must release the lock first.
  */
-bool report_result(const char *text);
+enum exit_reason report_result(const struct report *report, const char *text);
 
 #endif

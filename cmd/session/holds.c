@@ -106,7 +106,7 @@ static int write_file(const struct holds *holds, const char *key, const struct h
     snprintf(text, sizeof text, "%s %" PRId64 " %d\n%s on %.200s\n", hold->token, hold->until_ms,
              hold->has_renewer, shown, holds->server);
     fd = openat(holds->dir, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || fchmod(fd, 0600) != 0 || !outfile_write(fd, text, strlen(text)))
+    if (fd < 0 || fchmod(fd, 0600) != 0 || !outfile_write(fd, text, strlen(text), -1))
         failed = errno;
     explicit_bzero(text, sizeof text);
     if (fd >= 0 && close(fd) != 0 && failed == 0)

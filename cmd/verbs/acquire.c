@@ -63,8 +63,7 @@ static enum exit_reason print_token(void *verb, pid_t renewer)
     } else {
         snprintf(text, sizeof text, "%s\n", a->grant.token);
     }
-    return report_result(text) ? REASON_GRANTED
-                               : fault(a, REASON_SYSTEM, "can't write to standard output", errno);
+    return report_result(&a->session.report, text);
 }
 
 /* ---- --bind-pid: the process that outlives rlock and renews the lease ---- */

@@ -143,7 +143,7 @@ static enum exit_reason examine(struct checkup *checkup)
     if (st == RLOCK_OK)
         check_host(&examiner, options);
     /* if the examination has failed, print the findings that were made before */
-    reason = report_output(&checkup->session.report, &checkup->out);
+    reason = report_output(&checkup->session.report, NULL, &checkup->out);
     if (reason != REASON_GRANTED)
         return reason;
     if (st != RLOCK_OK)

@@ -217,7 +217,7 @@ static enum exit_reason print(struct history *history, const struct session *ses
     table_print(&history->table, &terminal, &history->out); /* with --json the table has no row */
     if (history->keys.has_failed)
         outbuf_fail(&history->out);
-    return report_output(&session->report, &history->out);
+    return report_output(&session->report, NULL, &history->out);
 }
 
 static enum exit_reason show(struct history *history, struct session *session)

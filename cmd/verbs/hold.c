@@ -20,7 +20,6 @@
 #include "supervise/renew_daemon.h"
 #include "wire/url.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,11 +129,8 @@ static enum exit_reason print_hold(void *verb, pid_t renewer)
     if (reason != REASON_GRANTED)
         return reason;
     (h->session.options->json ? put_json : put_text)(&out, h, renewer);
-    if (out.has_failed)
-        reason = report_fault(&h->session.report, REASON_SYSTEM, "no memory", 0);
-    else if (!report_result(outbuf_text(&out)))
-        reason = report_fault(&h->session.report, REASON_SYSTEM, "can't write to standard output",
-                              errno);
+    reason = out.has_failed ? report_fault(&h->session.report, REASON_SYSTEM, "no memory", 0)
+                            : report_result(&h->session.report, outbuf_text(&out));
     outbuf_fini(&out);
     return reason;
 }

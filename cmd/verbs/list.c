@@ -165,10 +165,7 @@ static enum exit_reason print(struct listing *listing, const struct report *repo
     }
     if (listing->rows.has_failed || listing->keys.has_failed)
         outbuf_fail(&out);
-    if (listing->options->output != NULL)
-        reason = report_output_to(report, listing->options->output, &out);
-    else
-        reason = report_output(report, &out);
+    reason = report_output(report, listing->options->output, &out);
     outbuf_fini(&out);
     return reason;
 }

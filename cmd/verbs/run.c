@@ -42,7 +42,7 @@ static int status_of(const struct run *run, enum exit_reason reason)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void write_summary(const struct run *run, const char *path, enum report_how how,
+static void write_summary(const struct run *run, const char *path, enum outfile_how how,
                           const struct summary *summary)
 {
     int failed = path != NULL ? report_file(&run->session.report, path, how, summary) : 0;
@@ -69,8 +69,8 @@ static void write_report(const struct run *run, enum exit_reason reason)
         .paused_ms = run->result.paused_ms,
         .fence = run->grant.fence,
     };
-    write_summary(run, run->options->report, REPORT_REPLACES, &summary);
-    write_summary(run, run->options->report_append, REPORT_APPENDS, &summary);
+    write_summary(run, run->options->report, OUTFILE_OVERWRITES, &summary);
+    write_summary(run, run->options->report_append, OUTFILE_APPENDS, &summary);
 }
 
 /* ---- forking the guard while the reply to the request is on its way ---- */

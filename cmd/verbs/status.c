@@ -104,7 +104,7 @@ static enum exit_reason print_once(struct status *status)
 
     if (show(status, &err) != RLOCK_OK)
         return session_fault(&status->session, &err);
-    reason = report_output(&status->session.report, &status->out);
+    reason = report_output(&status->session.report, NULL, &status->out);
     return reason == REASON_GRANTED && status->is_any_taken ? REASON_BUSY : reason;
 }
 
@@ -131,7 +131,7 @@ static enum exit_reason redraw(const struct status *status)
     outbuf_add(&screen, TERMINAL_END);
     if (status->out.has_failed)
         outbuf_fail(&screen);
-    reason = report_output(&status->session.report, &screen);
+    reason = report_output(&status->session.report, NULL, &screen);
     outbuf_fini(&screen);
     return reason;
 }
@@ -157,7 +157,7 @@ static enum exit_reason print_change(struct status *status, struct outbuf *befor
         return REASON_GRANTED;
     outbuf_clear(before);
     outbuf_add(before, ".%s", now); /* "." marks that a text was printed, also if `now` is empty */
-    return report_output(&status->session.report, &status->out);
+    return report_output(&status->session.report, NULL, &status->out);
 }
 
 /* Show the locks each second. Report once if the server becomes unreachable, and go on trying. */

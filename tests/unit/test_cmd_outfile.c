@@ -57,23 +57,25 @@ static void test_replace(void)
     mode_t umask_before = umask(022);
     struct stat before;
 
-    is_int(outfile_replace(below("new"), "a\n", 2), 0, "a file that is absent is created");
+    is_int(outfile_put(below("new"), OUTFILE_REPLACES, "a\n", 2), 0,
+           "a file that is absent is created");
     has_content("new", "a\n", "the new file has the bytes");
     is_int(stat_of("new").st_mode & 07777, 0644, "the new file has the mode that the umask leaves");
     make_file("old", "a longer content\n", 0640);
     (void)!chown(path, NOBODY, NOBODY); /* only root may */
     before = stat_of("old");
-    is_int(outfile_replace(below("old"), "b\n", 2), 0, "a file is replaced");
+    is_int(outfile_put(below("old"), OUTFILE_REPLACES, "b\n", 2), 0, "a file is replaced");
     has_content("old", "b\n", "the file has only the new bytes");
     is_int(stat_of("old").st_mode & 07777, 0640, "the file keeps its mode");
     ok(stat_of("old").st_uid == before.st_uid && stat_of("old").st_gid == before.st_gid,
        "the file keeps its owner and its group");
-    is_int(outfile_append(below("old"), "c\n", 2), 0, "bytes are appended to a file");
+    is_int(outfile_put(below("old"), OUTFILE_APPENDS, "c\n", 2), 0, "bytes are appended to a file");
     has_content("old", "b\nc\n", "the file has the old and the new bytes");
     n_writes = 0;
-    is_int(outfile_append(below("old"), line, sizeof line), 0);
+    is_int(outfile_put(below("old"), OUTFILE_APPENDS, line, sizeof line), 0);
     is_int(n_writes, 1, "a long line is appended by one write(2), so that it stays whole");
-    is_int(outfile_replace(below("no/file"), "b\n", 2), ENOENT, "a missing folder is an error");
+    is_int(outfile_put(below("no/file"), OUTFILE_REPLACES, "b\n", 2), ENOENT,
+           "a missing folder is an error");
     umask(umask_before);
 }
 
@@ -82,12 +84,15 @@ static void test_links(void)
     make_file("target", "old\n", 0644);
     ok(symlink("target", below("link")) == 0 && symlink("none", below("dangling")) == 0 &&
        symlink(".", below("folder-link")) == 0);
-    is_int(outfile_replace(below("link"), "a\n", 2), ELOOP, "a link isn't replaced");
-    is_int(outfile_append(below("link"), "a\n", 2), ELOOP, "a link isn't appended to");
-    is_int(outfile_append(below("dangling"), "a\n", 2), ELOOP, "nor is one that leads nowhere");
+    is_int(outfile_put(below("link"), OUTFILE_REPLACES, "a\n", 2), ELOOP, "a link isn't replaced");
+    is_int(outfile_put(below("link"), OUTFILE_APPENDS, "a\n", 2), ELOOP,
+           "a link isn't appended to");
+    is_int(outfile_put(below("dangling"), OUTFILE_APPENDS, "a\n", 2), ELOOP,
+           "nor is one that leads nowhere");
     has_content("target", "old\n", "the file behind the link is as it was");
     ok(access(below("none"), F_OK) != 0, "no file is created behind a link");
-    is_int(outfile_replace(below("folder-link/target"), "b\n", 2), 0, "a folder may be a link");
+    is_int(outfile_put(below("folder-link/target"), OUTFILE_REPLACES, "b\n", 2), 0,
+           "a folder may be a link");
     has_content("target", "b\n", "the file in that folder is replaced");
 }
 
@@ -103,11 +108,13 @@ static void test_overwrite(void)
     (void)!seteuid(getuid());
     (void)!chmod(top, 0555);
     (void)!seteuid(NOBODY);
-    is_int(outfile_replace(below("mine"), "new\n", 4), EACCES, "a file that can't be replaced");
+    is_int(outfile_put(below("mine"), OUTFILE_REPLACES, "new\n", 4), EACCES,
+           "a file that can't be replaced");
     has_content("mine", "a longer content\n", "the file is as it was");
-    is_int(outfile_rewrite(below("mine"), "new\n", 4), 0, "a file is written over");
+    is_int(outfile_put(below("mine"), OUTFILE_OVERWRITES, "new\n", 4), 0, "a file is written over");
     has_content("mine", "new\n", "the file has only the new bytes");
-    is_int(outfile_rewrite(below("kept"), "new\n", 4), EACCES, "a file that may not be written");
+    is_int(outfile_put(below("kept"), OUTFILE_OVERWRITES, "new\n", 4), EACCES,
+           "a file that may not be written");
     has_content("kept", "old\n", "the file is as it was");
     (void)!seteuid(getuid());
     (void)!setegid(getgid());
@@ -126,21 +133,26 @@ static void test_descriptors(void)
     fd = open(below("shared"), O_WRONLY);
     ok(fd >= 0 && lseek(fd, 0, SEEK_END) == 4, "a file is open as a descriptor");
     snprintf(name, sizeof name, "/dev/fd/%d", fd);
-    is_int(outfile_replace(name, "new\n", 4), 0, "the file is written by the descriptor's name");
+    is_int(outfile_put(name, OUTFILE_REPLACES, "new\n", 4), 0,
+           "the file is written by the descriptor's name");
     ok(write(fd, "more\n", 5) == 5, "the file is written by the descriptor");
     has_content("shared", "old\nnew\nmore\n", "neither overwrites what the other has written");
     ok(fcntl(fd, F_SETFD, FD_CLOEXEC) == 0, "the descriptor is now one of rlock's own");
-    is_int(outfile_replace(name, "a\n", 2), EBADF, "a descriptor of rlock's own can't be named");
+    is_int(outfile_put(name, OUTFILE_REPLACES, "a\n", 2), EBADF,
+           "a descriptor of rlock's own can't be named");
     close(fd);
-    is_int(outfile_replace("/dev/fd/x", "a\n", 2), ENOENT, "a number must follow");
-    is_int(outfile_replace("/dev/fd/10000000", "a\n", 2), ENOENT, "of at most seven digits");
+    is_int(outfile_put("/dev/fd/x", OUTFILE_REPLACES, "a\n", 2), ENOENT, "a number must follow");
+    is_int(outfile_put("/dev/fd/10000000", OUTFILE_REPLACES, "a\n", 2), ENOENT,
+           "of at most seven digits");
 
     ok(pipe(ends) == 0, "a pipe is open");
     snprintf(name, sizeof name, "/proc/self/fd/%d", ends[1]);
-    is_int(outfile_replace(name, "a\n", 2), 0, "a descriptor is written to by its name in /proc");
+    is_int(outfile_put(name, OUTFILE_REPLACES, "a\n", 2), 0,
+           "a descriptor is written to by its name in /proc");
     ok(read(ends[0], got, 2) == 2 && strcmp(got, "a\n") == 0, "the pipe gets the bytes");
     close(ends[0]);
-    is_int(outfile_append(name, "a\n", 2), EPIPE, "a pipe without a reader is an error");
+    is_int(outfile_put(name, OUTFILE_APPENDS, "a\n", 2), EPIPE,
+           "a pipe without a reader is an error");
     close(ends[1]);
 }
 
@@ -176,11 +188,11 @@ static void test_filled_pipe(void)
     if (pipe2(ends, O_CLOEXEC) != 0 || (child = fork()) < 0)
         abort();
     if (child == 0) {
-        if (!outfile_offer(ends[1], "x", 1, 0))
+        if (!outfile_write(ends[1], "x", 1, 0))
             _exit(2); /* there is room, although the time is over */
         filled = ends[1];
         alarm(20); /* ends a write that blocks */
-        _exit(outfile_offer(ends[1], "x", 1, 20) ? 1 : errno);
+        _exit(outfile_write(ends[1], "x", 1, 20) ? 1 : errno);
     }
     is_int(child_status(child), EAGAIN);
     close(ends[0]);

@@ -175,21 +175,21 @@ static void test_file(void)
 
     need(before >= 0, "the test can make a file");
     ok(write(before, "old\n", 4) == 4, "the file has an old line");
-    is_int(report_file(&report, path, REPORT_REPLACES, &summary), 0, "the report is written");
+    is_int(report_file(&report, path, OUTFILE_OVERWRITES, &summary), 0, "the report is written");
     is_str(read_file(path),
            "{\"verdict\":\"lost\",\"status\":76,\"waited_ms\":1,\"held_ms\":2,\"renewals\":3,"
            "\"paused_ms\":4,\"fence\":18446744073709551615,\"key\":\"a\\\"b\"}\n");
     ok(pread(before, old, sizeof old, 0) == 4);
     close(before);
-    is_int(report_file(&report, path, REPORT_APPENDS, &summary), 0, "a report is appended");
+    is_int(report_file(&report, path, OUTFILE_APPENDS, &summary), 0, "a report is appended");
     text = read_file(path);
     ok(strncmp(text, "{\"verdict\"", 10) == 0 && strstr(text, "}\n{\"time\":\"20") != NULL);
     unlink(path);
-    is_int(report_file(&report, "/nowhere/at/all", REPORT_REPLACES, &summary), ENOENT);
-    is_int(report_file(&report, "/dev/full", REPORT_REPLACES, &summary), ENOSPC);
-    is_int(report_file(&report, "/dev/full", REPORT_APPENDS, &summary), ENOSPC);
-    is_int(report_file(&report, "/tmp", REPORT_APPENDS, &summary), EISDIR);
-    is_int(report_file(&report, "/tmp/", REPORT_APPENDS, &summary), EISDIR);
+    is_int(report_file(&report, "/nowhere/at/all", OUTFILE_OVERWRITES, &summary), ENOENT);
+    is_int(report_file(&report, "/dev/full", OUTFILE_OVERWRITES, &summary), ENOSPC);
+    is_int(report_file(&report, "/dev/full", OUTFILE_APPENDS, &summary), ENOSPC);
+    is_int(report_file(&report, "/tmp", OUTFILE_APPENDS, &summary), EISDIR);
+    is_int(report_file(&report, "/tmp/", OUTFILE_APPENDS, &summary), EISDIR);
 }
 
 TESTS(test_escape, test_say, test_syslog, test_nobody_reads, test_file)
