@@ -32,9 +32,9 @@
 
 #define EVENT_CONSTANT(constant, name) constant,
 /*
- * Each enum exit_reason is also an event, of the same number and name. The list repeats only those
- * that other files name as events; event_of_reason() converts the others. EVENT_LAST_REASON lets
- * the numbers of EVENT_NAMES follow those of all reasons.
+ * Each enum exit_reason is also an event, of the same number and name. The list repeats only the
+ * reasons that other files name as events; event_of_reason() converts the others. EVENT_LAST_REASON
+ * lets the numbers of EVENT_NAMES follow those of all reasons.
  */
 enum event {
     EVENT_GRANTED = REASON_GRANTED,

@@ -528,7 +528,7 @@ static bool complain_unknown(struct parser *parser, const char *name)
 /*
  * Refuse a value that the user probably didn't mean: if the variable in "rlock --report $FILE
  * --url=URL" is empty, the value would be "--url=URL", and with "-k=job" the key would be "=job".
- * Behind --name= every value is accepted.
+ * --name=VALUE accepts any value.
  */
 static bool is_likely_mistake(struct parser *parser, const struct given *given)
 {

@@ -52,7 +52,7 @@ static bool put_escaped(struct json *json, uint32_t code)
                       (unsigned)(0xdc00 | (code & 0x3ff)));
 }
 
-/* Write the first character of `value`. Returns its bytes in `value`; 0: the buffer has no room. */
+/* Write the first character of `value`. Returns its length in bytes; 0: the buffer has no room. */
 static size_t put_character(struct json *json, const char *value)
 {
     size_t n;

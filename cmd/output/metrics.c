@@ -2,10 +2,9 @@
 /*
  * metrics: locks as metrics in the text format of Prometheus, for alerts and graphs.
  *
- * node_exporter ignores a file that isn't UTF-8, in which the samples of a metric don't stand
- * together, or two samples of a metric have the same label. So err_escape() writes the keys, and
- * escapes backslashes, too: two keys never look alike. Source: "Exposition formats" in the manual
- * of Prometheus.
+ * node_exporter ignores a file if it isn't UTF-8, if the samples of a metric don't stand together,
+ * or if two samples of a metric have the same label. So err_escape() writes the keys, and escapes
+ * backslashes, too: two keys never look alike. Source: "Exposition formats" in Prometheus' manual.
  */
 #include "output/metrics.h"
 

@@ -24,7 +24,7 @@
 
 #define TROUBLE_MS 1000 /* a shorter failure of the server, such as a restart, isn't reported */
 #define KEY_BYTES 512
-#define KEY_PART 3       /* if the line is too long, the key gets 1/KEY_PART of its columns */
+#define KEY_PART 3       /* a key is cut to no less than 1/KEY_PART of the line */
 #define SHORT_COLUMNS 60 /* on a narrower terminal the line lacks "rlock" and "waiting" */
 
 /* ---- making the texts of the line and of the messages ---- */
@@ -222,8 +222,9 @@ static void clear(struct progress *progress)
 /*
  * Returns how long a failure of the server has to last before a message reports the failure:
  * - After a server has answered for the first time (`gives_up_ms` is 0): TROUBLE_MS.
- * - Before: TROUBLE_MS or --connect-timeout, whichever is longer, as the server may just be slow,
- *   and if rlock gives up, its last message says why. With --verbose: 0.
+ * - Before, with --verbose: 0.
+ * - Before, else: TROUBLE_MS or --connect-timeout, whichever is longer, as the server may just be
+ *   slow, and if rlock gives up, rlock's last message says why.
  */
 static int64_t quiet_ms(const struct progress *progress, const struct rlock_obstacle *obstacle)
 {

@@ -20,7 +20,7 @@ struct target {
     struct taken taken;       /* taken.party points to `party` below */
     struct rlock_party party; /* the first holder, or the party that taken_role() names */
     size_t n_others;          /* number of the other holders */
-    char name[128];           /* of the key's value, for rlock_break() */
+    char name[128];           /* tells rlock_break() which value of the key to remove */
     /* what the user reads about the lock: "held for 3m41s by ..." */
     char words[TAKEN_BYTES + MORE_BYTES];
 };

@@ -63,8 +63,8 @@ static void put_json(struct checkup *checkup, const struct rlock_finding *findin
 }
 
 /*
- * The private server (-u local:) keeps no data on disk, and need not: it ends only when no process
- * uses its locks any more. So replace the finding about persistence by one with the grade "good".
+ * The private server (-u local:) keeps no data on disk, and need not, as the server ends only when
+ * no process uses its locks. So replace the finding about persistence by a "good" one.
  */
 static struct rlock_finding for_private_server(const struct checkup *checkup,
                                                const struct rlock_finding *found)

@@ -30,7 +30,7 @@ static enum exit_reason store_until(struct session *session, int64_t left_ms)
     int64_t until_ms = wall_time_now_ms() + left_ms;
     int failed;
 
-    if (until_ms <= hold.until_ms) /* rlock counts leases 1 % shorter */
+    if (until_ms <= hold.until_ms) /* rlock counts leases 1 % shorter than the server does */
         return REASON_GRANTED;
     hold.until_ms = until_ms;
     failed = holds_write(&session->holds, &hold);

@@ -151,9 +151,9 @@ static void unreachable(void *context)
 }
 
 /*
- * By RLOCK_TOKEN a parent rlock holds this key, but by the server it doesn't: the parent lock was
- * lost or released. So this run acquires a lock of its own. Warn once, as the user may rely on the
- * parent lock.
+ * By RLOCK_TOKEN a parent rlock holds this key, or maybe another key; by the server that token
+ * doesn't hold this key. So this run acquires a lock of its own. Warn once, because the user may
+ * rely on the parent lock.
  */
 static void warn_of_lost_parent(struct run *run, size_t key)
 {
