@@ -14,7 +14,7 @@
  */
 enum lock_key {
     KEY_LOCK,    /* the lock: a string, as any client writes it that locks by SET NX */
-    KEY_FENCE,   /* the last fencing token: a string */
+    KEY_FENCE,   /* the last fence: a string */
     KEY_QUEUE,   /* the queue: a sorted set; member: token, score: ticket */
     KEY_WAITERS, /* a hash; field: token, value: heartbeat, mode and holder info of the waiter */
     KEY_HOLDERS, /* shared locks and slots: a sorted set; member: token, score: end of its lease */

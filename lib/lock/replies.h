@@ -30,7 +30,7 @@ struct reply {
 
     /* set with the codes REPLY_HELD, REPLY_DONE and REPLY_OTHER_MODE: */
     struct rlock_obstacle obstacle;
-    char holder_id[RLOCK_TOKEN_BYTES + 1]; /* tells holders apart, alike on all servers */
+    char holder_id[RLOCK_TOKEN_BYTES + 1]; /* how the lock's value begins, alike on all members */
     bool is_rlock;                         /* rlock wrote the lock's value */
     char members_hash[12]; /* hash of the members that the holder uses; "": one server */
     int64_t holder_ttl_ms; /* the TTL of the holder's lease; 0: not known */

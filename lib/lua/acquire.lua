@@ -61,9 +61,8 @@ end
 -- FENCE_LIFE.
 --
 -- This grant stands in front of most of the included files because a server defines the functions
--- of a script anew at each call: to define all of them would take longer than the grant itself. For
--- the same reason the files that it seldom needs are included within a block, and further below
--- once more.
+-- of a script anew at each call: to define all of them would take longer than the grant itself. So
+-- files that this grant seldom needs are included within its blocks, and further below once more.
 if #KEYS == 8 and #ARGV < 5 and policy ~= 'newest' and policy ~= 'parents' and
   redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
   local last = redis.pcall('GET', KEYS[2]) or '1000000000000000'

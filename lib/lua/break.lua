@@ -2,8 +2,7 @@
 -- break: takes a lock away from its holders, and passes it on to the first waiter. rlock_break
 -- calls this script.
 -- KEYS: those of one lock, see shared/keys.lua
--- ARGV: 1 NAME: a hash that stands for the value to remove (see name_of() in shared/view.lua);
---         inspect.lua returned it
+-- ARGV: 1 NAME of the value to remove, from inspect.lua; see name_of() in shared/view.lua
 --       2 INFO: who breaks the lock (holder info)
 -- Returns REPLY_OK: the value was removed; REPLY_HELD: the lock has another value by now;
 --         REPLY_GONE: the lock is free

@@ -1,11 +1,11 @@
 --!df flags=allow-undeclared-keys
--- release: frees those of some locks that the owner holds, and passes each on to its first waiter.
--- rlock_release calls this script. An owner also sends it to undo an attempt that it has given up,
--- which the server may have granted, and to leave the queue.
+-- release: of the locks in KEYS, frees those that the owner holds, and passes each on to its first
+-- waiter. rlock_release calls this script. An owner also calls it to undo a request that was given
+-- up, but may have been granted, and to leave the queue.
 -- KEYS: those of each lock, see shared/keys.lua
 -- ARGV: 1 VALUE_START: release only a lock whose value starts with this text: "TOKEN " for all
 --         grants of the token, "TOKEN v1 try=N " for a grant of attempt N
---       2 FENCE of the grant; "0": the caller knows only the token; "": an undo, without a grant
+--       2 FENCE of the grant; "0": the caller knows only the token; "": this is an undo
 --       3 ENDED: the words of the history about the end of the hold, with history=N; "": none
 --       4 LEAVER: the token of a waiter that leaves the queue; "": nobody leaves it
 --       5 ENDING: "": the lock becomes free; "rest": it stays taken for STAY ms; "done": as "rest",
@@ -15,7 +15,7 @@
 --       8 TICKET and 9 MODE with which the owner joins the queue again; absent: it doesn't join
 --       The caller may leave out the last arguments. ENDED, LEAVER and ENDING are then "".
 -- Returns one code without an array: REPLY_OK; REPLY_HELD: another owner holds one of the locks;
---         REPLY_GONE: nobody holds one of them
+--         REPLY_GONE: one of them is free, or others share it
 --@include shared/constants.lua
 
 local leaver, ending = ARGV[4] or '', ARGV[5] or ''

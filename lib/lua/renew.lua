@@ -1,14 +1,14 @@
 --!df flags=allow-undeclared-keys
 -- renew: extends the leases of all of some locks, or of none. If a lock has vanished, and nobody
--- else can have held it since, the script puts the lock back. The renewer calls this script, and so
--- does rlock_renew, which knows only a token.
+-- else can have held it since, the script puts the lock back. The renewer and rlock_renew call this
+-- script.
 -- KEYS: those of each lock, see shared/keys.lua
 -- ARGV: 1 NOT_AFTER: the latest server time, in ms, at which this script may act; 0: any time
 --       2 INFO: who the owner is (holder info)
 --       3 MODE: "x": exclusive, "s": shared, a number: at most this many holders (slots)
 --       4 SLOT of the grant
 --       5... three for each lock: TOKEN that holds it, the owner's or a parent's; TTL in ms, 0: as
---         before; FENCE of the grant, "0": the caller knows only the token
+--         noted; FENCE of the grant, "0": the caller knows only the token
 -- Returns {REPLY_OK, now, ms left}: ms until the first of the leases ends
 --         {REPLY_RESTORED, now, ms left}: the same, and the script has put a lock back
 --         {REPLY_HELD, now, ms left, value}: another owner holds one of the locks

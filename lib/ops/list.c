@@ -4,8 +4,7 @@
  *
  * A script may only use keys that the request names, so commands find the keys: those whose value
  * rlock wrote, and the helper keys of locks that other programs hold. Each lock that may be there
- * is then read as rlock_inspect() reads it. The server may execute commands of other clients in
- * between.
+ * is then read as rlock_inspect() reads it. Meanwhile other clients may change the lock.
  */
 #include "ops/list.h"
 

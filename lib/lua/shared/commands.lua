@@ -1,11 +1,11 @@
 -- commands: the commands that the scripts call, in one list.
 
 -- Calls ask(COMMAND, KEY, ARGUMENT...) for each command that `use` needs, until a call returns
--- false. Returns false then, else true. KEY is a key of the lock on which the scripts call the
--- command. The arguments are those of a valid call, because Redis 8.0.2 answers no question about
--- an invalid one. Such a call changes nothing if the key doesn't exist, unless makes_key() of
--- shared/rights.lua returns true.
--- tests/unit/test_lua.c checks all of this, and that each command of the scripts is in the list.
+-- false. Returns false if one did, else true. KEY is a key of the lock on which the scripts call
+-- the command. The arguments are those of a valid call, because Redis 8.0.2 answers no question
+-- about an invalid one. Such a call changes nothing if the key doesn't exist, unless makes_key() of
+-- shared/rights.lua returns true. tests/unit/test_lua.c checks all of this, and that no command is
+-- missing.
 local function may_all(use, lock, ask)
   if use == 'all' then -- asks for little: who may change the rights of users most likely has all
     return ask('ACL', 'SETUSER', '') and may_all('hold', lock, ask)

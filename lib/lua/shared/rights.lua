@@ -16,8 +16,8 @@ end
 -- right is missing; then the lease would end, and rlock would kill the running command.
 --
 -- redis.acl_check_cmd() answers faster than a call. It raises an error about a command that the
--- server doesn't have. Redis 6 doesn't have the function: there the script calls those commands
--- that make no key, on a key that only this owner uses (KEYS[8]).
+-- server lacks. Redis 6 lacks this function: there the script calls those commands that make no
+-- key, on a key that only this owner uses (KEYS[8]).
 local function missing_right(use, lock)
   local may, err = redis.acl_check_cmd, nil
   local is_known, is_allowed = pcall(may_all, use, lock, may)
