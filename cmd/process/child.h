@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* child: how a process of rlock's own begins: with a socket to its parent, out of its session. */
+/* child: how a process that rlock forks for itself begins: with a socket, in its own session. */
 #ifndef CHILD_H
 #define CHILD_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* environment: the environment variables that rlock inherits, hides and gives to the command. */
+/* environment: the environment variables that rlock inherits, hides and passes to the command. */
 #include "session/environment.h"
 
 #include "options/variable.h"

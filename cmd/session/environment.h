@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* environment: the environment variables that rlock inherits, hides and gives to the command. */
+/* environment: the environment variables that rlock inherits, hides and passes to the command. */
 #ifndef ENVIRONMENT_H
 #define ENVIRONMENT_H
 
@@ -19,7 +19,7 @@ struct parent {
 /* environment_value: the value of a variable; "": it isn't set. */
 const char *environment_value(const char *name);
 
-/* environment_hides: is the variable set, and does it, or the place it names, have a password? */
+/* environment_hides: does the variable hold a password, or name a place that has one? */
 bool environment_hides(const char *name);
 
 /* environment_has_parent: does the environment say that rlock was started under a lock? */

@@ -3,10 +3,10 @@
  * private_server_process: the private server's process, from its start to its end.
  *
  * The rlock that starts the server forks twice, so init, or the nearest subreaper, adopts the
- * keeper. The keeper forks the server, and kills it when it gets the exclusive flock on
- * PRIVATE_SERVER_USERS: then no process uses the server, and none can become a user. If the keeper
- * is killed, the kernel kills the server. Each hour the keeper updates the times of the directory
- * and of PRIVATE_SERVER_USERS, which a cleaner of temporary files would otherwise remove.
+ * keeper. The keeper forks the server. When the keeper gets the exclusive flock on
+ * PRIVATE_SERVER_USERS, no process uses the server or can become a user, and the keeper kills the
+ * server. If the keeper is killed, the kernel kills the server. Each hour the keeper updates the
+ * times of the files, which a cleaner of temporary files would otherwise remove.
  */
 #include "session/private_server_process.h"
 

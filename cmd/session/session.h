@@ -54,11 +54,11 @@ struct session {
     struct signals signals;                 /* fd -1: signals aren't blocked, and act by default */
     int interrupted_by;                     /* the signal that ends rlock before the command runs */
     struct private_server private_server;   /* of -u local:; users_fd -1: no such server is used */
-    struct password_helper password_helper; /* looks up the password of the Redis servers */
+    struct password_helper password_helper; /* looks up the password of the servers */
     struct password_helper sentinel_password_helper;
     struct same_server same_server;
     struct event_hook event_hook; /* runs the command of --on-event; fd -1: there is none */
-    char url_place[300]; /* what names the server: "RLOCK_URL"; "": an option, or nothing */
+    char url_place[300]; /* what names the server: "RLOCK_URL"; "": -u, or nothing (the default) */
     char cli_options[URL_CLI_BYTES]; /* options of redis-cli that name the server; "": not known */
     bool has_other_server;   /* rlock has warned: a parent rlock's lock is on another server */
     const char *secret_file; /* borrowed: the file that has the password; NULL: none */
@@ -74,7 +74,7 @@ struct session {
     struct holds holds; /* the user's holds of the keys; n 0: there are none, or none are needed */
     int64_t hold_ms;    /* how long a person holds the lock (rlock hold); 0: a process holds it */
     pid_t holder_pid;   /* the process that other rlocks show as the holder; ours by default */
-    bool has_renewer;   /* a renew daemon will renew the lease (acquire --bind-pid) */
+    bool has_renewer;   /* a renew daemon will renew the lease (acquire --bind-pid, hold --renew) */
     char *keys_shown;   /* heap: all keys, for messages; NULL: one key, none, or no memory */
 };
 
@@ -132,9 +132,9 @@ enum exit_reason session_open_with(struct session *session, const char *program,
                                    const struct credentials *credentials);
 
 /*
- * session_adopt: open the handle anew, for the lease of this token on these keys, which are all
- * borrowed. The handle then renews the lease as `rlock renew` does. `token` NULL: open the handle
- * for a new lease. Returns REASON_GRANTED, or the reason that was reported.
+ * session_adopt: open the handle anew, for the lease with this token on these keys; `token` NULL:
+ * for a new lease. All pointers are borrowed. The handle then renews the lease as `rlock renew`
+ * does. Returns REASON_GRANTED, or the reason that was reported.
  */
 enum exit_reason session_adopt(struct session *session, const struct credentials *credentials,
                                const char *token, const char *const *keys, size_t n_keys);

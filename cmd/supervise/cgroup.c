@@ -22,7 +22,7 @@
 
 #define PREFIX "rlock-"
 #define NAMES_MAX 100    /* how many names make_directory() tries */
-#define TEXT_BYTES 65536 /* of /proc/PID/cgroup: up to a dozen paths of cgroup v1, and that of v2 */
+#define TEXT_BYTES 65536 /* /proc/PID/cgroup has up to a dozen paths of cgroup v1, and one of v2 */
 
 /*
  * Finds the mount of cgroup v2 in /proc/self/mountinfo, proc(5), which has lines of the form

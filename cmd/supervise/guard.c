@@ -59,7 +59,7 @@ struct guard {
     int64_t exec_ms;    /* just before the exec of the command */
     sigset_t early;     /* signals that the guard had got before it started the command */
     int64_t term_ms;    /* when the guard began to send TERM to the tree; 0: not yet */
-    int status;         /* of the command, as wait(2) gives it; valid after the command's end */
+    int status;         /* the command's, as of wait(2); valid after the command's end */
     bool has_unreaped;  /* reap() stopped at REAPED_AT_ONCE; more children may have ended */
     bool may_be_frozen; /* the guard has begun to freeze the tree, and has not let it run again */
     struct refused told_refused;

@@ -22,7 +22,7 @@ struct guard_plan {
     int begun_fd; /* socket, on which the guard of a bound process sends an int of 0 as it begins */
     struct spawn_plan spawn; /* the guard sets envp, not_after_ms and cgroup_fd at the start */
     const char *name;        /* the command's name for messages; NULL: no memory */
-    /* the command's, without the variables that the grant sets; NULL: no memory */
+    /* the command's environment, without the variables that the grant sets; NULL: no memory */
     struct environment *environment;
     bool keeps_secrets;    /* --pass-credentials: the command gets rlock's passwords */
     bool pauses;           /* --on-lost pause: freeze the cgroup when TERM would be due */
@@ -46,7 +46,7 @@ struct guard_request {
     enum guard_request_kind kind;
     unsigned number;          /* guard_client.c counts the requests */
     int signal;               /* SIGNAL: the signal for the command */
-    int64_t terminal_read_ms; /* SIGNAL: when main read a signal of the terminal; 0: another one */
+    int64_t terminal_read_ms; /* SIGNAL: when main read the terminal's signal; 0: other sender */
     struct deadlines lease;   /* START, EXTEND: the lease's deadlines; END: only kill_ms is set */
     int64_t not_after_ms;     /* START: from this time on the command must not be started */
     int64_t grace_ms;         /* START: from TERM to KILL, if a signal has ended the command */
@@ -68,7 +68,7 @@ struct guard_news {
     int error;              /* FAILED: an errno, or SPAWN_TOO_LATE */
     bool is_exec_error;     /* FAILED: execvpe(3) set the errno */
     struct deadlines lease; /* AGREES: the lease's deadlines; TERM is earlier for a large tree */
-    /* PAUSED, DONE: since when no process of the tree has run: it was frozen, or has ended now */
+    /* PAUSED, DONE: since when no process of the tree runs: it was frozen then, or has ended */
     int64_t frozen_since_ms;
     int status;             /* DONE: the command's status, as wait(2) gives it */
     struct ending ending;   /* DONE: when the tree got TERM and KILL, and had ended */

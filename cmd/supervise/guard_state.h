@@ -70,7 +70,7 @@ struct guard_machine {
     struct guard_rules rules;
     struct deadlines lease;   /* deadlines of the last renewal that the guard has agreed to */
     struct deadlines due;     /* `lease`, but earlier if the tree has many processes */
-    size_t n_processes;       /* how many the tree had at the last count; 0: not counted yet */
+    size_t n_processes;       /* size of the tree at the last count; 0: not counted yet */
     int64_t count_ms;         /* when to count the tree; RLOCK_NEVER: not before a renewal */
     int64_t asked_kill_ms;    /* the earliest KILL of all END_ASKED; RLOCK_NEVER: no END_ASKED */
     int64_t frozen_since_ms;  /* since when no process runs; 0: the tree isn't frozen */

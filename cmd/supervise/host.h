@@ -11,7 +11,7 @@ struct host {
     bool is_root;          /* the user is root, from whom no process is hidden */
     bool has_proc;         /* /proc is mounted and can be read */
     char hidepid[24];      /* the option of /proc that hides the processes of others; "": none */
-    int cgroup_error;      /* why no control group can be made, as by cgroup_make(); 0: one can */
+    int cgroup_error;      /* errno of cgroup_make(); 0: a control group can be made */
     size_t n_descriptors;  /* how many descriptors a process may open */
     char clock_source[32]; /* the kernel's clock source; "": not known */
     size_t clock_step_us;  /* the resolution of CLOCK_BOOTTIME; 0: there is no such clock */

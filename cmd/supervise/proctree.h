@@ -84,8 +84,8 @@ bool proctree_root_has_ended(const struct proctree *tree);
 bool proctree_signal_root(struct proctree *tree, int number);
 
 /*
- * proctree_set_cgroup: tell that all processes of the tree are in this control group, which is
- * borrowed; NULL: in none.
+ * proctree_set_cgroup: all processes of the tree are in this control group, which is borrowed;
+ * NULL: in none.
  */
 void proctree_set_cgroup(struct proctree *tree, const struct cgroup *cgroup);
 

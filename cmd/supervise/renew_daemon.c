@@ -4,8 +4,8 @@
  *
  * 1. `rlock acquire --bind-pid PID` is granted the lease, and forks the daemon.
  * 2. The daemon leaves the session, forks the guard, and reports that it is ready.
- * 3. `rlock acquire` prints the token, and sends RENEW_DAEMON_BEGIN. If it ends without that, the
- *    daemon releases the lease, as the token may not have been printed.
+ * 3. `rlock acquire` prints the token, and sends RENEW_DAEMON_BEGIN. If `rlock acquire` dies before
+ *    that, the daemon releases the lease, as the token may not have been printed.
  * 4. The daemon lets the guard begin, which tells that to the daemon and to `rlock acquire`.
  */
 #include "supervise/renew_daemon.h"

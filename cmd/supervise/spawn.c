@@ -19,7 +19,7 @@
 
 /* What the child writes to the pipe: one note just before the exec, and one if it has failed. */
 struct note {
-    int64_t exec_ms; /* in a note of failure: 0 */
+    int64_t exec_ms; /* the time; 0 in a note of failure */
     int error;
     int is_exec_error;
 };

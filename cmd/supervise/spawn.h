@@ -21,7 +21,7 @@ struct spawn_plan {
 #define SPAWN_TOO_LATE (-1)
 
 struct spawned {
-    pid_t pid;          /* of the command; 0: the command was not started */
+    pid_t pid;          /* the command's; 0: the command was not started */
     int64_t exec_ms;    /* on rlock_clock_ms(): just before the exec; 0: there was no exec */
     int error;          /* an errno, or SPAWN_TOO_LATE; 0: the command was started */
     bool is_exec_error; /* execvpe(3) set the errno; false: an earlier call did */

@@ -31,7 +31,7 @@
 
 struct supervisor {
     const struct supervise_plan *plan;
-    struct session *session; /* that of the plan */
+    struct session *session; /* plan->session */
     struct supervise_result *result;
     struct guard_client *guard;
     struct supervision run;
@@ -51,7 +51,7 @@ struct supervisor {
 
 /* ---- messages to the user ---- */
 
-/* False: what runs under the lock, if anything, was not started by rlock. */
+/* False: the lock is for a process that runs already, or for a hold. */
 static bool runs_command(const struct supervisor *s)
 {
     return s->plan->kind == SUPERVISE_COMMAND;

@@ -30,18 +30,18 @@ struct supervise_result {
 };
 
 /*
- * supervise_prepare: fork the guard of a bound process, if it needs one. As yet the guard ends
- * nothing, and exits if the caller dies. supervise_bind: from now on the guard ends the bound
- * process before the lease ends, also if the caller dies. Blocks until the guard has agreed. Both
- * return 0, or an errno; ETIMEDOUT: it is too late.
+ * supervise_prepare: fork the guard of a bound process, unless --on-lost is ignore. As yet the
+ * guard ends nothing, and exits if the caller dies. supervise_bind: from now on the guard ends the
+ * bound process before the lease ends, also if the caller dies. Blocks until the guard has agreed.
+ * Both return 0, or an errno; ETIMEDOUT: the time of TERM has come.
  */
 int supervise_prepare(const struct supervise_plan *plan);
 int supervise_bind(const struct supervise_plan *plan);
 
 /*
- * supervise: run the command under the grant, or renew it until a bound process or a hold has ended
- * or the lock is lost; release the lock, and return why rlock exits. Blocks. If a signal came
- * before the start, the result is REASON_INTERRUPTED, and session->interrupted_by is that signal.
+ * supervise: run the command under the grant, or renew the lease until a bound process or a hold
+ * has ended or the lock is lost; release the lock, and return why rlock exits. Blocks. If a signal
+ * came before the command's start: REASON_INTERRUPTED, and session->interrupted_by is that signal.
  */
 enum exit_reason supervise(const struct supervise_plan *plan, struct supervise_result *result);
 

@@ -78,7 +78,7 @@ static void expect_answer(struct supervision *run)
         run->answer_by_ms = run->in.now_ms + ANSWER_MS;
 }
 
-/* When the command is to have ended, or been frozen; RLOCK_NEVER: it may run on, or is frozen. */
+/* When the command must have ended or been frozen; RLOCK_NEVER: it is frozen, or may run on. */
 static int64_t ended_by_ms(const struct supervision *run)
 {
     if (run->frozen_since_ms != 0 || run->state == SUPERVISE_STATE_UNKILLABLE ||

@@ -87,7 +87,7 @@ enum supervise_event {
     SUPERVISE_EVENT_RENEWER_DUE,
     /* The time to end the command has come, and no renewal was confirmed. */
     SUPERVISE_EVENT_LEASE_DUE,
-    /* Note who belongs to the tree of the bound process, as TERM is near or was sent. */
+    /* TERM is near or was sent: note which processes belong to the tree of the bound process. */
     SUPERVISE_EVENT_LOOK_DUE,
     /* The command has run for as long as --max-hold allows, or the time of a hold is over. */
     SUPERVISE_EVENT_MAX_HOLD_DUE,
@@ -185,7 +185,7 @@ struct supervision {
     int64_t expires_ms;      /* the lease's end, by the last renewal that was confirmed */
     struct deadlines agreed; /* the deadlines that the guard has confirmed last */
     int64_t renewer_at_ms;   /* when to start the renewer; RLOCK_NEVER: it was started */
-    /* if the renewer can't be started earlier: when to try again and to report a second failure */
+    /* if the renewer could not be started early: when to try again, and to report a failure */
     int64_t renewer_needed_ms;
     int64_t max_hold_at_ms;  /* when --max-hold ends the command, or a hold ends; or RLOCK_NEVER */
     int64_t look_again_ms;   /* when to look again at the tree of a bound process; 0: not yet */
