@@ -277,7 +277,7 @@ struct rlock_config {
     int64_t history; /* most entries that the lock's history keeps, 0 .. RLOCK_HISTORY_MAX; 0: the
                         library writes none */
     enum rlock_scripts scripts;
-    bool needs_queue; /* by commands no lock is acquired, as waiters don't stand in a queue then */
+    bool needs_queue; /* acquire no lock by commands, as waiters have no queue then */
 };
 
 /* A lease that was granted. */

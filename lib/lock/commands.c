@@ -72,7 +72,7 @@ enum part {
  */
 static const struct {
     enum commands_step step;
-    unsigned only_with; /* parts of an operation */
+    unsigned only_with; /* parts; the operation needs all of them */
     const char *command;
     const char *arguments;
 } table[] = {

@@ -62,7 +62,7 @@ static enum rlock_status set_token(struct owner *owner, const struct rlock_confi
     return RLOCK_OK;
 }
 
-/* Copies the parent tokens. They come from the environment, so malformed tokens are skipped. */
+/* Copies the parent tokens. They may come from the environment, so skips malformed tokens. */
 static enum rlock_status copy_parents(struct owner *owner, const struct rlock_config *config,
                                       struct rlock_error *err)
 {

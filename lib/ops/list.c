@@ -123,9 +123,9 @@ static bool is_to_list(const struct rlock_view *view, enum found_by by)
 }
 
 /*
- * Must the list leave out a lock because list_lock() failed to read it? Yes if no lock can have
- * this key (another program wrote the value), if the user may not read the key, if the key has a
- * value of another type, or if the Cluster has moved it to another server.
+ * Must the list leave out a lock that list_lock() failed to read? Yes if no lock can have this key
+ * (another program wrote the value), if the user may not read the key, if the key has a value of
+ * another type, or if the Cluster has moved the key to another server.
  */
 static bool is_left_out(enum rlock_status st, const struct rlock_error *fault, enum found_by by)
 {

@@ -28,7 +28,7 @@ struct list_search {
     enum rlock_status (*on_found)(const struct list_search *search, const struct list_names *found,
                                   struct rlock_error *err);
     const void *visitor; /* for on_found */
-    struct quorum *one; /* for on_found: the server that is searched, alone; set by list_search() */
+    struct quorum *one;  /* for on_found: the server that is searched; set by list_search() */
 };
 
 /*

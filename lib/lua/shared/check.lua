@@ -1,5 +1,5 @@
 -- check: checks that the helper keys of a lock hold values of the types that rlock writes. Included
--- after shared/keys.lua.
+-- after shared/fence.lua.
 
 local function check_type(key, what, ...)
   local reply = redis.pcall(...)

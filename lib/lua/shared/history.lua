@@ -1,5 +1,5 @@
--- history: notes in a list of the lock who was granted it, and how each hold ended. Included after
--- shared/keys.lua. Without --history no script writes the list.
+-- history: notes in a list who was granted a lock, and how each hold ended. Without --history no
+-- script writes the list.
 --
 -- An entry is a text that begins with its kind and "v1 token=ID". ID is the first 12 digits of the
 -- holder's token: they tell the holders apart, and nobody can release a lock by them. The kinds:

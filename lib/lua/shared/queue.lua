@@ -1,4 +1,4 @@
--- queue: the queue of each lock. Included after shared/keys.lua. The functions use the fields of a
+-- queue: the queue of each lock. Included after shared/leave.lua. The functions use the fields of a
 -- lock that set_value() of shared/lock.lua sets.
 --
 -- docs/architecture.md, "A place in the queue", has a time line of what these functions do.
