@@ -18,9 +18,9 @@
 extern char **environ;
 
 /*
- * If rlock was started with stdin, stdout or stderr closed, the next files that rlock opens would
- * have the numbers 0 to 2, and the command would write its output to, say, rlock's socket. So open
- * /dev/null under these numbers, for reading only: a write fails, as to a closed descriptor.
+ * If stdin, stdout or stderr are closed, the next files that rlock opens would get their numbers,
+ * and the command would write its output to, say, rlock's socket. So open /dev/null under these
+ * numbers, for reading only: a write fails, as to a closed descriptor.
  */
 static void occupy_standard_descriptors(void)
 {

@@ -16,8 +16,8 @@
 pid_t child_fork(int *fd);
 
 /*
- * child_leave_session: in a process just forked, leave the session of rlock's caller, so that the
- * terminal sends this process no signal, and close the descriptors that rlock was started with: a
+ * child_leave_session: in a process just forked, leave the session of rlock's caller: so the
+ * terminal sends this process no signal. Close the descriptors that rlock was started with: a
  * reader of rlock's output would otherwise wait for the end of this process.
  *
  *   name       the process's name in ps(1)

@@ -62,10 +62,10 @@ struct environment {
 };
 
 /*
- * environment_make: make the environment of the command from that of rlock, and add RLOCK_KEY with
- * the `keys`, one on each line, and the `entries`, which are borrowed, end with a NULL, and replace
- * inherited variables of the same name. Unless `keeps_secrets`, the variables that hold a password
- * are left out, and ENVIRONMENT_STRIPPED lists their names. False: no memory.
+ * environment_make: make the environment of the command from that of rlock. Add RLOCK_KEY with the
+ * `keys`, one on each line, and the borrowed `entries`, which end with a NULL and replace inherited
+ * variables of the same name. Unless `keeps_secrets`, leave out the variables that hold a password,
+ * and list their names in ENVIRONMENT_STRIPPED. False: no memory.
  */
 bool environment_make(struct environment *environment, const char *keys, char *const *entries,
                       bool keeps_secrets);

@@ -5,8 +5,8 @@
  * Each directory is opened first, and its descriptor is then checked and used. So nobody can
  * replace the directory in between.
  *
- * A user has no home if the user database has no entry for the user, if the entry names no home, or
- * if the user is a system account and the home belongs to another user.
+ * A user has no home if the user database has no entry for the user, or the entry names no home.
+ * Nor has a system account whose home belongs to another user, or doesn't exist.
  */
 #include "session/private_dir.h"
 

@@ -49,8 +49,8 @@ static const char *const programs[] = {"valkey-server", "redis-server"};
  * The address names the socket below /proc/self/fd: the path of the directory may be longer than
  * sun_path, and another process may have renamed the directory.
  *
- * If there is no pidfd (Linux before 5.3, a server in another PID namespace), returns the
- * connection, which becomes readable when the server ends, but also when the server closes it.
+ * Without a pidfd (Linux before 5.3, a server in another PID namespace), returns the connection. It
+ * becomes readable when the server ends, but also when the server closes the connection.
  */
 int private_server_process_find(int dir)
 {

@@ -746,8 +746,8 @@ static void replace(char hint[HINT_BYTES], const char *words, const char *by)
 }
 
 /*
- * Write the advice `help`, with our key in place of KEY, and with redis-cli's options for our
- * server, so that a shell can run the command that the advice names.
+ * Write the advice `help` so that a shell can run the command in it: with our key in place of KEY,
+ * and with redis-cli's options for our server.
  */
 static void put_help(char hint[HINT_BYTES], const struct session *session, const char *help)
 {

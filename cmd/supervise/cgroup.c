@@ -148,9 +148,9 @@ static void kill_if_frozen(int parent_fd, const char *name)
 }
 
 /*
- * The kernel refuses to remove the directory of a cgroup with members, but would remove the empty
- * one that a living rlock has made for a command that it has not started yet. So this function
- * removes a directory only if its name has our pid namespace, and a pid that no process has.
+ * The kernel refuses to remove the directory of a cgroup with members, but not an empty one, which
+ * a living rlock may have made for a command that will start. So this function removes a directory
+ * only if its name has our pid namespace, and a pid that no process has.
  */
 void cgroup_remove_old(void)
 {

@@ -2,9 +2,9 @@
 /*
  * deadlines: when the processes that run under a lease get TERM, and when KILL.
  *
- * KILL comes 250 ms or more before the lease ends, enough for some hundred processes to end. For
- * each one more, measured with two processors, the kernel takes 0.08 to 0.15 ms to end it, and TERM
- * takes 0.05 to 0.1 ms in each of at least two walks. The kernel freezes a cgroup faster.
+ * KILL comes 250 ms or more before the lease ends, enough for some hundred processes to end. Each
+ * further process needs more time, measured with two processors: 0.08 to 0.15 ms to end, and 0.05
+ * to 0.1 ms for TERM in each of at least two walks. The kernel freezes a cgroup faster.
  */
 #include "supervise/deadlines.h"
 

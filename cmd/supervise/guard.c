@@ -561,9 +561,9 @@ static void start_command(struct guard *guard, struct guard_request *request,
 }
 
 /*
- * The guard itself tells `rlock acquire`, which then hands out the lock, that it has begun. If the
- * main process (the renew daemon) had to tell that, and was killed before, the guard would end a
- * process for a lock that was not handed out. start() tells the main process first.
+ * The guard itself tells `rlock acquire` that it has begun; `rlock acquire` then hands out the
+ * lock. The main process (the renew daemon) might be killed before it could tell that: the guard
+ * would end a process for a lock that was not handed out. start() tells the main process first.
  */
 static void tell_begun(const struct guard *guard)
 {

@@ -672,9 +672,9 @@ static void reap(struct killing *killing)
 }
 
 /*
- * Kills a child, and its process group with it, unless the child is in the session that rlock was
- * started in, where a group may have processes from outside the tree. Every other session was begun
- * inside the tree, and so were all of its groups.
+ * Kills a child, and its process group with it. Not the group in the session that rlock was started
+ * in, where it may have processes from outside the tree. Every other session was begun inside the
+ * tree, and so were all of its groups.
  */
 static void end_child(struct proctree *tree, pid_t pid, void *context)
 {

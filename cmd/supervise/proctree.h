@@ -20,9 +20,9 @@ struct proctree_place;
 
 /*
  * The tree of this process is all of its descendants; this process must be a subreaper, so that
- * orphans become its children. The tree of another process, by proctree_bind(), is that process,
- * which gets each signal last, and its descendants, each of which is remembered until it ends, or
- * until proctree_forget(). Only proctree.c writes the fields.
+ * orphans become its children. The tree of another process, by proctree_bind(), is its descendants
+ * and then that process itself. The descendants are remembered until they end, or until
+ * proctree_forget(). Only proctree.c writes the fields.
  */
 struct proctree {
     /* the root */

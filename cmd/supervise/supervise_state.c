@@ -5,7 +5,7 @@
  * The guard and this process each have a timer for the lease's end. After a renewal this process
  * sends the guard the new deadlines, which are `agreed` when the guard has answered. If the command
  * has not ended soon after `agreed.kill_ms`, or the guard doesn't answer a request, this process
- * kills the guard and the command, even if the guard is in order, and only a process slow to end.
+ * kills the guard and the command. (The guard may be in order, and only a process slow to end.)
  */
 #include "supervise/supervise_state.h"
 

@@ -3,8 +3,8 @@
  * supervise_state: what a supervised run does next, as a table of states and events.
  *
  * The table has no side effects: it opens no socket, starts no process and reads no clock. The
- * caller (supervise.c) passes each event together with the time, carries out the actions that the
- * table returns, and asks the table for the time of the next deadline.
+ * caller (supervise.c) passes each event with the time, and carries out the actions that the table
+ * returns. It also asks the table for the time of the next deadline.
  */
 #ifndef SUPERVISE_STATE_H
 #define SUPERVISE_STATE_H
