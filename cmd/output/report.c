@@ -257,7 +257,8 @@ enum exit_reason report_fault(const struct report *report, enum exit_reason reas
     char text[512];
 
     snprintf(text, sizeof text, "%s%s%s", why, sys ? ": " : "", sys ? strerror(sys) : "");
-    report_event(report, REPORT_FAILURE, event_of_reason(reason), text, NULL);
+    report_event(report, REPORT_FAILURE, event_of_reason(reason), text,
+                 sys == EMFILE ? REPORT_MORE_FILES : NULL);
     return reason;
 }
 

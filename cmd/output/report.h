@@ -100,6 +100,9 @@ void report_say(const struct report *report, enum report_level level, struct mes
 void report_event(const struct report *report, enum report_level level, enum event what,
                   const char *why, const char *hint);
 
+/* What to do about EMFILE. */
+#define REPORT_MORE_FILES "raise the limit: ulimit -n 1024"
+
 /*
  * report_fault: write a message of level REPORT_FAILURE whose event is the name of `reason`. `sys`
  * is an errno whose text is added to `why`, or 0. Returns `reason`.

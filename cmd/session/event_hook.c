@@ -100,7 +100,7 @@ static _Noreturn void serve(int fd, const struct options *options)
             _exit(1);
         if (helper_run(&command, why) || failure[0] != '\0')
             continue;
-        snprintf(failure, sizeof failure, "--on-event: for %s %s", event_name(news.event), why);
+        snprintf(failure, sizeof failure, "--on-event: %s (event %s)", why, event_name(news.event));
         (void)!send(fd, failure, strlen(failure) + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
     _exit(0);
@@ -169,7 +169,8 @@ bool event_hook_failure(struct event_hook *hook, char *why, size_t room)
         return true;
     }
     event_hook_stop(hook);
-    snprintf(why, room, "--on-event: the process that runs the command was killed");
+    snprintf(why, room,
+             "--on-event: the process that runs the command was killed, so later events run none");
     return true;
 }
 

@@ -287,7 +287,7 @@ static enum rlock_status await_start(int dir, int told, struct rlock_deadline de
 {
     struct pollfd watch[] = {{.fd = told, .events = POLLIN},
                              {.fd = deadline.stop_fd, .events = POLLIN}};
-    char line[200] = "it said nothing";
+    char line[200] = "it wrote no message; run redis-server or valkey-server by hand";
 
     while (!answers(dir)) {
         poll(watch, 2, RETRY_MS);

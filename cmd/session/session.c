@@ -681,8 +681,10 @@ enum exit_reason session_wait_for_stdout(struct session *session, int64_t until_
         if (session_is_interrupted(session))
             return REASON_INTERRUPTED;
         if (deadline_has_passed(until))
-            return report_fault(&session->report, REASON_LOST,
-                                "stdout had no room for the result before the lease ended", 0);
+            return report_fault(
+                &session->report, REASON_LOST,
+                "nobody has read standard output, so the lease ended before the result was written",
+                0);
         poll(fds, 2, deadline_poll_ms(until));
     }
     return REASON_GRANTED;
@@ -786,6 +788,8 @@ static const char *hint_for(char room[HINT_BYTES], const struct session *session
     bool has_place = session->url_place[0] != '\0';
     size_t used;
 
+    if (err->sys == EMFILE)
+        return REPORT_MORE_FILES;
     if (is_mute && err->sys == ECONNRESET)
         return "the connection was lost: try again, or look at a proxy in between";
     if (is_mute && session->url_place[0] != '\0') {
@@ -801,7 +805,10 @@ static const char *hint_for(char room[HINT_BYTES], const struct session *session
     if (session->options->scripts == RLOCK_SCRIPTS_YES && is_about_scripts)
         return "use --scripts auto, with which rlock takes locks with plain commands there: "
                "exclusive ones of one key";
-    put_help(room, session, rlock_reason_help(err->reason));
+    put_help(room, session,
+             err->status == RLOCK_E_REPLICAS
+                 ? "look at the replicas: redis-cli INFO replication, or lower --replicas"
+                 : rlock_reason_help(err->reason));
     used = strlen(room);
     if (is_about_scripts && err->reason != RLOCK_REASON_SCRIPTS_DENIED)
         snprintf(room + used, HINT_BYTES - used, "%s%s%s%s", has_place ? " (" : "",

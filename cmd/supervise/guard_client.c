@@ -153,7 +153,7 @@ void guard_client_fate(const struct guard_client *guard, char *text, size_t room
         poll(NULL, 0, RETRY_MS);
     if (how.si_pid == 0)
         snprintf(text, room, "%s",
-                 guard->is_gone           ? "closed its socket, but has not ended"
+                 guard->is_gone           ? "has closed its connection to rlock, but still runs"
                  : is_stopped(guard->pid) ? "does not answer: it is stopped"
                                           : "has neither answered nor ended the command in time");
     else if (how.si_code == CLD_EXITED)

@@ -7,6 +7,7 @@
  */
 #include "supervise/host.h"
 
+#include "output/report.h"
 #include "supervise/cgroup.h"
 #include "wire/tls.h"
 
@@ -174,7 +175,7 @@ void host_report(const struct host *host, const struct options *options,
     int n = tell_of_processes(host, options, examiner) + tell_of_clock(host, examiner);
 
     if (has_few)
-        tell(examiner, RLOCK_GRADE_WEAK, "raise the limit: ulimit -n 1024",
+        tell(examiner, RLOCK_GRADE_WEAK, REPORT_MORE_FILES,
              "a process may open %zu descriptors, and rlock may need %zu", host->n_descriptors,
              needed);
     if (n == 0 && !has_few)

@@ -28,7 +28,8 @@ void say_refused(const struct report *report, pid_t pid, const char *hint)
     char why[128];
 
     proctree_name(pid, name);
-    snprintf(why, sizeof why, "pid %d (%s): %s", (int)pid, name, strerror(EPERM));
+    snprintf(why, sizeof why, "pid %d (%s): %s, as it has other rights than rlock", (int)pid, name,
+             strerror(EPERM));
     report_say(
         report, REPORT_FAILURE,
         (struct message){.what = EVENT_CANNOT_BE_ENDED,

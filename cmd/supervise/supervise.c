@@ -677,7 +677,9 @@ static void start(struct supervisor *s)
     if (failed == 0)
         return;
     report_fault(&s->session->report, REASON_SYSTEM,
-                 s->timer < 0 ? "can't make a timer" : "can't start the guard", failed);
+                 s->timer < 0 ? "no timer can be made"
+                              : "the process that guards the command can't be started",
+                 failed);
     guard_client_reap(s->guard);
     handle(s, SUPERVISE_EVENT_NOT_STARTED, (struct supervise_input){.reason = REASON_SYSTEM});
 }

@@ -216,8 +216,10 @@ static enum exit_reason store(struct hold_verb *h)
     failed = holds_write(&h->session.holds, &h->hold);
     return failed == 0
                ? REASON_GRANTED
-               : report_fault(&h->session.report, REASON_SYSTEM,
-                              "the token could not be stored, so the lock is given back", failed);
+               : report_fault(
+                     &h->session.report, REASON_SYSTEM,
+                     "the token could not be stored (RLOCK_HOLD_DIR), so the lock is given back",
+                     failed);
 }
 
 /* Renew the lease for the length of the hold. */

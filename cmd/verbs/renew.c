@@ -36,8 +36,10 @@ static enum exit_reason store_until(struct session *session, int64_t left_ms)
     failed = holds_write(&session->holds, &hold);
     return failed == 0
                ? REASON_GRANTED
-               : report_fault(&session->report, REASON_SYSTEM,
-                              "the hold was renewed, but its new end could not be stored", failed);
+               : report_fault(
+                     &session->report, REASON_SYSTEM,
+                     "the hold was renewed, but its new end could not be stored (RLOCK_HOLD_DIR)",
+                     failed);
 }
 
 static enum exit_reason renew(struct session *session)

@@ -15,7 +15,7 @@ enum rlock_status random_token(char token[RLOCK_TOKEN_BYTES + 1], struct rlock_e
 
     /* getrandom(2) always returns all bytes that it was asked for, if these are at most 256 */
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return err_set(err, RLOCK_E_SYSTEM, errno, "getrandom");
+        return err_set(err, RLOCK_E_SYSTEM, errno, "no random number for the token (getrandom)");
     for (i = 0; i < sizeof bytes; i++) {
         token[2 * i] = digits[bytes[i] >> 4];
         token[2 * i + 1] = digits[bytes[i] & 15];

@@ -606,7 +606,7 @@ static enum rlock_status check_rights(struct probe *probe)
         if (st == RLOCK_OK && *rights.no_write == '\0')
             st = try_to_wait(probe, &owner, &rights.waiting);
     } else if (st == RLOCK_OK) {
-        st = err_set(&probe->err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
+        st = reply_unexpected_script(&probe->err);
     } else if (probe_is_denied(probe, st) && reason_is_about_scripts(probe->err.reason)) {
         st = report_no_scripts(probe, &owner);
         goto out;
@@ -646,7 +646,8 @@ static enum rlock_status check_user(struct probe *probe)
     if (st != RLOCK_OK)
         return st;
     if (name == NULL && wanted == NULL)
-        probe_report(probe, "user", RLOCK_GRADE_GOOD, NULL, "none is named, so the server's own");
+        probe_report(probe, "user", RLOCK_GRADE_GOOD, NULL,
+                     "none is named, so the server's default user");
     else if (name == NULL)
         probe_report(probe, "user", RLOCK_GRADE_UNKNOWN, "allow the user ACL WHOAMI (+acl|whoami)",
                      "not known if it is %.60s, as the server doesn't tell this user", wanted);

@@ -333,7 +333,7 @@ static enum rlock_status decide_read(struct commands *commands, const struct res
     (void)err;
     commands->waiting = resp_is_int(more) ? resp_int(more) : -1;
     if (commands->has_bad_fence)
-        snprintf(commands->note, sizeof commands->note, "%.120s is no fence from 1 to 2^53 - 2^32",
+        snprintf(commands->note, sizeof commands->note, "%.120s is no number from 1 to 2^53 - 2^32",
                  commands->keys->name[KEY_FENCE]);
     return end(answer, REPLY_OK);
 }

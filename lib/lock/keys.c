@@ -176,7 +176,7 @@ int64_t keys_fence_life_ms(int64_t ttl_ms)
 enum rlock_status keys_foreign_fence(const struct lock_keys *keys, struct rlock_error *err)
 {
     return err_set(err, RLOCK_E_REFUSED, 0,
-                   "%.120s is no fence from 1 to 2^53 - 2^32; another program uses this key; look "
+                   "%.120s is no number from 1 to 2^53 - 2^32; another program uses this key; look "
                    "at the key, and DEL it if it isn't needed",
                    keys->name[KEY_FENCE]);
 }

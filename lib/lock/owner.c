@@ -23,7 +23,7 @@ static enum rlock_status open_locks(struct owner *owner, const struct rlock_conf
     size_t j;
 
     if (config->n_keys < 1 || config->n_keys > RLOCK_KEYS_MAX)
-        return err_set(err, RLOCK_E_USAGE, 0, "1 to %d keys are needed", RLOCK_KEYS_MAX);
+        return err_set(err, RLOCK_E_USAGE, 0, "keys: 1 to %d are possible", RLOCK_KEYS_MAX);
     owner->lock = calloc(config->n_keys, sizeof *owner->lock);
     if (owner->lock == NULL)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");

@@ -316,12 +316,14 @@ int64_t reply_soon_ms(const struct resp_value *value)
 
 enum rlock_status reply_unexpected_script(struct rlock_error *err)
 {
-    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what rlock's script returns");
+    return err_set(err, RLOCK_E_PROTOCOL, 0,
+                   "unexpected reply to rlock's script: look at a proxy in between");
 }
 
 enum rlock_status reply_unexpected_command(struct rlock_error *err)
 {
-    return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what Redis' commands return");
+    return err_set(err, RLOCK_E_PROTOCOL, 0,
+                   "unexpected reply to a command: look at a proxy in between");
 }
 
 const char *reply_first_error(const struct resp_value *replies, size_t first, size_t end)

@@ -44,7 +44,10 @@ static enum rlock_status too_few(const struct quorum *quorum,
                                  const struct acknowledged *acknowledged, struct rlock_error *err)
 {
     if (acknowledged->lacking == NULL)
-        return err_set(err, RLOCK_E_REPLICAS, 0, "the replicas did not confirm the lock in time");
+        return err_set(err, RLOCK_E_REPLICAS, 0,
+                       "the server did not reply to WAIT in time, so it is unknown if %" PRId64
+                       " replicas have the lock",
+                       quorum->replicas);
     err_set(err, RLOCK_E_REPLICAS, 0,
             "only %" PRId64 " of %" PRId64 " replicas confirmed the lock in time",
             acknowledged->n_replicas, quorum->replicas);

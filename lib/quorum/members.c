@@ -250,7 +250,10 @@ enum rlock_status members_fault(const struct members *members, struct rlock_erro
             first = member;
     }
     if (first == NULL)
-        return err_set(err, RLOCK_E_NO_QUORUM, 0, "too few members agree");
+        return err_set(err, RLOCK_E_NO_QUORUM, 0,
+                       "the servers answer, but no %zu of %zu agree about this lock: rlock doctor "
+                       "examines each",
+                       members->need, members->n);
     summary = first->err;
     if (count_state(members, first->state) <= members->n - members->need)
         summary.status = RLOCK_E_NO_QUORUM;

@@ -113,7 +113,8 @@ static enum rlock_status read_target(struct cluster *cluster, const char *text,
     char host[HOST_BYTES];
 
     if (colon == NULL || colon - target > HOST_BYTES)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: a redirect without a host and port");
+        return err_set(err, RLOCK_E_PROTOCOL, 0,
+                       "unexpected reply: a redirect (MOVED or ASK) without a host and port");
     snprintf(host, sizeof host, "%.*s", (int)(colon - target - 1), target + 1);
     called = endpoint_of(host);
     if (called != CLUSTER_BY_ANY)

@@ -165,10 +165,12 @@ static enum rlock_status read_answer(const struct sentinel *sentinel, const stru
     if (resp_error(reply) != NULL)
         return read_error(resp_error(reply), conn_password(conn), err);
     if (resp_is_nil(reply))
-        return err_set(err, RLOCK_E_UNSUPPORTED, 0, "the Sentinel doesn't know this service");
+        return err_set(
+            err, RLOCK_E_UNSUPPORTED, 0,
+            "the Sentinel doesn't know this service; SENTINEL MASTERS lists those that it knows");
     if (host == NULL || port == NULL)
         return err_set(err, RLOCK_E_PROTOCOL, 0,
-                       "reply: not the answer of a Sentinel; name Sentinels in the URL");
+                       "unexpected reply to a question for Sentinels; name Sentinels in the URL");
     return url_at(to, sentinel->url, host, NULL, port, err);
 }
 

@@ -300,7 +300,7 @@ const char *conn_timeout_text(const struct conn *conn)
     case CONN_TLS_HANDSHAKE:
         return "TLS: timed out; does the server speak TLS on this port?";
     case CONN_AWAITING_PASSWORD:
-        return "no password was found in time";
+        return "the password command or file gave no password in time";
     case CONN_CLOSED:
     case CONN_SETTING_UP:
     case CONN_READY:
@@ -391,8 +391,16 @@ static enum rlock_status read_early_reply(struct conn *conn, const struct resp_v
     enum rlock_status st = read_reply(conn, reply, err);
 
     if (st == RLOCK_OK && resp_error(*reply) == NULL)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: came before the request was sent");
+        return err_set(
+            err, RLOCK_E_PROTOCOL, 0,
+            "unexpected reply: it came before the request was sent: look at a proxy in between");
     return st;
+}
+
+static enum rlock_status unexpected_setup(struct rlock_error *err)
+{
+    return err_set(err, RLOCK_E_PROTOCOL, 0,
+                   "unexpected reply to AUTH, SELECT or ROLE: look at a proxy in between");
 }
 
 /* Reads the reply to ROLE: {"master" or "slave", ...}. */
@@ -405,7 +413,7 @@ static enum rlock_status read_role(const struct resp_value *reply, struct rlock_
     if (resp_error(reply) != NULL)
         return RLOCK_OK;
     if (role == NULL)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not what AUTH, SELECT or ROLE returns");
+        return unexpected_setup(err);
     if (strcmp(role, "master") == 0)
         return RLOCK_OK;
     err_set(err, RLOCK_E_SERVER, 0, "the server is not a primary, though the Sentinels say so");
@@ -428,8 +436,7 @@ static enum rlock_status step_setup(struct conn *conn, const struct resp_value *
         else if (resp_error(*reply) != NULL)
             return RLOCK_OK; /* the caller reads the error; the request is never sent */
         else if (!resp_is_ok(*reply))
-            return err_set(err, RLOCK_E_PROTOCOL, 0,
-                           "reply: not what AUTH, SELECT or ROLE returns");
+            return unexpected_setup(err);
         conn->n_setup_replies--;
     }
     if (st == RLOCK_OK)
@@ -509,7 +516,7 @@ static enum rlock_status step_request(struct conn *conn, const struct resp_value
     if (st == RLOCK_OK &&
         (conn->sent_bytes < conn->request_bytes || !resp_reader_is_empty(conn->replies)))
         st = err_set(err, RLOCK_E_PROTOCOL, 0,
-                     "reply: more came than was asked for: look at a proxy in between");
+                     "unexpected reply: more came than was asked for: look at a proxy in between");
     return st;
 }
 

@@ -15,7 +15,8 @@
 #define TEXT_OF(number) #number
 #define SONAME(version) "libssl.so." TEXT_OF(version)
 #define PACKAGE(version) "libssl" TEXT_OF(version)
-#define LACKS "TLS needs OpenSSL: %.200s; install it: in Debian " PACKAGE(OPENSSL_SHLIB_VERSION)
+#define NONE "TLS needs OpenSSL: %.200s; install it: in Debian " PACKAGE(OPENSSL_SHLIB_VERSION)
+#define TOO_OLD "TLS needs a newer OpenSSL: %.200s"
 #define LIBSSL_ROW(name) {#name, offsetof(struct libssl, name)},
 
 /* clang-format off: the rows are made by one macro */
@@ -32,13 +33,13 @@ enum rlock_status libssl_load(struct libssl *libssl, struct rlock_error *err)
     size_t i;
 
     if (handle == NULL)
-        return err_set(err, RLOCK_E_CONFIG, 0, LACKS, dlerror());
+        return err_set(err, RLOCK_E_CONFIG, 0, NONE, dlerror());
     for (i = 0; i < sizeof functions / sizeof functions[0]; i++) {
         void **slot = (void **)(void *)((char *)libssl + functions[i].offset);
 
         *slot = dlsym(handle, functions[i].name);
         if (*slot == NULL)
-            st = err_set(err, RLOCK_E_CONFIG, 0, LACKS, dlerror());
+            st = err_set(err, RLOCK_E_CONFIG, 0, TOO_OLD, dlerror());
     }
     dlclose(handle);
     return st;

@@ -125,14 +125,15 @@ enum rlock_status resolve_start(struct lookup **lookup, const char *host, const 
     atomic_init(&l->users, 2);
     if (pipe2(l->ready, O_CLOEXEC) != 0) {
         free(l);
-        return err_set(err, RLOCK_E_SYSTEM, errno, "can't make a pipe");
+        return err_set(err, RLOCK_E_SYSTEM, errno, "no pipe can be made to look up its address");
     }
     failed = thread_start(&thread, look_up, l);
     if (failed) {
         close(l->ready[0]);
         close(l->ready[1]);
         free(l);
-        return err_set(err, RLOCK_E_SYSTEM, failed, "can't start a thread");
+        return err_set(err, RLOCK_E_SYSTEM, failed,
+                       "no thread can be started to look up its address");
     }
     thread_detach(thread);
     *lookup = l;

@@ -245,7 +245,8 @@ enum rlock_status resp_reader_feed(struct resp_reader *resp, const char *bytes, 
 {
     resp->unread += n;
     if (resp->unread > resp->max_bytes)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: longer than %zu bytes", resp->max_bytes);
+        return err_set(err, RLOCK_E_PROTOCOL, 0, "unexpected reply: longer than %zu bytes",
+                       resp->max_bytes);
     if (redisReaderFeed(resp->reader, bytes, n) != REDIS_OK)
         return err_set(err, RLOCK_E_MEMORY, 0, "no memory");
     return RLOCK_OK;
@@ -258,8 +259,8 @@ static enum rlock_status take_reply(struct resp_reader *resp, redisReply **reply
     void *next = NULL;
 
     if (redisReaderGetReply(resp->reader, &next) != REDIS_OK)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: not the protocol of Redis (%.80s)",
-                       resp->reader->errstr);
+        return err_set(err, RLOCK_E_PROTOCOL, 0,
+                       "unexpected reply: not the protocol of Redis (%.80s)", resp->reader->errstr);
     if (next == NULL)
         return RLOCK_PENDING;
     resp->unread = resp->reader->len - resp->reader->pos;

@@ -364,7 +364,9 @@ static enum rlock_status bad_certificate(const struct tls_connection *connection
     switch (why) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-        return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server's certificate is not for %.100s",
+        return err_set(err, RLOCK_E_CONFIG, 0,
+                       "TLS: the server's certificate is not for %.100s; if another name is right: "
+                       "--tls-name NAME",
                        connection->names[0]);
     case X509_V_ERR_CERT_HAS_EXPIRED:
         words = "the server's certificate has expired";
@@ -395,7 +397,8 @@ static bool lacks_certificate(const struct tls_connection *connection)
 
 static enum rlock_status wants_certificate(struct rlock_error *err)
 {
-    return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server asks for a client certificate");
+    return err_set(err, RLOCK_E_CONFIG, 0,
+                   "TLS: the server asks for a client certificate (--tls-cert)");
 }
 
 /*
@@ -445,7 +448,8 @@ static enum rlock_status fault(const struct tls_connection *connection, struct r
     case SSL_R_WRONG_SSL_VERSION:
         return err_set(err, RLOCK_E_UNSUPPORTED, 0, "TLS: the server has no TLS 1.2 or later");
     case SSL_R_WRONG_VERSION_NUMBER:
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "TLS: the server's answer is not TLS");
+        return err_set(err, RLOCK_E_PROTOCOL, 0,
+                       "TLS: the server's answer is not TLS: use redis://, or its port for TLS");
     default:
         return err_set(err, RLOCK_E_PROTOCOL, 0, "TLS: the handshake failed: %.80s", words);
     }

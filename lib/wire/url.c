@@ -523,7 +523,8 @@ enum rlock_status url_at(struct url *url, const struct url *like, const char *ho
     long n;
 
     if (*host == '\0' || !parse_number(port, port + strlen(port), 65535, &n) || n == 0)
-        return err_set(err, RLOCK_E_PROTOCOL, 0, "reply: names no server");
+        return err_set(err, RLOCK_E_PROTOCOL, 0,
+                       "unexpected reply: no host and port, where it should name a server");
     there.host = strdup(host);
     if (alias != NULL && *alias != '\0' && strcasecmp(alias, host) != 0)
         there.alias = (char *)alias;

@@ -198,7 +198,7 @@ refused() {
     # shellcheck disable=SC2016
     run -71 bash -c '(ulimit -f 0; exec "$RLOCK" hold -k "$KEY" --for 1h) 2>&1 | cat
         exit "${PIPESTATUS[0]}"'
-    assert_match "$output" ': system: the token could not be stored, .* given back: File too large$'
+    assert_match "$output" ': system: the token could not be stored .* given back: File too large$'
     gone "$KEY"
     [[ -z $(hold_files) ]]
     # shellcheck disable=SC2016

@@ -66,13 +66,13 @@ injected() {
         [[ $call != '?vfork' || ${RLOCK_TEST_FLAVOUR:-} != tsan ]] || continue
         injected "$call" when=1+ -k "$KEY" -- touch "$DIR/ran"
         assert_status 71
-        assert_line "^rlock: $KEY: system: .*can.t (start the guard|be started): Resource "
+        assert_line "^rlock: $KEY: system: .* can.t be started: Resource "
         gone "$KEY"
     done
     error=EMFILE
     injected signalfd4 when=1 -k "$KEY" -- touch "$DIR/ran"
     assert_status 71
-    assert_line "^rlock: $KEY: system: signals can.t be received: Too many open files$"
+    assert_line "^rlock: $KEY: system: signals can.t be received: Too many open files; raise the "
     injected timerfd_create when=1+ -k "$KEY" -- touch "$DIR/ran"
     assert_status 71
     assert_line "^rlock: $KEY: system: .*: Too many open files"

@@ -80,10 +80,10 @@ refused() {
 
 @test "status 78: a trusted CA's certificate for another name or address" {
     tls_listener elsewhere elsewhere
-    refused 78 "misconfigured: 127.0.0.1:$TLS_PORT: TLS: .* certificate is not for 127.0.0.1$" \
+    refused 78 "misconfigured: 127.0.0.1:$TLS_PORT: TLS: .* certificate is not for 127.0.0.1; if " \
         -u "rediss://job:$SECRET@127.0.0.1:$TLS_PORT"
     refute_match "$(tls_heard elsewhere)" "$SECRET|AUTH|EVAL"
-    refused 78 "the server's certificate is not for localhost$" -u "rediss://localhost:$TLS_PORT"
+    refused 78 "the server's certificate is not for localhost; if" -u "rediss://localhost:$TLS_PORT"
 }
 
 @test "--tls-ca accepts a folder, in which CAs are found by their hash" {
@@ -101,9 +101,9 @@ refused() {
     tls_listener two localhost -servername elsewhere.example -cert2 "$TLS/elsewhere.crt" \
         -key2 "$TLS/elsewhere.key"
     refused 69 'no answer in time' -u "rediss://127.0.0.1:$TLS_PORT" --tls-name elsewhere.example
-    refused 78 'not for other.example$' -u "rediss://localhost:$TLS_PORT" \
+    refused 78 'not for other.example;' -u "rediss://localhost:$TLS_PORT" \
         --tls-name other.example
-    refused 78 'not for 127.0.0.3$' -u "rediss://localhost:$TLS_PORT" --tls-name 127.0.0.3
+    refused 78 'not for 127.0.0.3;' -u "rediss://localhost:$TLS_PORT" --tls-name 127.0.0.3
     refused 78 'no certificate can name this host$' -u "rediss://$AT" --tls-name %
     RLOCK_TLS_NAME=127.0.0.1 run -0 rlock -k "$KEY" -u "rediss://localhost:${AT#*:}" -- true
 }
@@ -133,9 +133,9 @@ refused() {
     tls_use mutual
     for protocol in TLSv1.2 TLSv1.3; do
         redis_cli config set tls-protocols "$protocol"
-        refused 78 "$TLS_PORT: TLS: the server asks for a client certificate$" \
+        refused 78 "$TLS_PORT: TLS: the server asks for a client certificate \(--tls-cert\)$" \
             -u "rediss://job:$SECRET@127.0.0.1:$TLS_PORT"
-        refused 78 "$TLS_PORT: TLS: the server asks for a client certificate$" \
+        refused 78 "$TLS_PORT: TLS: the server asks for a client certificate \(--tls-cert\)$" \
             -u "rediss://127.0.0.1:$TLS_PORT"
         refused 78 "TLS: the server refuses this client's certificate: .*unknown ca" \
             -u "rediss://127.0.0.1:$TLS_PORT" --tls-cert "$TLS/unknown.crt" \

@@ -33,7 +33,7 @@ start_command() {
     guard=$(guard_of "$pid")
 }
 
-why="can't be ended: pid [0-9]+ \\(untouchable\\): Operation not permitted"
+why="can't be ended: pid [0-9]+ \\(untouchable\\): .* has other rights than rlock"
 said() { file_has "$DIR/command.err" "rlock: $KEY: $why; $1"; }
 
 let_end() {

@@ -121,8 +121,8 @@ static void test_events(void)
 static const struct {
     const char *command, *why;
 } failures[] = {
-    {"exit 7", "--on-event: for granted the command ended with status 7"},
-    {"kill -9 $$", "--on-event: for granted the command was ended by signal 9"},
+    {"exit 7", "--on-event: the command ended with status 7 (event granted)"},
+    {"kill -9 $$", "--on-event: the command was ended by signal 9 (event granted)"},
 };
 
 static void test_failures(void)
@@ -147,7 +147,9 @@ static void test_killed(void)
 
     tell(&hook, EVENT_GRANTED);
     ok(await_failure(&hook, why), "the end of the hook process is reported");
-    is_str(why, "--on-event: the process that runs the command was killed", "the report says so");
+    is_str(why,
+           "--on-event: the process that runs the command was killed, so later events run none",
+           "the report says so");
     is_int(hook.fd, -1, "there is no hook process any more");
     while (waitpid(-1, NULL, 0) > 0)
         continue;
@@ -171,7 +173,7 @@ static void test_hangs(void)
     *ahead_s = 10;
     kill(process, SIGCHLD);
     ok(await_failure(&hook, why), "after 10 s it has failed");
-    is_str(why, "--on-event: for granted the command did not end within 10 s, and was killed");
+    is_str(why, "--on-event: the command did not end within 10 s, and was killed (event granted)");
     *ahead_s = 0;
     is_int(stop(&hook), 0, "the hook process goes on, and ends");
     unlink("started");

@@ -100,7 +100,7 @@ static const struct run {
      .said = {{"lost", ""}}, .never_said = {"ended"}},
     {"-k job -t 30s --kill-after 0 --max-hold 100ms", .act = is_kept, .until = "can't be ended",
      .refuses_signals = true, .status = 76,
-     .said = {{"can't be ended", "(sh): Operation not permitted\""},
+     .said = {{"can't be ended", "(sh): Operation not permitted"},
               {"can't be ended", "\"hint\":\"rlock keeps the lock until that process ends\""}}},
     {"-k job -t 30s", "trap '' TERM; " WAIT_FOR_GO, kill_rlock, .status = -SIGKILL,
      .said = {{"lost", "\"why\":\"rlock was killed, so sh was ended: KILL at "},

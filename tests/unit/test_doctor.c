@@ -59,7 +59,7 @@
 #define BAD_FENCE                                                                         \
     "*2\r\n$1\r\n0\r\n*1\r\n$15\r\n{k}:rlock:fence\r\n",                                  \
         "*4\r\n:1700000000000\r\n*8\r\n$-1\r\n:-2\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n*0\r\n" \
-        "$27\r\n{k}:rlock:fence is no fence\r\n$1\r\nn\r\n$0\r\n\r\n"
+        "$28\r\n{k}:rlock:fence is no number\r\n$1\r\nn\r\n$0\r\n\r\n"
 #define HELD_LOCK "$62\r\n0123456789abcdef0123456789abcdef v1 try=1 ttl=30000 host=h pid\r\n"
 
 struct row {
@@ -113,7 +113,7 @@ static const struct row rows[] = {
      ANSWERS(NOW, GOOD_INFO, SETTINGS, "*13\r\n:1\r\n" SIX SIX), RLOCK_E_PROTOCOL, "user 0 ", ""},
     {"has a lock with a bad helper key", ANSWERS(WELL(GOOD_INFO), BAD_FENCE), RLOCK_OK, "locks 3 ",
      "1 of 1 locks can't be granted, as a helper key has another program's data: "
-     "{k}:rlock:fence is no fence"},
+     "{k}:rlock:fence is no number"},
     {"has a lock that lasts longer than its TTL",
      ANSWERS(WELL(GOOD_INFO), ONE_LOCK(HELD_LOCK, "60000")), RLOCK_OK, "locks 3 ",
      "1 of 1 locks last longer than their ttl, as happens when the server's clock is set back, for "

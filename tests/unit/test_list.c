@@ -53,7 +53,7 @@ static void test_inspect(void)
     is_int(seen.view.seen, RLOCK_SEEN_FREE, "a free lock is seen as free");
     is_int(run(INSPECT, ANSWERS(":29000\r\n", VALUE, TIME, UNREAD, UNREAD), NULL), RLOCK_OK);
     is_int(seen.view.waiting, -1, "the length of a queue of another type isn't known");
-    is_str(seen.wrong, "{k}:rlock:fence is no fence from 1 to 2^53 - 2^32");
+    is_str(seen.wrong, "{k}:rlock:fence is no number from 1 to 2^53 - 2^32");
     is_int(run(INSPECT, ANSWERS(READING(SHARED)), NULL), RLOCK_OK, "a shared lock is read");
     ok(seen.view.seen == RLOCK_SEEN_SHARED && seen.view.n_holders == 0 && seen.view.other == NULL);
     is_int(run(INSPECT, ANSWERS(UNREAD, VALUE, TIME, NIL, ":0\r\n"), NULL), RLOCK_E_REFUSED);

@@ -80,7 +80,7 @@ static const struct {
     {ACQUIRE, "-WRONGTYPE\r\n", RLOCK_E_REFUSED, "the server says: WRONGTYPE", false, false},
     {ACQUIRE, CLOSE, RLOCK_E_UNREACHABLE, "", false, true},
     {ACQUIRE, SILENT, RLOCK_E_UNREACHABLE, "no answer in time", true, true},
-    {ACQUIRE, ":1\r\n", RLOCK_E_PROTOCOL, "not what rlock's script returns", false, true},
+    {ACQUIRE, ":1\r\n", RLOCK_E_PROTOCOL, "unexpected reply to rlock's script", false, true},
     {ACQUIRE, "nonsense\r\n", RLOCK_E_PROTOCOL, "the server says: nonsense", false, false},
     {RENEW, RENEWED, RLOCK_OK, "", false, false},
     {RENEW, RESTORED, RLOCK_OK, "", false, false},
@@ -93,7 +93,7 @@ static const struct {
     {RENEW, "*2\r\n:-5\r\n:1\r\n", RLOCK_RELEASED, "the lock was released", false, false},
     {RENEW, "*3\r\n:-6\r\n:1\r\n$34\r\nbroken user=u host=h pid=7 label=x\r\n", RLOCK_LOST,
      "the lock was broken by u@h, pid 7: x", false, false},
-    {RENEW, "*2\r\n:-6\r\n:1\r\n", RLOCK_E_PROTOCOL, "not what rlock's script returns", false,
+    {RENEW, "*2\r\n:-6\r\n:1\r\n", RLOCK_E_PROTOCOL, "unexpected reply to rlock's script", false,
      false},
     {RENEW, LATE, RLOCK_PENDING, "", false, false},
     {RENEW, LOADING, RLOCK_E_SERVER, "the server says: LOADING", false, false},
@@ -104,7 +104,7 @@ static const struct {
     {RELEASE, ":-1\r\n", RLOCK_GONE, "", false, false},
     {RELEASE, SILENT, RLOCK_E_UNREACHABLE, "no answer in time", false, false},
     {RELEASE, "-NOPERM no\r\n", RLOCK_E_REFUSED, "the server says: NOPERM", false, false},
-    {RELEASE, ":7\r\n", RLOCK_E_PROTOCOL, "not what rlock's script returns", false, false},
+    {RELEASE, ":7\r\n", RLOCK_E_PROTOCOL, "unexpected reply to rlock's script", false, false},
 };
 
 static const char *const operation_names[] = {

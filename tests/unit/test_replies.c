@@ -181,7 +181,8 @@ static void test_malformed(void)
             err.text[0] = '\0';
             okf(reply != NULL &&
                     parsers[malformed[i].script](reply, &answer, &err) == RLOCK_E_PROTOCOL &&
-                    err.status == RLOCK_E_PROTOCOL && strncmp(err.text, "reply: ", 7) == 0,
+                    err.status == RLOCK_E_PROTOCOL &&
+                    strncmp(err.text, "unexpected reply ", 17) == 0,
                 "a malformed reply is a protocol error: %s", *text);
         }
     ok(reply_parse_acquire(parse_bytes(with_nul, sizeof with_nul - 1), &answer, NULL) ==

@@ -53,7 +53,7 @@ static const struct {
     const char *text;
 } refused[] = {
     {{.keys = two_keys, .n_keys = 3}, "the key k is given twice"},
-    {{.keys = two_keys, .n_keys = 0}, "1 to 32 keys are needed"},
+    {{.keys = two_keys, .n_keys = 0}, "keys: 1 to 32 are possible"},
     {{.keys = &empty_key, .n_keys = 1}, "a key has 1 to 65536 bytes"},
     {{.keys = two_keys, .n_keys = 2, .mode = RLOCK_SLOTS, .n_slots = 3},
      "slots: only a single key can have slots"},

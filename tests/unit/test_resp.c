@@ -214,8 +214,8 @@ static void test_hostile(void)
     for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
         err.text[0] = '\0';
         st = read_once(hostile[i], strlen(hostile[i]), &err);
-        okf(st == RLOCK_E_PROTOCOL && err.status == st && strncmp(err.text, "reply: ", 7) == 0 &&
-                is_printable(err.text),
+        okf(st == RLOCK_E_PROTOCOL && err.status == st &&
+                strncmp(err.text, "unexpected reply: ", 18) == 0 && is_printable(err.text),
             "refused: %s", hostile[i]);
     }
     is_int(read_once(big, build("$9223372036854775807\r\n", BOUND, "x", ""), NULL),

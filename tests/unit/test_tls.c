@@ -258,9 +258,9 @@ static const struct {
     {TLS_SERVER_GOOD, TLS_SERVER_ASKS_NOT, true, RLOCK_OK, ""},
     {TLS_SERVER_GOOD, TLS_SERVER_ASKS, true, RLOCK_OK, ""},
     {TLS_SERVER_GOOD, TLS_SERVER_REQUIRES, true, RLOCK_E_CONFIG,
-     "TLS: the server asks for a client certificate"},
+     "TLS: the server asks for a client certificate (--tls-cert)"},
     {TLS_SERVER_OTHER_HOST, TLS_SERVER_ASKS_NOT, false, RLOCK_E_CONFIG,
-     "TLS: the server's certificate is not for h"},
+     "TLS: the server's certificate is not for h; if another name is right: --tls-name NAME"},
     {TLS_SERVER_EXPIRED, TLS_SERVER_ASKS_NOT, false, RLOCK_E_CONFIG,
      "TLS: the server's certificate has expired"},
     {TLS_SERVER_EARLY, TLS_SERVER_ASKS_NOT, false, RLOCK_E_CONFIG,
@@ -302,7 +302,7 @@ static const struct {
     const char *says;
 } closed[] = {
     {"after an alert", TLS_SERVER_REQUIRES, NULL, RLOCK_E_CONFIG,
-     "TLS: the server asks for a client certificate"},
+     "TLS: the server asks for a client certificate (--tls-cert)"},
     {"after a reply", TLS_SERVER_ASKS_NOT, "-ERR max\r\n", RLOCK_E_UNREACHABLE,
      "send: Broken pipe"},
     {"without a word", TLS_SERVER_ASKS_NOT, NULL, RLOCK_E_UNREACHABLE,

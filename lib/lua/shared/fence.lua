@@ -22,7 +22,7 @@ local function last_fence(key)
   if not last or number and number <= 9007194959773696 then -- 2^53 - 2^32
     return number or 0
   end
-  return nil, foreign_key(key, 'is no fence from 1 to 2^53 - 2^32', last)
+  return nil, foreign_key(key, 'is no number from 1 to 2^53 - 2^32', last)
 end
 
 -- Returns for how many ms the server keeps the last fence after a grant or a renewal for `ttl` ms:
