@@ -84,8 +84,8 @@ static void blocked(void *context, const struct rlock_obstacle *obstacle)
 {
     struct session *session = context;
 
-    if (session->hooks.blocked != NULL)
-        session->hooks.blocked(session->hooks.context, obstacle);
+    if (session->observer.on_blocked != NULL)
+        session->observer.on_blocked(session->observer.context, obstacle);
     session_check_hook(session);
     progress_show(&session->progress, obstacle);
     service_status_show(&session->service_status, &session->report, obstacle);
@@ -114,8 +114,8 @@ static void sent(void *context)
     struct session *session = context;
 
     warn_of_secret(session);
-    if (session->hooks.sent != NULL)
-        session->hooks.sent(session->hooks.context);
+    if (session->observer.on_sent != NULL)
+        session->observer.on_sent(session->observer.context);
 }
 
 static void warn(void *context, const char *text)
@@ -130,8 +130,8 @@ static void unreachable(void *context)
 {
     struct session *session = context;
 
-    if (session->hooks.unreachable != NULL)
-        session->hooks.unreachable(session->hooks.context);
+    if (session->observer.on_unreachable != NULL)
+        session->observer.on_unreachable(session->observer.context);
     private_server_reopen(&session->private_server, session->signals.stop_fd,
                           session->options->connect_ms);
 }
@@ -690,7 +690,7 @@ enum exit_reason session_wait_for_stdout(struct session *session, int64_t until_
     return REASON_GRANTED;
 }
 
-enum exit_reason session_acquire(struct session *session, const struct session_hooks *hooks,
+enum exit_reason session_acquire(struct session *session, const struct rlock_observer *observer,
                                  struct rlock_grant *grant, int64_t *granted_at_ms)
 {
     struct rlock_deadline deadline = {RLOCK_NEVER, session->signals.stop_fd};
@@ -700,12 +700,12 @@ enum exit_reason session_acquire(struct session *session, const struct session_h
 
     if (session->options->wait_ms >= 0)
         deadline.at_ms = session->report.start_ms + session->options->wait_ms;
-    if (hooks != NULL)
-        session->hooks = *hooks;
+    if (observer != NULL)
+        session->observer = *observer;
     do
         st = rlock_acquire(session->lock, deadline, grant, &obstacle, &err);
     while (st == RLOCK_STOPPED && !session_is_interrupted(session));
-    session->hooks = (struct session_hooks){.context = NULL};
+    session->observer = (struct rlock_observer){.context = NULL};
     *granted_at_ms = rlock_clock_ms();
     if (st == RLOCK_OK)
         return REASON_GRANTED;

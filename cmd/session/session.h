@@ -31,26 +31,12 @@
 
 #include <rlock_admin.h>
 
-/*
- * Functions of a verb that session_acquire() calls while it waits for the lock. Each may be NULL.
- * None of them may block.
- */
-struct session_hooks {
-    /* The lock is not free; `obstacle` says who holds it. NULL: the wait has ended. */
-    void (*blocked)(void *context, const struct rlock_obstacle *obstacle);
-    /* The request for the lock was sent, and its reply has not arrived yet. */
-    void (*sent)(void *context);
-    /* No server could be reached; the library tries again soon. */
-    void (*unreachable)(void *context);
-    void *context;
-};
-
 struct session {
     const struct options *options; /* borrowed */
     struct report report;
     struct progress progress;
     struct service_status service_status;
-    struct session_hooks hooks;             /* those of session_acquire(), while it waits */
+    struct rlock_observer observer;         /* the verb's, while session_acquire() waits */
     struct signals signals;                 /* fd -1: signals aren't blocked, and act by default */
     int interrupted_by;                     /* the signal that ends rlock before the command runs */
     struct private_server private_server;   /* of -u local:; users_fd -1: no such server is used */
@@ -150,14 +136,15 @@ int session_with_token(const struct options *options, session_act *act);
 /*
  * session_acquire: request the lock, and wait for it as long as the options allow.
  *
- *   hooks          called during the wait; NULL: none
+ *   observer       called during the wait, and must not block; NULL: none. Of its functions
+ *                  on_warning is not called.
  *   grant          out, on REASON_GRANTED only
  *   granted_at_ms  out, always: when the call ended, on rlock_clock_ms()
  *
  * Returns  REASON_GRANTED, REASON_INTERRUPTED (`interrupted_by` is the signal), or the reason that
  * was reported.
  */
-enum exit_reason session_acquire(struct session *session, const struct session_hooks *hooks,
+enum exit_reason session_acquire(struct session *session, const struct rlock_observer *observer,
                                  struct rlock_grant *grant, int64_t *granted_at_ms);
 
 /*

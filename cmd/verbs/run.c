@@ -286,8 +286,8 @@ static enum exit_reason make_cgroup(struct run *run)
 
 static enum exit_reason run_all(struct run *run)
 {
-    const struct session_hooks hooks = {
-        .blocked = blocked, .sent = prepare, .unreachable = unreachable, .context = run};
+    const struct rlock_observer observer = {
+        .on_blocked = blocked, .on_sent = prepare, .on_unreachable = unreachable, .context = run};
     struct session *session = &run->session;
     enum exit_reason reason = session_open_signals(session);
 
@@ -306,7 +306,7 @@ static enum exit_reason run_all(struct run *run)
     if (run->options->nested && !environment_has_parent())
         return report_fault(&session->report, REASON_LOST,
                             "--nested: RLOCK_TOKEN is not set, so there is no parent lock", 0);
-    reason = session_acquire(session, &hooks, &run->grant, &run->granted_at_ms);
+    reason = session_acquire(session, &observer, &run->grant, &run->granted_at_ms);
     if (reason == REASON_GRANTED) {
         warn_of_lost_parents(run);
         return run_command(run);

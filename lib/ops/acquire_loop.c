@@ -43,7 +43,6 @@ struct acquire_loop {
     const struct rlock_observer *observer;
     int64_t began_ms;             /* when the last attempt began */
     int64_t refresh_at_ms;        /* when to show an unchanged obstacle again; RLOCK_NEVER: never */
-    bool has_warned;              /* on_warning() was called; further warnings are dropped */
     struct rlock_error block_err; /* why the last BLPOP failed; status RLOCK_OK: it succeeded */
     int64_t block_ended_ms;       /* when the last BLPOP returned or failed */
     bool had_trouble;             /* obstacle->trouble was set after the last attempt */
@@ -79,25 +78,6 @@ static void refresh(struct acquire_loop *loop)
 {
     if (rlock_clock_ms() >= loop->refresh_at_ms)
         show(loop, loop->obstacle);
-}
-
-/* Calls on_warning() for the first warning of this rlock_acquire(), and drops all others. */
-static void warn(void *context, const char *text)
-{
-    struct acquire_loop *loop = context;
-
-    if (loop->observer->on_warning == NULL || loop->has_warned)
-        return;
-    loop->has_warned = true;
-    loop->observer->on_warning(loop->observer->context, text);
-}
-
-static void on_sent(void *context)
-{
-    const struct acquire_loop *loop = context;
-
-    if (loop->observer->on_sent != NULL)
-        loop->observer->on_sent(loop->observer->context);
 }
 
 /* Notes the trouble `err`, which began at `since_ms`, or earlier if trouble is noted already. */
@@ -332,13 +312,13 @@ static enum rlock_status end_at_deadline(struct acquire_loop *loop, enum rlock_s
 
 /* ---- repeating attempts until the result is final ---- */
 
-static void warn_of_password(struct acquire_loop *loop, const struct rlock_error *err)
+static void warn_of_password(struct members *members, const struct rlock_error *err)
 {
     char text[sizeof err->text + 80];
 
     snprintf(text, sizeof text, "%s; rlock looks the password up again until the wait is over",
              err->text);
-    warn(loop, text);
+    members_warn(members, text);
 }
 
 static enum rlock_status attempt_until_final(struct acquire_loop *loop, struct rlock_grant *grant,
@@ -358,7 +338,7 @@ static enum rlock_status attempt_until_final(struct acquire_loop *loop, struct r
         if (is_single && ends_single_attempt(loop, st))
             return st;
         if (!is_worth_waiting(quorum, st))
-            warn_of_password(loop, err);
+            warn_of_password(&quorum->members, err);
         if (st == RLOCK_E_UNREACHABLE && loop->observer->on_unreachable != NULL)
             loop->observer->on_unreachable(loop->observer->context);
         loop->has_answered = loop->has_answered || quorum->recently_restarted || st == RLOCK_BUSY ||
@@ -413,17 +393,14 @@ enum rlock_status acquire_loop_run(struct quorum *quorum, struct owner *owner,
     struct rlock_error own = {.status = RLOCK_OK};
     enum rlock_status st;
 
-    members_set_hooks(&quorum->members, (struct wait_hooks){.on_sent = on_sent,
-                                                            .on_wait = on_wait,
-                                                            .on_warning = warn,
-                                                            .context = &loop});
+    members_observe(&quorum->members, *observer, on_wait, &loop);
     owner_start_acquire(owner, deadline_has_passed(deadline));
     if (owner->is_single_attempt || deadline.at_ms == RLOCK_NEVER)
         loop.deadline.at_ms = rlock_clock_ms() + quorum->members.connect_ms;
     err = err != NULL ? err : &own;
     st = attempt_until_final(&loop, grant, err);
     show(&loop, NULL);
-    members_set_hooks(&quorum->members, (struct wait_hooks){.context = NULL});
+    members_observe(&quorum->members, (struct rlock_observer){.context = NULL}, NULL, NULL);
     if (st != RLOCK_OK && (quorum->in_doubt != 0 || owner->ticket > 0))
         leave(&loop, st, err);
     owner_set_ticket(owner, 0);

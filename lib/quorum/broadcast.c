@@ -627,17 +627,17 @@ static bool is_sent(const struct members *members)
     return sent >= members->need;
 }
 
-/* Calls the hooks that are due. Returns when on_wait must be called again, or RLOCK_NEVER. */
+/* Calls on_sent and on_wait, if due. Returns when on_wait must be called again, or RLOCK_NEVER. */
 static int64_t call_hooks(struct broadcast_call *call)
 {
-    const struct wait_hooks *hooks = &call->members->hooks;
+    const struct members *members = call->members;
 
-    if (call->calls_on_sent && is_sent(call->members)) {
+    if (call->calls_on_sent && is_sent(members)) {
         call->calls_on_sent = false;
-        if (hooks->on_sent != NULL)
-            hooks->on_sent(hooks->context);
+        if (members->observer.on_sent != NULL)
+            members->observer.on_sent(members->observer.context);
     }
-    return hooks->on_wait != NULL ? hooks->on_wait(hooks->context) : RLOCK_NEVER;
+    return members->on_wait != NULL ? members->on_wait(members->waiter) : RLOCK_NEVER;
 }
 
 /* Returns whether the stop descriptor became readable. */

@@ -193,9 +193,20 @@ enum rlock_status members_check(struct members *members, struct rlock_error *err
     return st;
 }
 
-void members_set_hooks(struct members *members, struct wait_hooks hooks)
+void members_observe(struct members *members, struct rlock_observer observer,
+                     members_wait_hook *on_wait, void *waiter)
 {
-    members->hooks = hooks;
+    members->observer = observer;
+    members->has_warned = false;
+    members->on_wait = on_wait;
+    members->waiter = waiter;
+}
+
+void members_warn(struct members *members, const char *text)
+{
+    if (members->observer.on_warning != NULL && !members->has_warned)
+        members->observer.on_warning(members->observer.context, text);
+    members->has_warned = true;
 }
 
 void members_note_lease(struct members *members, int64_t ttl_ms)

@@ -9,16 +9,11 @@
 
 #define MEMBERS_HASH_BYTES 9 /* 8 hex digits and a NUL */
 
-/* Functions that a broadcast calls while it waits for members; each may be NULL. */
-struct wait_hooks {
-    /* Called once the request to acquire was sent to a majority, which may grant the lock now. */
-    void (*on_sent)(void *context);
-    /* Called before each poll(2). Returns when it must be called again, or RLOCK_NEVER. */
-    int64_t (*on_wait)(void *context);
-    /* Called with a warning for people, when the lock is unsafe but the operation goes on. */
-    void (*on_warning)(void *context, const char *text);
-    void *context;
-};
+/*
+ * What a broadcast calls before each poll(2), with its context. Returns when the broadcast must
+ * call it again, or RLOCK_NEVER.
+ */
+typedef int64_t members_wait_hook(void *waiter);
 
 /* The servers that the caller has listed, at least one. A majority of them decides. */
 struct members {
@@ -27,14 +22,17 @@ struct members {
     struct password_source sentinel_password_source; /* for all Sentinels */
     struct member *member;
     size_t n;
-    size_t need;                   /* how many members are a majority */
-    struct pollfd *pollfds;        /* room for the stop descriptor and all members' descriptors */
-    int64_t connect_ms;            /* how long a connection may take to be made */
-    size_t reply_bytes;            /* the longest reply that is accepted */
-    int64_t longest_lease_ms;      /* the longest TTL seen so far, ours or another owner's */
-    char client_name[100];         /* of connections: "rlock:KEY", made printable and short */
-    char hash[MEMBERS_HASH_BYTES]; /* of all members' addresses; "": there is one member */
-    struct wait_hooks hooks;
+    size_t need;                    /* how many members are a majority */
+    struct pollfd *pollfds;         /* room for the stop descriptor and all members' descriptors */
+    int64_t connect_ms;             /* how long a connection may take to be made */
+    size_t reply_bytes;             /* the longest reply that is accepted */
+    int64_t longest_lease_ms;       /* the longest TTL seen so far, ours or another owner's */
+    char client_name[100];          /* of connections: "rlock:KEY", made printable and short */
+    char hash[MEMBERS_HASH_BYTES];  /* of all members' addresses; "": there is one member */
+    struct rlock_observer observer; /* its on_sent and on_warning; empty: no acquire is going on */
+    bool has_warned;                /* members_warn() was called since members_observe() */
+    members_wait_hook *on_wait;     /* NULL: none */
+    void *waiter;                   /* the context of on_wait */
 };
 
 /*
@@ -62,8 +60,15 @@ void members_note_lease(struct members *members, int64_t ttl_ms);
  */
 int64_t members_uncounted_ms(const struct members *members, const struct member *member);
 
-/* members_set_hooks: set the functions to call during waits; all NULL: none. */
-void members_set_hooks(struct members *members, struct wait_hooks hooks);
+/*
+ * members_observe: set what broadcasts call while they wait: the observer's on_sent, when the
+ * request to acquire was sent to a majority; and on_wait, with the context `waiter`.
+ */
+void members_observe(struct members *members, struct rlock_observer observer,
+                     members_wait_hook *on_wait, void *waiter);
+
+/* members_warn: call the observer's on_warning for the first warning, and drop all others. */
+void members_warn(struct members *members, const char *text);
 
 /* members_silence: fill `err` with "MEMBER: no answer yet" for a member that hasn't answered. */
 void members_silence(const struct members *members, struct rlock_error *err);

@@ -271,14 +271,13 @@ static void describe_members(char words[MEMBERS_WORDS_BYTES], const char *hash)
         snprintf(words, MEMBERS_WORDS_BYTES, "several servers (list %.20s)", hash);
 }
 
-static void warn_of_other_quorum(const struct quorum *quorum, const struct reply *holder)
+static void warn_of_other_quorum(struct quorum *quorum, const struct reply *holder)
 {
-    const struct wait_hooks *hooks = &quorum->members.hooks;
     char ours[MEMBERS_WORDS_BYTES];
     char theirs[MEMBERS_WORDS_BYTES];
     char text[600];
 
-    if (holder == NULL || hooks->on_warning == NULL)
+    if (holder == NULL)
         return;
     describe_members(ours, quorum->members.hash);
     describe_members(theirs, holder->members_hash);
@@ -287,7 +286,7 @@ static void warn_of_other_quorum(const struct quorum *quorum, const struct reply
         "%.256s uses %s for this lock, and this rlock uses %s: both may get it at the same time; "
         "give both the same servers (-u)",
         holder->obstacle.holder.text, theirs, ours);
-    hooks->on_warning(hooks->context, text);
+    members_warn(&quorum->members, text);
 }
 
 /*

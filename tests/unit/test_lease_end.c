@@ -151,7 +151,7 @@ static void test_kinds(void)
     }
 }
 
-/* The hook on_sent: sleeps for *context ms, as if the process was stopped. */
+/* The observer's on_sent: sleeps for *context ms, as if the process was stopped. */
 static void stop(void *context)
 {
     poll(NULL, 0, *(const int *)context);
@@ -171,8 +171,8 @@ static void test_stopped(void)
     quorum_begin();
     quorum_answers(ASKED_ACQUIRE, GRANT, NULL, NULL);
     need(quorum_start(config, 1), "a quorum of one server is opened");
-    members_set_hooks(&several.quorum.members,
-                      (struct wait_hooks){.on_sent = stop, .context = &ms});
+    members_observe(&several.quorum.members,
+                    (struct rlock_observer){.on_sent = stop, .context = &ms}, NULL, NULL);
     ok(acquire(&expires_ms) != RLOCK_OK);
     quorum_end();
 }

@@ -168,8 +168,8 @@ static void test_answers(void)
         quorum_answers(ASKED_RELEASE, rows[i].answer, NULL, NULL);
         quorum_answers(ASKED_UNDO, SILENT, NULL, NULL);
         need(quorum_start(for_one, 1), "a quorum of one server is opened");
-        several.quorum.members.hooks.on_warning = note_warning;
-        several.quorum.members.hooks.context = warning;
+        several.quorum.members.observer.on_warning = note_warning;
+        several.quorum.members.observer.context = warning;
         slow_clock(rows[i].st != RLOCK_E_UNREACHABLE);
         st = operate(rows[i].operation, in(60000), &err);
         okf(st == rows[i].st, "%s, answered %s, returns status %d, not %d",
@@ -337,8 +337,8 @@ static void test_votes(void)
         for (int i = 0; i < MEMBERS; i++)
             several.server[i].info = votes[row].info[i];
         need(start_three());
-        several.quorum.members.hooks.on_warning = note_warning;
-        several.quorum.members.hooks.context = warning;
+        several.quorum.members.observer.on_warning = note_warning;
+        several.quorum.members.observer.context = warning;
         slow_clock(strcmp(acquire[2], SILENT) != 0 &&
                    strncmp(acquire[2], LATER, strlen(LATER)) != 0);
         st = quorum_attempt(in(60000), &grant, &err);
