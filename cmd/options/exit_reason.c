@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* exit_reason: why rlock ended: the name, the exit status and the meaning of each reason. */
+/* exit_reason: why rlock ended, and the events that its messages report: names and statuses. */
 #include "options/exit_reason.h"
 
 #define TABLE_ROW(constant, ...) [constant] = {__VA_ARGS__},
@@ -53,4 +53,21 @@ enum exit_reason exit_reason_of(enum rlock_status status)
         return REASON_SYSTEM;
     }
     return REASON_SYSTEM;
+}
+
+/* ---- events ---- */
+
+#define NAME(constant, name) [constant] = (name),
+
+static const char *const names[EVENTS] = {EVENT_NAMES(NAME)};
+
+enum event event_of_reason(enum exit_reason reason)
+{
+    return (enum event)reason;
+}
+
+const char *event_name(enum event event)
+{
+    return (int)event < EXIT_REASONS ? exit_reason_row((enum exit_reason)event)->name
+                                     : names[event];
 }

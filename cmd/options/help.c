@@ -3,7 +3,7 @@
 #include "options/help.h"
 
 #include "options/combination.h"
-#include "options/event.h"
+#include "options/exit_reason.h"
 #include "options/options.h"
 
 #include <stdio.h>

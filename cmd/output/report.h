@@ -3,7 +3,7 @@
 #ifndef REPORT_H
 #define REPORT_H
 
-#include "options/event.h"
+#include "options/exit_reason.h"
 #include "options/options.h"
 #include "output/outbuf.h"
 #include "output/outfile.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_cmd_exit_reason: which exit reason each status of the library becomes. tests/cli/docs.bats
- * compares the names and exit statuses of the reasons with the manual.
+ * test_cmd_exit_reason: which exit reason each status of the library becomes, and the names of
+ * events. tests/cli/docs.bats compares the names and exit statuses of the reasons with the manual.
  */
 #include "options/exit_reason.h"
 #include "tap.h"
@@ -33,7 +33,7 @@ static const struct {
     {RLOCK_E_SYSTEM, REASON_SYSTEM},
 };
 
-int main(void)
+static void test_reasons(void)
 {
     /* The statuses are 0 and 2 to RLOCK_E_SYSTEM, as rlock.h has no status 1. */
     is_int(sizeof meanings / sizeof meanings[0], RLOCK_E_SYSTEM);
@@ -42,5 +42,26 @@ int main(void)
                 exit_reason_of(meanings[i].status) == meanings[i].reason,
             "the library status in row %zu gives the reason %s", i,
             exit_reason_row(meanings[i].reason)->name);
+}
+
+/* Each event has a name of its own, and an exit reason's event has its name. */
+static void test_events(void)
+{
+    for (int i = 0; i < EVENTS; i++) {
+        ok(event_name((enum event)i) != NULL && *event_name((enum event)i) != '\0');
+        for (int other = 0; other < i; other++)
+            ok(strcmp(event_name((enum event)i), event_name((enum event)other)) != 0);
+    }
+    for (int i = 0; i < EXIT_REASONS; i++)
+        is_str(event_name(event_of_reason((enum exit_reason)i)),
+               exit_reason_row((enum exit_reason)i)->name);
+    is_str(event_name(EVENT_LOST), "lost", "the loss of the lock is called lost");
+    is_str(event_name(EVENT_NO_REPORT), "no-report", "the last event is called no-report");
+}
+
+int main(void)
+{
+    RUN(test_reasons());
+    RUN(test_events());
     return done_testing();
 }
