@@ -17,7 +17,7 @@ setup() {
 }
 
 here() { export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT; }
-doctor() { run --separate-stderr timeout 30 "$RLOCK" doctor "$@"; }
+doctor() { run --separate-stderr on_its_clock timeout 30 "$RLOCK" doctor "$@"; }
 set_to() { redis_cli config set "$@" >/dev/null; }
 
 # found STATUS GRADE CHECK REGEX: doctor ended with STATUS, and its finding of CHECK has GRADE and

@@ -122,7 +122,7 @@ without_numbers() {
 @test "readme: doctor says of a Redis as it is installed what the README shows" {
     here 'Is the server safe?' 1
     assert_eq "$(head -n 1 block)" '$ rlock doctor -k job:nightly'
-    run --separate-stderr sh -c "$(sed -n '1s/^. //p' block)"
+    run --separate-stderr on_its_clock sh -c "$(sed -n '1s/^. //p' block)"
     assert_status 78
     assert_eq "$(without_numbers <<<"$output")" "$(sed 1d block | without_numbers)"
 }

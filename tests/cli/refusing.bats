@@ -125,7 +125,7 @@ each() {
     direct --history 5 -k "$KEY:past" -- true
     run --separate-stderr timeout 60 "$RLOCK" history -k "$KEY:past"
     cell history 0 "$KEY:past .* status 0"
-    run --separate-stderr timeout 60 "$RLOCK" doctor -k "$KEY"
+    run --separate-stderr on_its_clock timeout 60 "$RLOCK" doctor -k "$KEY"
     cell doctor 0 'round trip'
 
     eventually 20 is_waiting

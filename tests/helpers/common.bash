@@ -172,6 +172,9 @@ SLACK=10000 # ms by which a busy machine may exceed a time that rlock promises
 # now_ms: print the time on CLOCK_BOOTTIME, the clock that rlock uses.
 now_ms() { "$TOOLS/hold_clock"; }
 
+# booted_us: print when this machine was booted, by its wall clock, in microseconds (clockshim).
+booted_us() { echo "$((${EPOCHREALTIME/[.,]/} - 1000 * $(now_ms)))"; }
+
 # read_up_ms: set up_ms to the time on CLOCK_BOOTTIME, rounded down to 10 ms. Unlike now_ms, it
 # starts no process, so a loop may call it often.
 read_up_ms() {

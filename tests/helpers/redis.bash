@@ -12,6 +12,7 @@
 #                                              rlock needs, and with RIGHTs; its password is SECRET
 #     redis_allow_inspection NAME              add the manual's rights for status, list,
 #                                              history and break
+#     on_its_clock COMMAND...                  run the command with the clock of the server
 #     redis_monitor FILE                       write all commands that the server gets to FILE
 #     redis_script NAME                        set `text` to rlock's script NAME, as rlock sends it
 #     redis_load_scripts                       make the server know rlock's scripts, as it does when
@@ -109,6 +110,7 @@ redis_start() {
     REDIS_DIR=${BATS_TEST_TMPDIR:-$BATS_FILE_TMPDIR}/server-$name
     mkdir -p "$REDIS_DIR"
     printf '%s\n' "$@" >"$REDIS_DIR/options"
+    booted_us >"$REDIS_DIR/booted"
     # A test can't reserve a port for the server. If another program uses the port, the server ends
     # at once: then try another random port. The kernel gives clients only ports above this range.
     for tries in {1..20}; do
@@ -135,14 +137,23 @@ redis_use() {
     export REDIS_DIR REDIS_SOCKET REDIS_PORT REDIS_BY_TCP REDIS_PID
 }
 
-# Start the server of REDIS_DIR; fail if it ends before it replies.
+# The runtime of a sanitizer must be the first library: then the command has this machine's clock.
+on_its_clock() {
+    is_sanitized || set -- env LD_PRELOAD="$TOOLS/clockshim.so" \
+        CLOCKSHIM_BOOTED="$(<"$REDIS_DIR/booted")" "$@"
+    "$@"
+}
+
+# Start the server of REDIS_DIR; fail if it ends before it replies. It stands for a server on
+# another machine: when somebody sets this machine's clock, the server's clock isn't set.
 redis_launch() {
     local options sentinel=()
     [[ ! -e $REDIS_DIR/sentinel.conf ]] || sentinel=("$REDIS_DIR/sentinel.conf" --sentinel)
     mapfile -t options <"$REDIS_DIR/options"
     [[ -n ${options[*]} ]] || options=()
     [[ ! -e $REDIS_SOCKET ]] || rm -f "$REDIS_SOCKET"
-    "$(redis_program)" "${sentinel[@]}" --bind 127.0.0.1 --port "$REDIS_PORT" \
+    LD_PRELOAD=$TOOLS/clockshim.so CLOCKSHIM_BOOTED=$(<"$REDIS_DIR/booted") \
+        "$(redis_program)" "${sentinel[@]}" --bind 127.0.0.1 --port "$REDIS_PORT" \
         --unixsocket "$REDIS_SOCKET" \
         --dir "$REDIS_DIR" --save '' --appendonly no --daemonize no "${options[@]}" \
         >>"$REDIS_DIR/log" 2>&1 </dev/null 3>&- &

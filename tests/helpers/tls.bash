@@ -18,8 +18,13 @@
 # Elliptic curve keys are made quickly, and every security level of OpenSSL accepts them.
 TLS_KEY=(-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes)
 
+# A certificate is valid from a minute ago, in case somebody sets the clock back.
+tls_openssl() {
+    LD_PRELOAD=$TOOLS/clockshim.so CLOCKSHIM_BOOTED=$(($(booted_us) - 60000000)) openssl "$@"
+}
+
 tls_ca() {
-    openssl req -x509 "${TLS_KEY[@]}" -days 30 -subj "/CN=$1" \
+    tls_openssl req -x509 "${TLS_KEY[@]}" -days 30 -subj "/CN=$1" \
         -addext keyUsage=critical,keyCertSign,cRLSign -keyout "$TLS/$1.key" -out "$TLS/$1.crt" \
         2>>"$TLS/log"
 }
@@ -30,7 +35,7 @@ tls_certificate() {
     [[ -n $* ]] || set -- -days 30
     openssl req -new "${TLS_KEY[@]}" -subj "/CN=$name" -keyout "$TLS/$name.key" \
         -out "$TLS/$name.csr" 2>>"$TLS/log"
-    openssl x509 -req -in "$TLS/$name.csr" -CA "$TLS/$ca.crt" -CAkey "$TLS/$ca.key" \
+    tls_openssl x509 -req -in "$TLS/$name.csr" -CA "$TLS/$ca.crt" -CAkey "$TLS/$ca.key" \
         -CAcreateserial -extfile <(echo "subjectAltName=$san") -out "$TLS/$name.crt" "$@" \
         2>>"$TLS/log"
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clockshim: lets a test set the wall clock of a server while the server runs.
+ * clockshim: gives a server a wall clock of its own, as a server on another machine has.
  *
- * usage: LD_PRELOAD=clockshim.so CLOCKSHIM=FILE redis-server ...
+ * usage: LD_PRELOAD=clockshim.so CLOCKSHIM_BOOTED=US redis-server ...
+ *        LD_PRELOAD=clockshim.so CLOCKSHIM=FILE redis-server ...
+ *
+ * With CLOCKSHIM_BOOTED the clock shows CLOCK_BOOTTIME and US microseconds more: setting this
+ * machine's clock doesn't set it. With CLOCKSHIM a test sets it while the server runs:
  *
  * FILE holds an int64_t, the microseconds to add to each reading of CLOCK_REALTIME. It is mapped,
  * so a new number counts at once. With CLOCKSHIM_STILL=1 the clock shows that number, and stands
@@ -24,14 +28,22 @@
 
 static const volatile int64_t nothing;
 static const volatile int64_t *added_us = &nothing;
-static int is_still; /* CLOCKSHIM_STILL=1: the clock shows *added_us, and not the real time */
+static int is_still;      /* CLOCKSHIM_STILL=1: the clock shows *added_us, and not the real time */
+static int64_t booted_us; /* 0: the clock follows CLOCK_REALTIME */
 
-__attribute__((constructor)) static void find_file(void)
+__attribute__((constructor)) static void choose(void)
 {
+    const char *booted = getenv("CLOCKSHIM_BOOTED");
     const char *path = getenv("CLOCKSHIM");
-    int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     void *map;
+    int fd;
 
+    if (booted != NULL) {
+        booted_us = strtoll(booted, NULL, 10);
+        added_us = &booted_us;
+        return;
+    }
+    fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
     map = mmap(NULL, sizeof *added_us, PROT_READ, MAP_SHARED, fd, 0);
@@ -61,9 +73,11 @@ static void add(struct timespec *t)
 
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
-    int result = (int)syscall(SYS_clock_gettime, clock, t);
+    int is_wall = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
+    clockid_t base = is_wall && booted_us != 0 ? CLOCK_BOOTTIME : clock;
+    int result = (int)syscall(SYS_clock_gettime, base, t);
 
-    if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+    if (result == 0 && is_wall)
         add(t);
     return result;
 }
