@@ -226,7 +226,8 @@ enum rlock_status rlock_renew(struct rlock *lock, int64_t ttl_ms, struct rlock_d
 
     if (ttl_ms != 0 && (ttl_ms < RLOCK_TTL_MIN_MS || ttl_ms > RLOCK_TTL_MAX_MS))
         return err_set(err, RLOCK_E_USAGE, 0, "ttl must be from 1s to 30d");
-    owner_set_renewal_ttl(&lock->owner, ttl_ms);
+    if (ttl_ms != 0 || lock->owner.is_adopted) /* else the owner knows its last TTL */
+        owner_set_renewal_ttl(&lock->owner, ttl_ms);
     do {
         st = renew_loop_run(&lock->quorum, &lock->owner, deadline, expires_ms, &fault);
     } while (goes_on(lock, lock_needs_scripts(lock), &st, &fault));

@@ -321,6 +321,7 @@ static void test_renew(void)
         struct rlock *lock;
         int64_t expires_ms = 0;
         int64_t before;
+        char sent[24];
         int last;
 
         config.token = rows[i].by_token ? TOKEN : NULL;
@@ -336,6 +337,10 @@ static void test_renew(void)
         is_end(expires_ms, rows[i].ttl_ms,
                last > 0 ? server_read_ms(&server, ASKED_RENEW, last - 1) : before,
                server_read_ms(&server, ASKED_RENEW, last), rows[i].name);
+        /* by RLOCK_PROTOCOL_TIME_MS a renewal for 0 ms would end the lease at once */
+        snprintf(sent, sizeof sent, "%lld",
+                 (long long)(rows[i].by_token || rows[i].asks_ms != 0 ? rows[i].asks_ms : TTL_MS));
+        is_str(server.log[atomic_load(&server.n_log) - 1].second, sent, rows[i].name);
         close_lock(&server, lock);
     }
 }
