@@ -142,14 +142,15 @@ static bool overrides(struct parser *parser, const struct option *row)
 
 /*
  * Every user can read the arguments of a process (ps(1)). So copy the URL, and overwrite the
- * password in the argument. Returns the copy; or `url` itself, if it isn't from the command line.
+ * password in the argument. Returns the copy; NULL: no memory.
  */
 static const char *copy_and_mask(struct parser *parser, const char *url)
 {
-    const char *kept = url;
+    const char *kept;
 
-    if (parser->source == FROM_COMMAND_LINE && keep_text(parser->options, url, &kept))
-        url_mask((char *)url);
+    if (!keep_text(parser->options, url, &kept))
+        return NULL;
+    url_mask((char *)url);
     return kept;
 }
 
@@ -263,6 +264,8 @@ static bool take(struct parser *parser, const struct option *row, const char *va
         return append_words(parser, row, value);
     if (row->offset == offsetof(struct options, urls))
         value = copy_and_mask(parser, value);
+    if (value == NULL)
+        return complain(parser, row, "no memory", "");
     if (row->kind == OPTION_TEXTS)
         return append_text(parser, row, value);
     *(const char **)((char *)parser->options + row->offset) = value;

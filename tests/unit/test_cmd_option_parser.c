@@ -33,6 +33,15 @@ static enum rlock_status parse(const char *line)
     return option_parser_read(&options, argv, &err);
 }
 
+/* The linker replaces strdup() by this function. */
+static bool is_out_of_memory;
+char *__real_strdup(const char *text);
+char *__wrap_strdup(const char *text);
+char *__wrap_strdup(const char *text)
+{
+    return is_out_of_memory ? NULL : __real_strdup(text);
+}
+
 static bool refuses(const char *line, enum rlock_status status, const char *words)
 {
     return parse(line) == status && strstr(err.text, words) != NULL;
@@ -464,6 +473,9 @@ static void test_hiding(void)
     is_str(words[6], "--url=redis://:****@h/1", "the argument of --url has no password any more");
     is_str(words[2], "a://u:pw@key", "a key that looks like a URL is not changed");
     is_str(words[4], "b://u:pw@h", "a shell command that looks like a URL is not changed");
+    is_out_of_memory = true;
+    ok(refuses("-k K -u redis://:pw@h x", RLOCK_E_USAGE, "no memory"));
+    is_out_of_memory = false;
 }
 
 /* ---- tests of the environment and files ---- */
