@@ -24,7 +24,7 @@
     ROW(LOG_GIVEN, "--log")                                                        \
     ROW(VERB_OF_HISTORY, "the verb history")                                       \
     ROW(NO_SCRIPTS, "--scripts no")                                                \
-    ROW(LOCAL, "a private server")
+    ROW(LOCAL, "a private server (local:)")
 
 #define PLACE(feature, name) feature##_PLACE,
 #define BIT(feature, name) feature = 1 << feature##_PLACE,

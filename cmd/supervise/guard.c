@@ -480,7 +480,7 @@ static void report_for_main(const struct guard *guard)
     else if (guard->machine.lease_ended_first && poll(&main_process, 1, HEARD_WITHIN_MS) == 0)
         say_lost_alone(guard, "rlock-stopped",
                        "rlock was stopped for too long, or got no processor time",
-                       "was ended before the lease ended", NULL);
+                       "was ended before the lease ended", "a longer --ttl survives longer stops");
 }
 
 /* Main process and guard may descend from the bound process. False: /proc can't be read now. */

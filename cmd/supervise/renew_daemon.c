@@ -195,7 +195,9 @@ enum exit_reason renew_daemon_stay(const struct supervise_plan *plan, pid_t boun
     reason = print(context, daemon.pid);
     failed = reason == REASON_GRANTED ? renew_daemon_begin(&daemon) : 0;
     if (failed == ETIMEDOUT)
-        reason = report_fault(report, REASON_LOST, "the lease ended before its renewal began", 0);
+        reason = report_fault(
+            report, REASON_LOST,
+            "the lease ended before the process that renews it had begun: use a longer --ttl", 0);
     else if (failed)
         reason = report_fault(report, REASON_SYSTEM,
                               "the process that renews the lock could not begin", failed);

@@ -226,7 +226,8 @@ static void say_not_started(const struct supervisor *s)
     int failed = s->last.error;
 
     if (failed == SPAWN_TOO_LATE) {
-        report_fault(report, s->run.reason, "the lease ended before the command was started", 0);
+        report_fault(report, s->run.reason,
+                     "the lease ended before the command was started: use a longer --ttl", 0);
         return;
     }
     if (!s->last.is_exec_error) {
@@ -285,7 +286,8 @@ static void say_renewed(struct supervisor *s, bool was_restored)
 
 static void say_no_renewer(const struct supervisor *s)
 {
-    say(s, REPORT_NOTICE, EVENT_RENEWAL_FAILED, s->no_renewer.text, "rlock tries again");
+    say(s, REPORT_NOTICE, EVENT_RENEWAL_FAILED, s->no_renewer.text,
+        "rlock tries again; look at the limits ulimit -u and -n");
 }
 
 static void say_all(struct supervisor *s)

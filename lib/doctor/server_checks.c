@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ASK_SERVICE "see the service's documentation"
+#define ASK_SERVICE "see the documentation of this Redis service"
 #define OLDEST_MAJOR 6 /* the first version of Redis that rlock works with */
 
 static void check_connection(struct probe *probe)
@@ -94,7 +94,8 @@ static enum rlock_status find_slot_owner(struct probe *probe, char **info)
 
 static void report_unknown(struct probe *probe, const char *check)
 {
-    probe_report(probe, check, RLOCK_GRADE_UNKNOWN, ASK_SERVICE, "not known, as INFO doesn't tell");
+    probe_report(probe, check, RLOCK_GRADE_UNKNOWN, ASK_SERVICE,
+                 "not known, as the reply to INFO doesn't tell it");
 }
 
 static enum rlock_status check_server(struct probe *probe, const char *info)

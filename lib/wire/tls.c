@@ -155,7 +155,8 @@ static enum rlock_status make_context(struct tls_context *tls, struct rlock_erro
     tls->context = lib->SSL_CTX_new(lib->TLS_client_method());
     if (tls->context == NULL ||
         lib->SSL_CTX_ctrl(tls->context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL) != 1)
-        return err_set(err, RLOCK_E_CONFIG, 0, "OpenSSL can't make a context for TLS 1.2 or later");
+        return err_set(err, RLOCK_E_CONFIG, 0,
+                       "OpenSSL can't use TLS 1.2 or later: look at its openssl.cnf");
     lib->SSL_CTX_set_options(tls->context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     lib->SSL_CTX_ctrl(tls->context, SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, NULL);
     lib->SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
@@ -423,7 +424,8 @@ static enum rlock_status alert_fault(const struct tls_connection *connection, in
     default:
         if (lacks_certificate(connection) || alert == TLS13_AD_CERTIFICATE_REQUIRED)
             return wants_certificate(err);
-        return err_set(err, RLOCK_E_CONFIG, 0, "TLS: the server refuses %s: %.80s",
+        return err_set(err, RLOCK_E_CONFIG, 0,
+                       "TLS: the server refuses %s: %.80s; look at the server's log",
                        connection->was_asked ? "this client's certificate" : "this client", words);
     }
 }

@@ -191,7 +191,7 @@ refused() {
     refused 64 'usage: --log: needs --renew, as without' -k "$KEY" --for 1h --log x
     RLOCK_PROTOCOL=timestamp refused 64 'hold: not possible with --protocol timestamp' -k "$KEY" \
         --for 1h
-    refused 64 'usage: a private server: needs --renew, as such' -k "$KEY" --for 1h -u local:
+    refused 64 'usage: a private server .local:.: needs --renew, as' -k "$KEY" --for 1h -u local:
 }
 
 @test "if the token or the result can't be written, hold gives the lock back and exits with 71" {
