@@ -215,24 +215,25 @@ local function note_newest(lock)
 end
 
 -- Keeps only one of the waiters with POLICY "newest" in the queue: the waiter with the greatest
--- ticket. If this owner isn't that waiter, returns false and the waiter's info. A greater
--- ticket that this owner itself has drawn doesn't count: if the owner's first attempt arrives after
--- its second, each of the two draws a ticket, and the owner goes on with that of the second.
+-- ticket. If this owner isn't that waiter, returns the waiter's info, "" if not known; else nil. A
+-- greater ticket that this owner itself has drawn doesn't count: if the owner's first attempt
+-- arrives after its second, each of the two draws a ticket, and the owner goes on with that of the
+-- second.
 local function supersede(lock)
   local newest = redis.call('HGET', lock.waiters, 'newest') or ''
   local its_ticket, whose = string.match(newest, '^(%d+) (%x+)')
   if its_ticket and tonumber(its_ticket) > ticket and whose ~= token then
     leave_queue(lock, token)
-    return false, string.match(get_waiter(lock, whose), '^%d+ (.*)') or info_of(lock, whose)
+    return string.match(get_waiter(lock, whose), '^%d+ (.*)') or info_of(lock, whose) or ''
   end
   note_newest(lock)
   if whose and whose ~= token then
     leave_queue(lock, whose)
     wake(lock, whose, 'turn')
   end
-  return true
 end
 
+-- Returns nil, or the reply REPLY_SUPERSEDED.
 local function join_queue()
   for _, lock in ipairs(ours) do
     -- The owner has a ticket, but the lock is free and has no queue: the server has lost its data,
@@ -245,9 +246,9 @@ local function join_queue()
       read_lock(lock)
     end
     if policy == 'newest' then
-      local is_newest, newer = supersede(lock)
-      if not is_newest then
-        return false, newer
+      local newer = supersede(lock)
+      if newer then
+        return {REPLY_SUPERSEDED, now_ms, newer}
       end
     end
     set_waiter(lock, token, now_ms .. ' ' .. mode .. ' ' .. info)
@@ -255,14 +256,13 @@ local function join_queue()
     redis.call('ZADD', lock.queue, digits(ticket), token)
     redis.call('PEXPIRE', lock.queue, QUEUE_MS)
   end
-  return true
 end
 
 -- A waiter joins the queue before the script reads the queue, as this waiter may be the first.
 if is_queueing and ticket and not is_claim then
-  local has_joined, newer = join_queue()
-  if not has_joined then
-    return {REPLY_SUPERSEDED, now_ms, newer or ''}
+  local superseded = join_queue()
+  if superseded then
+    return superseded
   end
 end
 
@@ -354,9 +354,9 @@ end
 if busy then
   if is_queueing and not ticket then
     draw_ticket()
-    local has_joined, newer = join_queue()
-    if not has_joined then
-      return {REPLY_SUPERSEDED, now_ms, newer or ''}
+    local superseded = join_queue()
+    if superseded then
+      return superseded
     end
   end
   for _, lock in ipairs(is_queueing and keeps_turns and ours or {}) do
