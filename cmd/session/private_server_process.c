@@ -297,8 +297,9 @@ static enum rlock_status await_start(int dir, int told, struct rlock_deadline de
             return err_set(err, RLOCK_E_UNREACHABLE, 0,
                            "local: the private server didn't start: %s", line);
         if (rlock_clock_ms() >= deadline.at_ms)
-            return err_set(err, RLOCK_E_UNREACHABLE, 0,
-                           "local: the private server doesn't accept connections");
+            return err_set(
+                err, RLOCK_E_UNREACHABLE, 0,
+                "local: the private server accepts no connection within --connect-timeout");
     }
     return RLOCK_OK;
 }

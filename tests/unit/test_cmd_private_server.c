@@ -355,7 +355,7 @@ static void test_no_start(void)
     check_no_start("fail", "didn't start: the last line");
     check_no_start("quiet",
                    "didn't start: it wrote no message; run redis-server or valkey-server by hand");
-    check_no_start("deaf", "doesn't accept connections");
+    check_no_start("deaf", "accepts no connection within --connect-timeout");
     is_int(private_server_process_start(dir, deadline, &err), RLOCK_STOPPED);
     close(deadline.stop_fd);
     close(users);
