@@ -531,25 +531,38 @@ static bool complain_unknown(struct parser *parser, const char *name)
 /*
  * Refuse a value that the user probably didn't mean: if the variable in "rlock --report $FILE
  * --url=URL" is empty, the value would be "--url=URL", and with "-k=job" the key would be "=job".
- * --name=VALUE accepts any value.
+ * --name=VALUE accepts any text.
  */
 static bool is_likely_mistake(struct parser *parser, const struct given *given)
 {
-    const char *name = given->row->name;
+    const struct option *row = given->row;
+    bool is_text = row->kind == OPTION_TEXT || row->kind == OPTION_TEXTS;
     const char *value = given->value;
-    const char *why;
+    const char *empty = "is a variable empty?";
     char shown[56];
+    size_t n;
 
-    if (given->form == FORM_NEXT_WORD && value[0] == '-' && value[1] != '\0')
-        why = "as options do (is a variable empty?)";
-    else if (given->form == FORM_ATTACHED && value[0] == '=')
-        why = "but an option of one letter takes its value without one";
-    else
+    if (row->argument == NULL)
         return false;
     url_show(shown, sizeof shown, value);
-    snprintf(parser->why, sizeof parser->why,
-             "%s: \"%s\" begins with \"%c\", %s; if you mean this value: --%s=%s", name, shown,
-             value[0], why, name, shown);
+    if (given->form == FORM_NEXT_WORD && value[0] == '-' && value[1] != '\0') {
+        if (!is_text) { /* no number, duration or choice begins with "-" */
+            snprintf(parser->options->hint, sizeof parser->options->hint, "%s", empty);
+            return !complain_value(parser, row, value);
+        }
+        snprintf(parser->why, sizeof parser->why,
+                 "%s: \"%s\" begins with \"-\", as options do (%s)", row->name, shown, empty);
+    } else if (given->form == FORM_ATTACHED && value[0] == '=') {
+        snprintf(parser->why, sizeof parser->why,
+                 "%s: \"%s\" begins with \"=\", but %.2s takes %.20s without one: %.2s %s",
+                 row->name, shown, given->name, row->argument, given->name, shown + 1);
+    } else {
+        return false;
+    }
+    n = strlen(parser->why);
+    if (is_text)
+        snprintf(parser->why + n, sizeof parser->why - n, "; if you mean this value: --%s=%s",
+                 row->name, shown);
     return true;
 }
 

@@ -273,11 +273,14 @@ static const struct {
     {"; if you mean this value: --key=--", {"--key -- x"}},
     {"key: \"=a\" begins with \"=\"", {"-k=a x"}},
     {"; if you mean this value: --key==\\x1b", {"-k K -k=\x1b x"}},
-    {"ttl: \"=5\" begins with \"=\"", {"-k K -t=5 x"}},
+    {"key: \"=a\" begins with \"=\", but -k takes KEY without one: -k a; if",
+     {"-k=a x", "-qk=a x"}},
+    {"key: \"**@h\" begins with \"=\"", {"-k=u@h x"}},
+    {"ttl: \"=5\" begins with \"=\", but -t takes DURATION without one: -t 5", {"-k K -t=5 x"}},
     {"key: \"--token-file\" begins with \"-\"", {"release -k --token-file f"}},
     {"key: \"-uredis://u:******@h\" begins with", {"-k -uredis://u:" SECRET "@h x"}},
     {"label: \"-n\" begins with \"-\"", {"-k K --label -n x"}},
-    {"conflict-exit-code: \"-n\" begins with \"-\"", {"-k K -E -n x"}},
+    {"conflict-exit-code: not a number from 0 to 255: \"-", {"-k K -E -n x", "-k K -E -1 x"}},
     {"command: \"--\" begins with \"-\"", {"-k K -c -- x"}},
     {"given twice, by -k and behind the verb", {"acquire -k K x"}},
     {"only one key may be given as a word", {"acquire K L"}},
@@ -327,9 +330,14 @@ static void test_empty_variables(void)
                  verb == VERB_RUN ? "" : verb_table[verb].name, verb == VERB_RUN ? "" : " ",
                  row->name);
         snprintf(why, sizeof why,
-                 "%s: \"--url=redis://:******@h\" begins with \"-\", as options do", row->name);
-        okf(parse(line) == RLOCK_E_USAGE && strncmp(err.text, why, strlen(why)) == 0, "%s: %s",
-            line, err.text);
+                 row->kind == OPTION_TEXT || row->kind == OPTION_TEXTS
+                     ? "%s: \"--url=redis://:******@h\" begins with \"-\", as options do"
+                     : "%s: not ",
+                 row->name);
+        okf(parse(line) == RLOCK_E_USAGE && strncmp(err.text, why, strlen(why)) == 0 &&
+                strstr(err.text, "redis://:******@h") != NULL && strstr(err.text, SECRET) == NULL &&
+                strstr(strchr(why, '"') != NULL ? err.text : options.hint, "is a variable empty?"),
+            "%s: %s; %s", line, err.text, options.hint);
     }
 }
 
