@@ -41,6 +41,13 @@ static bool complain(struct parser *parser, const struct option *row, const char
     return false;
 }
 
+static bool complain_memory(struct parser *parser)
+{
+    snprintf(parser->why, sizeof parser->why, "no memory");
+    parser->failed = RLOCK_E_MEMORY;
+    return false;
+}
+
 static bool parse_choice(const struct option *row, const char *value, int64_t *chosen)
 {
     const char *word = row->argument;
@@ -216,7 +223,7 @@ static bool append_text(struct parser *parser, const struct option *row, const c
     }
     grown = realloc(*texts, (*n + 1) * sizeof *grown);
     if (grown == NULL)
-        return complain(parser, row, "no memory", "");
+        return complain_memory(parser);
     *texts = grown;
     grown[(*n)++] = value;
     return true;
@@ -244,7 +251,7 @@ static bool append_words(struct parser *parser, const struct option *row, const 
     if (good && n == 0)
         return complain(parser, row, "must not be empty", value);
     if (!good && parser->why[0] == '\0')
-        complain(parser, row, "no memory", "");
+        complain_memory(parser);
     return good;
 }
 
@@ -265,7 +272,7 @@ static bool take(struct parser *parser, const struct option *row, const char *va
     if (row->offset == offsetof(struct options, urls))
         value = copy_and_mask(parser, value);
     if (value == NULL)
-        return complain(parser, row, "no memory", "");
+        return complain_memory(parser);
     if (row->kind == OPTION_TEXTS)
         return append_text(parser, row, value);
     *(const char **)((char *)parser->options + row->offset) = value;
@@ -327,8 +334,10 @@ static bool take_from_file(void *context, int line, char *name, const char *valu
     }
     parser->line = line;
     good = keep_text(parser->options, value, &kept) && take(parser, &option_table[i], kept);
+    if (!good && parser->why[0] == '\0')
+        complain_memory(parser);
     if (!good)
-        snprintf(why, room, "%s", parser->why[0] == '\0' ? "no memory" : parser->why);
+        snprintf(why, room, "%s", parser->why);
     return good;
 }
 
@@ -339,7 +348,7 @@ static enum config_result read_file(struct parser *parser, const char *path)
 
     if (result != CONFIG_READ || keep_text(parser->options, path, &parser->options->file))
         return result;
-    snprintf(parser->why, sizeof parser->why, "no memory");
+    complain_memory(parser);
     return CONFIG_BAD;
 }
 
@@ -789,7 +798,7 @@ enum rlock_status option_parser_read(struct options *options, char **argv, struc
     else if (!read_environment(&parser))
         st = parser.failed;
     else if (!read_files(&parser))
-        st = RLOCK_E_CONFIG;
+        st = parser.failed == RLOCK_E_MEMORY ? RLOCK_E_MEMORY : RLOCK_E_CONFIG;
     options->url_from = options_origin(options, "url")->from;
     choose_password(options);
     if (rank_of(options, "nonblock", options->nonblock != 0) > rank_of(options, "wait", true))

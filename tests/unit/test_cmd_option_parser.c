@@ -482,7 +482,13 @@ static void test_hiding(void)
     is_str(words[2], "a://u:pw@key", "a key that looks like a URL is not changed");
     is_str(words[4], "b://u:pw@h", "a shell command that looks like a URL is not changed");
     is_out_of_memory = true;
-    ok(refuses("-k K -u redis://:pw@h x", RLOCK_E_USAGE, "no memory"));
+    ok(refuses("-k K -u redis://:pw@h x", RLOCK_E_MEMORY, "no memory"));
+    setenv("RLOCK_URL", "redis://:pw@h", 1);
+    ok(refuses("-k K x", RLOCK_E_MEMORY, "RLOCK_URL: no memory"));
+    unsetenv("RLOCK_URL");
+    write_file(getenv("RLOCK_CONFIG"), "ttl = 5\n");
+    ok(refuses("-k K x", RLOCK_E_MEMORY, "no memory"));
+    write_file(getenv("RLOCK_CONFIG"), "");
     is_out_of_memory = false;
 }
 
