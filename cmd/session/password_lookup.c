@@ -9,6 +9,7 @@
 #include "session/password_lookup.h"
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/secret.h"
 #include "options/config.h"
 #include "process/dumpable.h"
@@ -147,10 +148,8 @@ int password_helper_start(struct password_helper *helper, const struct password_
 
 static enum rlock_status gone(struct rlock_error *err)
 {
-    *err = (struct rlock_error){.status = RLOCK_E_SYSTEM};
-    snprintf(err->text, sizeof err->text,
-             "password: the helper process that looks it up was killed");
-    return RLOCK_E_SYSTEM;
+    return err_set(err, RLOCK_E_SYSTEM, 0,
+                   "password: the helper process that looks it up was killed");
 }
 
 static int ask(void *context, int64_t deadline_ms, struct rlock_error *err)
@@ -177,8 +176,8 @@ static enum rlock_status take(void *context, char *password, size_t room, struct
     }
     if (n <= 0)
         return gone(err);
-    *err = (struct rlock_error){.status = RLOCK_E_CONFIG, .reason = RLOCK_REASON_PASSWORD_LOOKUP};
-    snprintf(err->text, sizeof err->text, "%.*s", (int)n - 1, password + 1);
+    (void)err_set(err, RLOCK_E_CONFIG, 0, "%.*s", (int)n - 1, password + 1);
+    err_set_reason(err, RLOCK_REASON_PASSWORD_LOOKUP);
     return RLOCK_E_CONFIG;
 }
 
