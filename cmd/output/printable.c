@@ -107,21 +107,21 @@ static size_t width_of(const char *text, size_t n)
     return width < 0 ? 1 : (size_t)width;
 }
 
-/* Returns how many bytes from the start of `text` fit into `columns` columns. */
-static size_t bytes_within(const char *text, size_t columns)
+/* Returns how many bytes from the start of `text` fit into `columns`; they take `*taken`. */
+static size_t bytes_within(const char *text, size_t columns, size_t *taken)
 {
     size_t used = 0;
-    size_t taken = 0;
 
+    *taken = 0;
     while (text[used] != '\0') {
         size_t n = utf8_bytes(text + used);
         size_t width;
 
         n = n > 0 ? n : 1;
         width = width_of(text + used, n);
-        if (taken + width > columns)
+        if (*taken + width > columns)
             break;
-        taken += width;
+        *taken += width;
         used += n;
     }
     return used;
@@ -129,24 +129,20 @@ static size_t bytes_within(const char *text, size_t columns)
 
 size_t printable_columns(const char *text)
 {
-    size_t columns = 0;
-    size_t n;
+    size_t taken;
 
-    for (; *text != '\0'; text += n) {
-        n = utf8_bytes(text);
-        n = n > 0 ? n : 1;
-        columns += width_of(text, n);
-    }
-    return columns;
+    bytes_within(text, SIZE_MAX, &taken);
+    return taken;
 }
 
 void printable_fit(char *text, size_t columns)
 {
     size_t dots = columns > strlen(DOTS) ? strlen(DOTS) : 0;
-    size_t n = bytes_within(text, columns);
+    size_t taken;
+    size_t n = bytes_within(text, columns, &taken);
 
     if (text[n] == '\0')
         return;
-    n = bytes_within(text, columns - dots);
+    n = bytes_within(text, columns - dots, &taken);
     snprintf(text + n, strlen(text + n) + 1, "%.*s", (int)dots, DOTS);
 }
