@@ -22,7 +22,6 @@
 #define ENTRIES_PER_PAGE \
     "50" /* a reply has up to 64 elements: 6 for the lock, one for each entry */
 #define FIRST_ENTRY 6
-#define HISTORIES_PER_REQUEST (REQUEST_COMMANDS - 1)
 #define ID_BYTES 13 /* the first 12 digits of a token, and a NUL */
 
 /* What the entries that were read so far tell of a hold. */
@@ -483,26 +482,17 @@ static void show_key(const struct list_search *search, const char *history)
 }
 
 /*
- * Shows the locks of these histories, at most HISTORIES_PER_REQUEST. Leaves out a history that
- * isn't a list, or that the user may not read: its LRANGE, which asks for no entry, returns an
- * error. An error as the first reply would fail the request, so TIME comes first.
+ * Shows the locks of these histories, at most LIST_ASK_MAX. Leaves out a history that isn't a list,
+ * or that the user may not read: its LRANGE, which asks for no entry, returns an error.
  */
 static enum rlock_status show_readable(const struct list_search *search, char *const *name,
                                        size_t n, struct rlock_error *err)
 {
+    static const char *const nothing[] = {"1", "0", NULL};
     const struct resp_value *reply = NULL;
-    struct request request;
-    enum rlock_status st;
+    enum rlock_status st = list_ask_each(search, name, n, "LRANGE", nothing, &reply, err);
     size_t i;
 
-    request_begin(&request, "TIME");
-    for (i = 0; i < n; i++) {
-        request_add_command(&request, "LRANGE");
-        request_add(&request, name[i]);
-        request_add(&request, "1");
-        request_add(&request, "0");
-    }
-    st = quorum_ask(search->one, &request, search->deadline, &reply, err);
     for (i = 0; st == RLOCK_OK && i < n; i++)
         if (resp_array_at(reply, i + 1) != NULL && resp_error(resp_array_at(reply, i + 1)) == NULL)
             show_key(search, name[i]);
@@ -515,10 +505,9 @@ static enum rlock_status show_found(const struct list_search *search,
     enum rlock_status st = RLOCK_OK;
     size_t i;
 
-    for (i = 0; st == RLOCK_OK && i < found->n; i += HISTORIES_PER_REQUEST)
-        st = show_readable(
-            search, &found->name[i],
-            found->n - i < HISTORIES_PER_REQUEST ? found->n - i : HISTORIES_PER_REQUEST, err);
+    for (i = 0; st == RLOCK_OK && i < found->n; i += LIST_ASK_MAX)
+        st = show_readable(search, &found->name[i],
+                           found->n - i < LIST_ASK_MAX ? found->n - i : LIST_ASK_MAX, err);
     return st;
 }
 

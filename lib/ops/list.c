@@ -19,7 +19,6 @@
 #include <string.h>
 
 #define KEYS_PER_SCAN 30 /* SCAN may return some keys more; a reply has up to 64 elements */
-#define PEEKS_MAX (REQUEST_COMMANDS - 1) /* most keys in one request of list_written() */
 /* The last byte that list_written() reads: a value of rlock begins with 32 digits and " v1 ". */
 #define PEEK_LAST "35"
 #define ENTRIES_PER_PAGE 10 /* of a history */
@@ -182,21 +181,18 @@ bool list_is_match(const struct list_search *search, const char *key)
     return search->pattern == NULL || fnmatch(search->pattern, key, 0) == 0;
 }
 
-/*
- * Asks about some keys by one command each, with the words `more` after the key. An error as the
- * first reply would fail the whole request, so TIME comes first.
- */
-static enum rlock_status ask_each(const struct list_search *search, const struct list_names *names,
-                                  const char *command, const char *const *more,
-                                  const struct resp_value **reply, struct rlock_error *err)
+/* An error as the first reply would fail the whole request, so TIME comes first. */
+enum rlock_status list_ask_each(const struct list_search *search, char *const *name, size_t n,
+                                const char *command, const char *const *more,
+                                const struct resp_value **reply, struct rlock_error *err)
 {
     struct request request;
     size_t i;
     size_t j;
 
     request_begin(&request, "TIME");
-    for (i = 0; i < names->n; i++) {
-        add_command(&request, command, names->name[i]);
+    for (i = 0; i < n; i++) {
+        add_command(&request, command, name[i]);
         for (j = 0; more[j] != NULL; j++)
             request_add(&request, more[j]);
     }
@@ -216,7 +212,8 @@ static enum rlock_status list_written(const struct list_search *search,
     const struct resp_value *reply = NULL;
     struct list_names strings = {.n = 0};
     struct list_names ours = {.n = 0};
-    enum rlock_status st = ask_each(search, names, "TYPE", nothing, &reply, err);
+    enum rlock_status st =
+        list_ask_each(search, names->name, names->n, "TYPE", nothing, &reply, err);
     size_t bytes;
     size_t i;
 
@@ -227,7 +224,7 @@ static enum rlock_status list_written(const struct list_search *search,
             strings.name[strings.n++] = names->name[i];
     }
     if (st == RLOCK_OK && strings.n > 0)
-        st = ask_each(search, &strings, "GETRANGE", range, &reply, err);
+        st = list_ask_each(search, strings.name, strings.n, "GETRANGE", range, &reply, err);
     for (i = 0; st == RLOCK_OK && i < strings.n; i++) {
         const char *value = resp_string(resp_array_at(reply, i + 1), &bytes);
 
@@ -276,7 +273,7 @@ static enum rlock_status list_found(const struct list_search *search,
             st = list_owner_of(search, found->name[i], err);
         else if (list_is_match(search, found->name[i]))
             peeked.name[peeked.n++] = found->name[i];
-        if (st == RLOCK_OK && (peeked.n == PEEKS_MAX || (i + 1 == found->n && peeked.n > 0))) {
+        if (st == RLOCK_OK && (peeked.n == LIST_ASK_MAX || (i + 1 == found->n && peeked.n > 0))) {
             st = list_written(search, &peeked, err);
             peeked.n = 0;
         }

@@ -39,6 +39,16 @@ struct list_search {
 enum rlock_status list_search(struct quorum *quorum, const struct list_search *search,
                               struct rlock_error *err);
 
+#define LIST_ASK_MAX (REQUEST_COMMANDS - 1) /* most keys in one call of list_ask_each() */
+
+/*
+ * list_ask_each: ask about `n` keys by one command each, with the words `more`, up to a NULL, after
+ * the key. Element i + 1 of the reply is that of key i, and may be an error.
+ */
+enum rlock_status list_ask_each(const struct list_search *search, char *const *name, size_t n,
+                                const char *command, const char *const *more,
+                                const struct resp_value **reply, struct rlock_error *err);
+
 /* list_is_match: does the key of a lock match the pattern of the search? */
 bool list_is_match(const struct list_search *search, const char *key);
 
