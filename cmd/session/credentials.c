@@ -251,7 +251,6 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
     enum rlock_status st = check_url(options, err);
     bool has_other;
     size_t i;
-    size_t n;
 
     *credentials = (struct credentials){.url = NULL};
     if (st == RLOCK_OK)
@@ -262,12 +261,8 @@ enum rlock_status credentials_read(struct credentials *credentials, const struct
     if (st == RLOCK_OK && has_sentinel_url(credentials))
         st = find_sentinel_password(credentials, options, wait, err);
     has_other = credentials->password != NULL || credentials->place.name != NULL;
-    for (i = 0; has_other && other > options->url_from && i < credentials->n_urls; i++) {
-        char *secret = url_find_password(credentials->url[i], &n);
-
-        if (secret != NULL)
-            memmove(secret - 1, secret + n, strlen(secret + n) + 1);
-    }
+    for (i = 0; has_other && other > options->url_from && i < credentials->n_urls; i++)
+        url_remove_password(credentials->url[i]);
     if (st != RLOCK_OK)
         credentials_fini(credentials);
     return st;
