@@ -48,7 +48,7 @@ function fence_of(program, token) {
 function acquire(program) {
     const log = path.join(process.env.RUNNER_TEMP || os.tmpdir(), `rlock-${process.pid}.log`);
     const rlock = spawn(program, [
-        'acquire', ...keys(), '--ttl', input('ttl') || '30s', '--label', label(),
+        'acquire', ...keys(), '--ttl', input('ttl') || '30s', '--label=' + label(),
         ...(input('wait') ? ['--wait', input('wait')] : []),
         '--bind-pid', parent(), '--on-lost', 'ignore', '--log', log,
     ], { env: environment({ RLOCK_TOKEN: '' }), stdio: ['ignore', 'pipe', 'inherit'] });

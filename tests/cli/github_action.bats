@@ -135,6 +135,16 @@ held_by_other() { redis_cli set "$KEY" other PX 60000 >/dev/null; }
     ended 0 container
 }
 
+@test "action: a label may begin with -" {
+    step 'export INPUT_LABEL="--- night ---"'
+    main
+    assert_status 0
+    run -75 rlock status -k "$KEY"
+    assert_match "$output" '\(--- night ---\)'
+    post
+    assert_status 0
+}
+
 @test "action: several keys are locked together, and the password stays out of the arguments" {
     redis_user ci '>secret' '~*' >/dev/null
     step "unset RLOCK_URL; export INPUT_PASSWORD=secret INPUT_URL=redis://ci@127.0.0.1:$REDIS_PORT"
