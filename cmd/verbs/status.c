@@ -20,17 +20,18 @@ struct status {
     struct shown shown;
     struct outbuf out;
     bool shows_free;   /* show free locks as well, because the user named the locks by -k */
-    bool is_free;      /* the last lock that was read is free */
+    bool is_shown;     /* the last lock that was read is to be shown */
     bool is_any_taken; /* a lock that the last show() has read is taken */
 };
 
 static void see_lock(void *context, const struct rlock_view *view)
 {
     struct status *status = context;
+    bool is_taken = view->seen != RLOCK_SEEN_FREE;
 
-    status->is_free = view->seen == RLOCK_SEEN_FREE;
-    status->is_any_taken = status->is_any_taken || !status->is_free;
-    if (status->shows_free || !status->is_free)
+    status->is_any_taken = status->is_any_taken || is_taken;
+    status->is_shown = status->shows_free || is_taken;
+    if (status->is_shown)
         show_lock(&status->shown, view);
 }
 
@@ -38,7 +39,7 @@ static void see_waiter(void *context, const struct rlock_party *waiter)
 {
     struct status *status = context;
 
-    if (status->shows_free || !status->is_free)
+    if (status->is_shown)
         show_waiter(&status->shown, waiter);
 }
 
@@ -50,7 +51,7 @@ static enum rlock_status show_one(struct status *status, const char *key, struct
 
     report_set_key(&status->session.report, key);
     st = rlock_inspect(status->session.lock, key, deadline_never, &visitor, err);
-    if (st == RLOCK_OK && (status->shows_free || !status->is_free))
+    if (st == RLOCK_OK && status->is_shown)
         show_end(&status->shown, &status->out);
     return st;
 }
