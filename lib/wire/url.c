@@ -616,12 +616,16 @@ void url_remove_password(char *url)
 {
     size_t n;
     char *password = url_find_password(url, &n);
-    bool has_user;
+    char *colon;
+    const char *rest;
 
     if (password == NULL)
         return;
-    has_user = password[-2] != '/';
-    memmove(password - 1, password + n + !has_user, strlen(password + n + !has_user) + 1);
+    colon = password - 1;
+    rest = password + n + (colon[-1] == '/'); /* without a user, the "@" goes, too */
+    n = strlen(rest);
+    memmove(colon, rest, n);
+    explicit_bzero(colon + n, (size_t)(rest - colon)); /* the password's end may still be there */
 }
 
 /*

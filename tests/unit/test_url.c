@@ -310,4 +310,30 @@ static void test_limits(void)
     }
 }
 
-TESTS(test_good, test_sentinels, test_cli_options, test_bad, test_refused, test_words, test_limits)
+static void test_remove_password(void)
+{
+    static const struct {
+        char url[40];
+        const char *without;
+    } rows[] = {
+        {"redis://u:a-long-secret@h:1/2", "redis://u@h:1/2"},
+        {"redis://:a-long-secret@h", "redis://h"},
+        {"rediss://u@h", "rediss://u@h"},
+        {"u:a-long-secret@h", "u:a-long-secret@h"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char url[sizeof rows[i].url];
+        size_t end;
+
+        memcpy(url, rows[i].url, sizeof url);
+        url_remove_password(url);
+        is_str(url, rows[i].without);
+        for (end = strlen(url); end < sizeof url && url[end] == '\0';)
+            end++;
+        is_int((int64_t)end, sizeof url, "nothing of the password stays behind the URL");
+    }
+}
+
+TESTS(test_good, test_sentinels, test_cli_options, test_bad, test_refused, test_words, test_limits,
+      test_remove_password)
