@@ -38,8 +38,10 @@ __attribute__((constructor)) static void choose(void)
     void *map;
     int fd;
 
-    if (booted != NULL) {
-        booted_us = strtoll(booted, NULL, 10);
+    /* not by strtoll(3), which a C library of 2023 and later calls by a name that older ones lack */
+    for (; booted != NULL && *booted != '\0'; booted++)
+        booted_us = booted_us * 10 + (*booted - '0');
+    if (booted_us != 0) {
         added_us = &booted_us;
         return;
     }
