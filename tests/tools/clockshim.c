@@ -38,7 +38,7 @@ __attribute__((constructor)) static void choose(void)
     void *map;
     int fd;
 
-    /* not by strtoll(3), which a C library of 2023 and later calls by a name that older ones lack */
+    /* not by strtoll(3), for which a newer C library has a name that older ones lack */
     for (; booted != NULL && *booted != '\0'; booted++)
         booted_us = booted_us * 10 + (*booted - '0');
     if (booted_us != 0) {
