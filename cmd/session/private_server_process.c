@@ -316,8 +316,12 @@ enum rlock_status private_server_process_start(int dir, struct rlock_deadline de
     unlinkat(dir, PRIVATE_SERVER_SOCKET, 0); /* a server that was killed has left it */
     child = fork();
     if (child == 0) {
-        if (fork() == 0)
+        pid_t keeper = fork();
+
+        if (keeper == 0)
             become_keeper(dir, told[1]);
+        if (keeper < 0)
+            dprintf(told[1], "%s\n", strerror(errno));
         _exit(0);
     }
     st = child > 0

@@ -312,6 +312,20 @@ int __wrap_execvpe(const char *file, char *const argv[], char *const envp[])
     return -1;
 }
 
+/* How many calls of fork(2) in a row succeed, in a process and its child together. */
+static int n_forks = INT_MAX;
+
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+
+pid_t __wrap_fork(void)
+{
+    if (n_forks-- > 0)
+        return __real_fork();
+    errno = EAGAIN;
+    return -1;
+}
+
 /* Checks that no server starts in this mode, and that the error is "... server TEXT". */
 static void check_no_start(const char *mode, const char *text)
 {
@@ -351,6 +365,9 @@ static void test_no_start(void)
     execvpe_errno = ENOMEM;
     check_no_start("", CANT_RUN ": Cannot allocate memory");
     execvpe_errno = 0;
+    n_forks = 1;
+    check_no_start("", "didn't start: Resource temporarily unavailable");
+    n_forks = INT_MAX;
     setenv("PATH", bin_path, 1);
     check_no_start("fail", "didn't start: the last line");
     check_no_start("quiet",
