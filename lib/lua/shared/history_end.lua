@@ -9,7 +9,7 @@
 local function note_end(history, info, at)
   local ended = ARGV[3] or ''
   local most, held = string.match(ended, '^history=(%d+).* held=(%d+)')
-  most = most or string.match(ended ~= '' and ended or info or '', 'history=(%d+)')
+  most = most or string.match(' ' .. (ended ~= '' and ended or info or ''), ' history=(%d+)')
   local begin = 'v1 token=' .. short(ARGV[1]) .. ' fence=' .. ARGV[2]
   if most and ARGV[2] == '' then
     local last = redis.pcall('LRANGE', history, -1, -1)[1]
