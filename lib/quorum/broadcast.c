@@ -304,7 +304,7 @@ static void add_answer(struct votes *votes, const struct member *member, const s
         break;
     case REPLY_DONE:
         votes->n_done++;
-        votes->held_by = answer;
+        votes->done_by = answer;
         break;
     case REPLY_OTHER_MODE:
         votes->n_other_mode++;

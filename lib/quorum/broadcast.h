@@ -79,8 +79,8 @@ struct votes {
     int64_t ticket;        /* the greatest ticket in replies REPLY_HELD; 0: none has one */
     size_t n_same_holder;  /* how many members name the holder that most members name */
     const struct reply *granted;   /* the reply of a member that granted; NULL: there is none */
-    const struct reply *held_by;   /* a reply with an obstacle: the holder, or who released the lock
-                                    as RLOCK_ENDS_DONE */
+    const struct reply *held_by;   /* a reply with an obstacle: the holder */
+    const struct reply *done_by;   /* a reply with the mark of --once; NULL: n_done is 0 */
     const struct reply *newer;     /* a reply that names a newer waiter; NULL: n_superseded is 0 */
     const struct reply *broken_by; /* a reply that says who has broken the lock; NULL: none does */
     const struct reply *other_quorum; /* a reply that names a holder of another quorum */

@@ -230,7 +230,8 @@ static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
                                      int64_t *block_ms, struct rlock_error *err)
 {
     size_t n_willing = votes->n_granted + votes->n_recently_restarted;
-    size_t n_unknown = quorum->members.n - n_willing - votes->n_held - votes->n_late;
+    size_t n_without_mark = n_willing + votes->n_held + votes->n_late; /* the mark of --once */
+    size_t n_unknown = quorum->members.n - n_without_mark - votes->n_done;
 
     if (votes->n_superseded > 0) {
         obstacle->holder = votes->newer->obstacle.holder;
@@ -243,8 +244,8 @@ static enum rlock_status not_granted(struct quorum *quorum, struct owner *owner,
             "would wait for ever: use the mode of the parent");
     if (owner->only_parents && votes->n_gone > quorum->members.n - quorum->members.need)
         return RLOCK_GONE;
-    if (votes->n_done > 0) {
-        *obstacle = votes->held_by->obstacle;
+    if (votes->n_done > 0 && n_without_mark < quorum->members.need) {
+        *obstacle = votes->done_by->obstacle;
         return RLOCK_DONE;
     }
     if (votes->n_held > 0 && votes->ticket > owner->ticket)

@@ -296,6 +296,9 @@ static const struct {
     {EACH(GRANT, GRANT, GRANT_PARENT), EACH(CONFIRMED, CONFIRMED, GONE), NONE, RLOCK_OK, FENCE_0, 0,
      1, ""},
     {EACH(GRANT, LATE, LATE), NONE, NONE, RLOCK_PENDING, 0, 0, 1, ""},
+    /* a mark of --once that a majority is without doesn't count; that of a missing majority may */
+    {EACH(GRANT, HELD, DONE_BY("7", "foreign")), NONE, NONE, RLOCK_PENDING, 0, 0, 1, ""},
+    {EACH(GRANT, LOADING, DONE_BY("7", "foreign")), NONE, NONE, RLOCK_DONE, 0, 0, 1, ""},
     {EACH(HELD, SUPERSEDED, HELD), NONE, NONE, RLOCK_SUPERSEDED, 0, 0, 0, ""},
     {EACH(GRANT, LOADING, LOADING), NONE, NONE, RLOCK_E_SERVER, 0, 0, 1,
      "2 of 3 members failed, 2 "},
