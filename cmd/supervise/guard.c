@@ -83,7 +83,7 @@ static void tell_state(const struct guard *guard)
 
     tell(guard, (struct guard_news){.kind = is_frozen ? GUARD_NEWS_PAUSED : GUARD_NEWS_AGREES,
                                     .lease = {machine->due.term_ms, machine->lease.kill_ms},
-                                    .frozen_since_ms = machine->frozen_since_ms});
+                                    .stopped_since_ms = machine->frozen_since_ms});
 }
 
 const char *guard_command(const struct guard_plan *plan)
@@ -623,9 +623,9 @@ static void tell_done(const struct guard *guard)
 
     tell(guard, (struct guard_news){.kind = GUARD_NEWS_DONE,
                                     .status = guard->status,
-                                    .frozen_since_ms = machine->frozen_since_ms != 0
-                                                           ? machine->frozen_since_ms
-                                                           : rlock_clock_ms(),
+                                    .stopped_since_ms = machine->frozen_since_ms != 0
+                                                            ? machine->frozen_since_ms
+                                                            : rlock_clock_ms(),
                                     .ending = ending_of(guard),
                                     .lease_ended_first = machine->lease_ended_first,
                                     .main_was_gone = guard->link == MAIN_IS_GONE});

@@ -53,7 +53,10 @@ struct guard_request {
     char variables[ENVIRONMENT_GRANT_BYTES]; /* START: what environment_put_grant() has written */
 };
 
-/* What the guard tells the main process. AGREES, PAUSED or FAILED answers a request. */
+/*
+ * What the guard tells the main process. AGREES, PAUSED or FAILED answers a request. AGREES and
+ * PAUSED also come unasked: when TERM has become earlier, or when the tree is frozen.
+ */
 enum guard_news_kind {
     GUARD_NEWS_FAILED,  /* the command was not started, and the guard exits */
     GUARD_NEWS_AGREES,  /* the guard acts by `lease`, and the tree is not frozen */
@@ -69,7 +72,7 @@ struct guard_news {
     bool is_exec_error;     /* FAILED: execvpe(3) set the errno */
     struct deadlines lease; /* AGREES: the lease's deadlines; TERM is earlier for a large tree */
     /* PAUSED, DONE: since when no process of the tree runs: it was frozen then, or has ended */
-    int64_t frozen_since_ms;
+    int64_t stopped_since_ms;
     int status;             /* DONE: the command's status, as wait(2) gives it */
     struct ending ending;   /* DONE: when the tree got TERM and KILL, and had ended */
     bool lease_ended_first; /* DONE: the guard ended the tree because of the lease */

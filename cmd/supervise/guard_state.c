@@ -200,7 +200,10 @@ static enum guard_state believe_frozen(struct guard_machine *machine)
 
 /* ---- the table of states and events ---- */
 
-/* A cell that is NULL: the event cannot happen in this state. */
+/*
+ * A cell that is NULL: the event cannot happen in this state; if it does, guard_state_handle()
+ * begins KILL.
+ */
 static transition *const transitions[GUARD_STATES][GUARD_EVENTS] = {
     [GUARD_STATE_RUNNING] =
         {

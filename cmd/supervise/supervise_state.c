@@ -347,7 +347,7 @@ static enum supervise_state agree(struct supervision *run)
 static enum supervise_state pause_command(struct supervision *run)
 {
     if (run->frozen_since_ms == 0) {
-        run->frozen_since_ms = run->in.news->frozen_since_ms;
+        run->frozen_since_ms = run->in.news->stopped_since_ms;
         run->actions |= SUPERVISE_ACTION_SAY_PAUSED;
     }
     return run->state == SUPERVISE_STATE_RUNNING ? SUPERVISE_STATE_PAUSED : run->state;
@@ -381,7 +381,7 @@ static enum supervise_state finish(struct supervision *run)
     run->has_run = true;
     run->actions |= SUPERVISE_ACTION_DISMISS_GUARD;
     end_pause(run);
-    if (run->in.news->lease_ended_first || run->in.news->frozen_since_ms >= run->expires_ms)
+    if (run->in.news->lease_ended_first || run->in.news->stopped_since_ms >= run->expires_ms)
         note_loss(run, loss_by_time(run));
     if (run->in.news->main_was_gone)
         note_loss(run, SUPERVISE_LOSS_GUARD_ALONE);
@@ -473,7 +473,7 @@ static enum supervise_state released(struct supervision *run)
     [SUPERVISE_EVENT_RENEWER_DUE] = start_renewer,                                                \
     [SUPERVISE_EVENT_MAX_HOLD_DUE] = end_by_max_hold
 
-/* An event whose cell is NULL can't happen in that state. */
+/* An event whose cell is NULL can't happen in that state; supervise_state_handle() ignores it. */
 static transition *const transitions[SUPERVISE_STATES][SUPERVISE_EVENTS] = {
     [SUPERVISE_STATE_RUNNING] =
         {

@@ -414,13 +414,13 @@ static void test_pause(void)
     ok(is_ready(), "the command runs");
     extend(in_ms(0, LONG_MS)); /* not before the command has written its first line */
     news = hear();
-    ok(news.kind == GUARD_NEWS_PAUSED && news.frozen_since_ms > 0);
-    since_ms = news.frozen_since_ms;
+    ok(news.kind == GUARD_NEWS_PAUSED && news.stopped_since_ms > 0);
+    since_ms = news.stopped_since_ms;
     extend(in_ms(LONG_MS, LONG_MS));
     guard_client_signal(&guard, SIGUSR1, false);
     news = hear_done("the command runs again, and ends by a signal");
     is_int(WEXITSTATUS(news.status), 5, "the command was not killed");
-    ok(news.frozen_since_ms >= since_ms, "the guard tells until when the command was not frozen");
+    ok(news.stopped_since_ms >= since_ms, "the guard tells until when the command was not frozen");
     stop();
 }
 

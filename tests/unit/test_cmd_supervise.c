@@ -37,7 +37,7 @@ static bool is_live(enum supervise_state state)
 /* ---- tests of each cell of the table ---- */
 
 static const struct guard_news usual_news = {
-    .kind = GUARD_NEWS_DONE, .lease = {NOW_MS + 20000, NOW_MS + 25000}, .frozen_since_ms = NOW_MS};
+    .kind = GUARD_NEWS_DONE, .lease = {NOW_MS + 20000, NOW_MS + 25000}, .stopped_since_ms = NOW_MS};
 
 static unsigned tell(struct supervision *run, enum supervise_event event)
 {
@@ -481,14 +481,14 @@ static void note_event(enum supervise_event event, const struct supervise_input 
         break;
     case E(GUARD_PAUSED):
         if (w.frozen_since_ms == 0)
-            w.frozen_since_ms = news->frozen_since_ms;
+            w.frozen_since_ms = news->stopped_since_ms;
         break;
     case E(GUARD_AGREED):
         end_pause();
         break;
     case E(COMMAND_ENDED):
         w.is_unproven = w.is_unproven || news->lease_ended_first || news->main_was_gone ||
-                        news->frozen_since_ms >= w.run.expires_ms;
+                        news->stopped_since_ms >= w.run.expires_ms;
         end_pause();
         break;
     case E(GUARD_LATE):
@@ -637,7 +637,7 @@ static enum supervise_event draw_event(void)
 static void bring(enum supervise_event event)
 {
     struct guard_news news = {.lease = w.extended,
-                              .frozen_since_ms = w.now_ms - below(500),
+                              .stopped_since_ms = w.now_ms - below(500),
                               .lease_ended_first = w.run.on_lost != ON_LOST_IGNORE && below(4) == 0,
                               .main_was_gone = below(16) == 0};
     bool is_message = event == E(GUARD_AGREED) || event == E(GUARD_PAUSED) ||
