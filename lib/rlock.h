@@ -365,10 +365,11 @@ enum rlock_status rlock_open(struct rlock **lock, const struct rlock_config *con
  * wait. After a lost reply the call asks again with the same token. If it gives up a request that
  * the server may have executed, it sends an undo. Blocks until `deadline`, and up to reply_ms
  * longer for the undo (0.5 s if stopped).
- * Returns RLOCK_OK (`*grant` is filled), or fills `*obstacle`, which may be NULL: RLOCK_BUSY (asked
- * once), RLOCK_TIMEOUT, RLOCK_STOPPED, RLOCK_SUPERSEDED, RLOCK_DONE (the work was done already),
- * RLOCK_GONE (with only_parents), or a fault: RLOCK_E_USAGE if a parent token's lock is shared or
- * has slots, unlike `config`. Source: lib/ops/acquire_loop.c, lib/lua/acquire.lua.
+ * Returns RLOCK_OK (`*grant` is filled), RLOCK_BUSY (it has asked only once), RLOCK_TIMEOUT,
+ * RLOCK_STOPPED, RLOCK_SUPERSEDED, RLOCK_DONE (the work was done already), RLOCK_GONE (with
+ * only_parents), or a fault: RLOCK_E_USAGE if a parent token's lock is shared or has slots, unlike
+ * `config`. Without a grant, fills `*obstacle`, unless `obstacle` is NULL. Source:
+ * lib/ops/acquire_loop.c, lib/lua/acquire.lua.
  */
 enum rlock_status rlock_acquire(struct rlock *lock, struct rlock_deadline deadline,
                                 struct rlock_grant *grant, struct rlock_obstacle *obstacle,

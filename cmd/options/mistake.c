@@ -22,7 +22,7 @@ bool mistake_needs_no_quotes(const char *text)
                                               "0123456789_./:@%+=,-")] == '\0';
 }
 
-/* Why the kernel can't execute the file, as an errno; 0: it can. */
+/* Why this user may not execute the file, as an errno; 0: its type and rights allow it. */
 static int file_error(const char *file)
 {
     struct stat status;

@@ -16,7 +16,8 @@ bool mistake_needs_no_quotes(const char *text);
 
 /*
  * mistake_program_error: why execvp(3) couldn't execute the word, as an errno: ENOENT if no folder
- * of `path`, the value of PATH, has the program; 0: it could. `path` NULL: PATH is unset.
+ * of `path`, the value of PATH, has the program; 0: the file's type and rights allow it. `path`
+ * NULL: PATH is unset.
  */
 int mistake_program_error(const char *word, const char *path);
 

@@ -162,9 +162,9 @@ static const char *copy_and_mask(struct parser *parser, const char *url)
 }
 
 /*
- * Was this text, which is no URL, meant as several URLs, separated by commas or semicolons? If no
- * second "://" proves that, a comma doesn't count before an @ (it may belong to a password), after
- * the host (to a path) or in the URL of a Sentinel (to its list of hosts).
+ * Was this text, which is no URL, meant as several URLs? Yes if a "://" follows a comma or
+ * semicolon. Without one, only if the separator stands in the host: not before an @ (a password may
+ * have commas), not in the path, and not with Sentinels, whose hosts are a list with commas.
  */
 static bool means_several_urls(const char *text)
 {
@@ -675,7 +675,10 @@ static bool take_key_word(struct parser *parser)
     return take(parser, option_of_letter('k'), word);
 }
 
-/* Check the words that are no options. Add a key to the keys; for help, set the verb to explain. */
+/*
+ * Check the words behind the verb by what the verb takes: a key, which is added to `keys`; for help
+ * the name of a verb, which is stored in `about`; or none. A command and patterns aren't checked.
+ */
 static bool check_words(struct parser *parser)
 {
     struct options *options = parser->options;

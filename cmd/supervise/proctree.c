@@ -716,8 +716,8 @@ static void give_way(size_t n_children)
 
 /*
  * KILL to our children reaches the whole tree in the end, as orphans become our children. A walk
- * reaches the tree sooner, but uses the processor that the processes need to end. So between walks
- * pass four times as long as the last took: the last of 7143 processes so ended 1 to 3 s earlier.
+ * reaches the tree sooner, but uses the processor that the processes need to end. So after each
+ * walk we make none for four times as long as it took.
  */
 static bool kill_by_walk(struct proctree *tree)
 {

@@ -150,7 +150,7 @@ static bool ends_single_attempt(const struct acquire_loop *loop, enum rlock_stat
            (st != RLOCK_PENDING && loop->quorum->in_doubt == 0);
 }
 
-/* ---- pausing before the next attempt ---- */
+/* ---- waiting for the next attempt ---- */
 
 /*
  * Exponential back-off with jitter: clients that lost their server at the same time don't all
@@ -213,7 +213,10 @@ static enum rlock_status block_in_queue(struct acquire_loop *loop, int64_t block
     return st == RLOCK_PENDING ? RLOCK_OK : st;
 }
 
-/* Pauses after an attempt that ended in `st`, before the next. RLOCK_STOPPED ends the loop. */
+/*
+ * Waits between an attempt that ended in `st` and the next: blocks in the queue, polls, or backs
+ * off after a fault. RLOCK_STOPPED ends the loop.
+ */
 static enum rlock_status pause_after(struct acquire_loop *loop, enum rlock_status st,
                                      int64_t block_ms)
 {

@@ -211,7 +211,10 @@ static enum rlock_status add_entry(struct noted_list *list, const char *entry,
 
 /* ---- finding out how holds without an end ended ---- */
 
-/* Does the token of `noted` hold the lock now? `noted->id` has the first digits of the token. */
+/*
+ * Does the token of `noted` hold the lock now? `state->holders` and `noted->id` have the first 12
+ * digits of tokens; an `id` of another length isn't rlock's. "*": the newest grant holds the lock.
+ */
 static bool is_holding(const struct lock_state *state, const struct noted_hold *noted,
                        bool is_newest)
 {

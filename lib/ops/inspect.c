@@ -41,7 +41,8 @@ static void begin_inspect(struct request *request, const struct lock_keys *keys,
 
 /*
  * Shows the waiters in a reply of inspect.lua. The reply has four elements for the lock {now, view,
- * name of the value, next ticket}, followed by the ticket and the holder info of each waiter.
+ * name of the value, the last ticket of this page; "": it is the last page}, followed by the ticket
+ * and the holder info of each waiter.
  */
 static void show_waiters(const struct resp_value *reply, const struct rlock_visitor *visitor)
 {
@@ -229,8 +230,8 @@ enum rlock_status inspect_lock(struct quorum *quorum, const char *key,
 
 /*
  * Counts what the break returned on each member. Returns RLOCK_BUSY if a majority has another value
- * by now, as another owner holds the lock then; else RLOCK_OK if any member has removed the value,
- * and RLOCK_GONE if none had it.
+ * by now, as the holders that we saw have lost the lock then; else RLOCK_OK if any member has
+ * removed the value, and RLOCK_GONE if none had it; or RLOCK_E_PROTOCOL.
  */
 static enum rlock_status read_break(const struct quorum *quorum, struct rlock_error *err)
 {
