@@ -108,6 +108,9 @@ static enum exit_reason explain_command(struct explanation *e)
                      ? url_masked_copy(options->argv[0])
                      : NULL;
     int failed = word == NULL ? 0 : mistake_program_error(options->argv[0], getenv("PATH"));
+    enum exit_reason reason = failed == 0        ? REASON_GRANTED
+                              : failed == ENOENT ? REASON_NOT_FOUND
+                                                 : REASON_NOT_EXECUTABLE;
 
     if (options->command != NULL)
         say(e, "command", "/bin/sh would run the text of -c.");
@@ -115,14 +118,11 @@ static enum exit_reason explain_command(struct explanation *e)
         say(e, "command", "No command is given; the rest is the same for every command.");
     else if (failed == 0)
         say(e, "command", "rlock would run %s, and give the lock back when it has ended.", word);
-    else if (failed == ENOENT)
-        say(e, "command", "%s is not found: status 127.", word);
     else
-        say(e, "command", "%s can't be executed: status 126.", word);
+        say(e, "command", "%s %s: status %d.", word,
+            failed == ENOENT ? "is not found" : "can't be executed", exit_reason_status(reason));
     free(word);
-    if (failed == 0)
-        return REASON_GRANTED;
-    return failed == ENOENT ? REASON_NOT_FOUND : REASON_NOT_EXECUTABLE;
+    return reason;
 }
 
 /* ---- the topic: the server ---- */
