@@ -744,14 +744,18 @@ static void say_not_released(const struct supervisor *s, enum rlock_ending endin
     int64_t deadline = release_by_ms(s);
     bool may_pass = err->status == RLOCK_E_UNREACHABLE || err->status == RLOCK_E_SERVER ||
                     err->status == RLOCK_E_NO_QUORUM;
-    char hint[120] = "the lock is free when its ttl ends";
+    const char *mark = ending == RLOCK_ENDS_DONE
+                           ? "the work may not be marked as done, so another run may repeat it; "
+                           : "";
+    char more[60] = "";
+    char hint[200];
 
     s->result->is_releasing = runs_command(s) && s->run.lease == SUPERVISE_LEASE_HELD && may_pass &&
                               deadline > now && release_later(s, ending, stay_ms, deadline);
     if (s->result->is_releasing)
-        snprintf(hint, sizeof hint,
-                 "the lock is free when its ttl ends, or sooner: rlock tries for another %d s",
+        snprintf(more, sizeof more, ", or sooner: rlock tries for another %d s",
                  (int)((deadline - now + 999) / 1000));
+    snprintf(hint, sizeof hint, "%sthe lock is free when its ttl ends%s", mark, more);
     say(s, REPORT_NOTICE, EVENT_NOT_RELEASED, err->text, hint);
 }
 
