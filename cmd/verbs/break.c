@@ -91,7 +91,7 @@ static enum exit_reason break_target(struct session *session, const struct targe
     }
     if (st == RLOCK_GONE) {
         report_event(&session->report, REPORT_NOTICE, EVENT_FREE,
-                     "its holder has released the lock meanwhile", NULL);
+                     "the lock has become free meanwhile", NULL);
         return REASON_GRANTED;
     }
     if (st != RLOCK_BUSY)

@@ -180,6 +180,6 @@ sys.exit(buffer == bytes(4))' "$(<"$DIR/tty")"; }
     ask
     redis_cli del "$KEY"
     answer y 0
-    assert_match "$(pty_screen)" 'free: its holder has released the lock meanwhile'
+    assert_match "$(pty_screen)" 'free: the lock has become free meanwhile'
     assert_eq "$(redis_cli keys '*:rlock:fence')" ''
 }
