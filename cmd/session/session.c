@@ -26,6 +26,7 @@
 
 #define HINT_BYTES 400
 #define CLI "redis-cli "
+
 static enum report_level level_of(const struct options *options)
 {
     if (options->quiet)
@@ -790,6 +791,8 @@ static const char *hint_for(char room[HINT_BYTES], const struct session *session
 
     if (err->sys == EMFILE)
         return REPORT_MORE_FILES;
+    if (err->status == RLOCK_E_SYSTEM && err->sys == EAGAIN) /* of fork() or a thread's start */
+        return "look at the limit ulimit -u";
     if (is_mute && err->sys == ECONNRESET)
         return "the connection was lost: try again, or look at a proxy in between";
     if (is_mute && session->url_place[0] != '\0') {

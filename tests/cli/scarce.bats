@@ -91,6 +91,8 @@ injected() {
     assert_match "$stderr" "rlock: $KEY: lost: no renewal was confirmed in time"
     injected clone3 when=1 -t 6 -k "$KEY" -- sh -c 'sleep 6.1; exit 6' # the second try succeeds
     assert_status 6
+    injected clone3 when=1+ -u redis://localhost:1 -k "$KEY" -- true
+    assert_line "^rlock: $KEY: system: .* look up its address: .*; look at the limit ulimit -u$"
 }
 
 @test "if no file may grow (ulimit -f 0), messages and reports are lost, but not the lock" {
