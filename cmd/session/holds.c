@@ -84,7 +84,8 @@ static enum rlock_status read_file(int dir, const char *name, struct hold *hold,
         return failed == ENOENT ? RLOCK_GONE : bad_file(err, dir, name, strerror(failed));
     text[n] = '\0';
     if (sscanf(text, "%32[0-9a-f] %" SCNd64 " %d", hold->token, &hold->until_ms, &has_renewer) < 3)
-        return bad_file(err, dir, name, "has no token: remove it");
+        return bad_file(err, dir, name,
+                        "has no token: remove it; to free the lock: rlock break -k KEY");
     hold->has_renewer = has_renewer != 0;
     explicit_bzero(text, sizeof text);
     return RLOCK_OK;

@@ -299,7 +299,8 @@ static enum rlock_status await_start(int dir, int told, struct rlock_deadline de
         if (rlock_clock_ms() >= deadline.at_ms)
             return err_set(
                 err, RLOCK_E_UNREACHABLE, 0,
-                "local: the private server accepts no connection within --connect-timeout");
+                "local: the private server accepts no connection within --connect-timeout: the "
+                "machine is busy, or the server hangs");
     }
     return RLOCK_OK;
 }

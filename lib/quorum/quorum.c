@@ -486,7 +486,7 @@ static enum rlock_status lose(struct quorum *quorum, const struct votes *votes,
     /* for example after a failover: the new primary had no lock, and reserves it for a waiter */
     if (votes->n_held > 0 && votes->held_by->obstacle.seen == RLOCK_SEEN_KEPT)
         return err_set(err, RLOCK_GONE, 0,
-                       "the server lost the lock, and the next waiter has its turn");
+                       "the server no longer has the lock, and the next waiter has its turn");
     if (votes->n_held > 0) {
         quorum->loss = (struct rlock_loss){RLOCK_LOSS_HELD, votes->held_by->obstacle.holder};
         return err_set(err, RLOCK_LOST, 0, "the lock is held by %s", by->text);

@@ -372,7 +372,8 @@ static void test_no_start(void)
     check_no_start("fail", "didn't start: the last line");
     check_no_start("quiet",
                    "didn't start: it wrote no message; run redis-server or valkey-server by hand");
-    check_no_start("deaf", "accepts no connection within --connect-timeout");
+    check_no_start("deaf", "accepts no connection within --connect-timeout: the machine is busy, "
+                           "or the server hangs");
     is_int(private_server_process_start(dir, deadline, &err), RLOCK_STOPPED);
     close(deadline.stop_fd);
     close(users);

@@ -89,7 +89,7 @@ static const struct {
      "the lock is held by another program (\"foreign\", the key's value, not written by rlock)",
      false, false},
     {RENEW, "*4\r\n:0\r\n:1\r\n:400\r\n$42\r\n0123456789abcdef0123456789abcdef v1 try=0 \r\n",
-     RLOCK_GONE, "the server lost the lock, and the next waiter has its turn", false, false},
+     RLOCK_GONE, "no longer has the lock, and the next waiter has its turn", false, false},
     {RENEW, "*2\r\n:-5\r\n:1\r\n", RLOCK_RELEASED, "the lock was released", false, false},
     {RENEW, "*3\r\n:-6\r\n:1\r\n$34\r\nbroken user=u host=h pid=7 label=x\r\n", RLOCK_LOST,
      "the lock was broken by u@h, pid 7: x", false, false},
