@@ -83,16 +83,3 @@ assert_ran_once() {
     finish holder
     assert_ran_once
 }
-
-@test "a reset before the reply to a renewal: rlock asks again, and the lock isn't lost" {
-    line_start "$REDIS_PORT"
-    line cut-after-request 4 # the first three are the acquire, CLUSTER NODES and TIME
-    mkfifo "$DIR/go"
-    run_through_line -t 12 -- sh -c 'read -r status <"$0"; exit "$status"' "$DIR/go"
-    eventually 20 file_has "$DIR/holder.err" ': renewed'
-    timeout 10 tee "$DIR/go" <<<7 >/dev/null
-    ended 7 holder
-    assert_match "$stderr" ': renewal-failed:.*'$'\n''.*: renewed'
-    refute_match "$stderr" ': (lost|restored|not-released)'
-    gone "$KEY"
-}
