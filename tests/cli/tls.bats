@@ -195,23 +195,6 @@ END
     ! grep -aq "$SECRET" "$DIR/heard"
 }
 
-@test "status 69: an answer that is no TLS, or a broken handshake, and the message says which" {
-    local says script
-    while IFS='|' read -r says script; do
-        tr ';' '\n' <<<"$script" >"$DIR/script"
-        fake_start <"$DIR/script"
-        refused 69 "unreachable: 127.0.0.1:$FAKE_PORT: $says" -u "rediss://127.0.0.1:$FAKE_PORT"
-        kill "$(<"$DIR/pids/fake")" 2>/dev/null || : # the fake server may have ended already
-    done <<'END'
-TLS: the server's answer is not TLS|ACCEPT;SEND -ERR max number of clients reached\r\n;STALL
-TLS: the handshake failed: |ACCEPT;STREAM \x16\x03\x03\x40\x00
-TLS handshake: the server closed the connection|ACCEPT;SEND \x15\x03\x03\x00\x02\x01\x00;STALL
-TLS: timed out|ACCEPT;SEND \x16\x03\x03\x40\x00;STALL
-TLS: the server ended the handshake: .*internal error|ACCEPT;SEND \x15\x03\x03\x00\x02\x02\x50;CLOSE
-[Tc].*: .*[Cc]onnection|ACCEPT;RESET
-END
-}
-
 @test "status 69: a connection without TLS to a TLS port, and the message says so" {
     refused 69 'does the server want TLS \(rediss://\)\?' -u "redis://$AT"
     fake_start <<'END'

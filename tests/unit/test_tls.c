@@ -111,6 +111,13 @@ static void test_events(struct tls_context *tls)
             strstr(talk.err.text, "ended the handshake") != NULL,
         "an alert that came before the end of the connection is reported: %s", talk.err.text);
     end();
+    need(begin(tls, "h"), "a TLS connection begins");
+    ok(tls_handshake(talk.line, &talk.err) == RLOCK_PENDING);
+    close(talk.peer); /* which has not read the handshake: the kernel resets the connection */
+    talk.peer = -1;
+    is_int(tls_handshake(talk.line, &talk.err), RLOCK_E_UNREACHABLE, "a reset");
+    is_str(talk.err.text, "TLS handshake: receive: Connection reset by peer");
+    end();
 }
 
 /*
