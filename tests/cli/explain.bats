@@ -159,9 +159,3 @@ topics = [json.loads(line)["topic"] for line in sys.stdin]
 assert sorted(set(topics)) == sorted(["lock", "command", "server", "connection", "lease",
     "waiting", "doctor"]), topics' <<<"$output"
 }
-
-@test "explain: verbs have no option --explain, and it needs a key" {
-    run -64 rlock --explain -- true
-    run -64 rlock status --explain -k "$KEY"
-    assert_match "$output" 'explain'
-}

@@ -177,23 +177,6 @@ ended_by() {
 
 # ---- failures of hold ----
 
-# refused STATUS REGEX ARG...: rlock hold ends with STATUS and a line that matches, and the server
-# and the directory of tokens are as before.
-refused() {
-    local wanted=$1 says=$2
-    shift 2
-    unchanged run "-$wanted" --separate-stderr rlock hold "$@"
-    assert_match "$stderr" "$says"
-    [[ -z $(hold_files) ]]
-}
-
-@test "hold refuses wrong options with 64, and takes nothing" {
-    refused 64 'usage: --log: needs --renew, as without' -k "$KEY" --for 1h --log x
-    RLOCK_PROTOCOL=timestamp refused 64 'hold: not possible with --protocol timestamp' -k "$KEY" \
-        --for 1h
-    refused 64 'usage: a private server .local:.: needs --renew, as' -k "$KEY" --for 1h -u local:
-}
-
 @test "if the token or the result can't be written, hold gives the lock back and exits with 71" {
     # shellcheck disable=SC2016
     run -71 bash -c '(ulimit -f 0; exec "$RLOCK" hold -k "$KEY" --for 1h) 2>&1 | cat

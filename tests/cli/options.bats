@@ -14,18 +14,6 @@ refused() {
     assert_eq "$output" ""
 }
 
-# ---- the command line ----
-
-@test "--help and --version print to stdout with status 0, whatever else is wrong" {
-    local option
-    for option in -h --help -V --version; do
-        RLOCK_TTL=bad RLOCK_CONFIG=$DIR/none run -0 --separate-stderr rlock -n "$option" --bad
-        assert_match "$output" \
-            '^(usage: rlock |rlock [0-9]+\.[0-9.]+ \(hiredis [0-9.]+, TLS (yes|no)\)$)'
-        assert_eq "$stderr" ""
-    done
-}
-
 # ---- configuration files ----
 
 # One shell runs rlock once for each place of a configuration file. Each file has another TTL, so

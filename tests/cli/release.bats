@@ -38,13 +38,6 @@ refused() {
     gone "$KEY"
 }
 
-@test "release exits with 64 without a token, and with 78 if the token file can't be read" {
-    unchanged run -64 --separate-stderr rlock release -k "$KEY"
-    assert_line 'usage: no token: '
-    unchanged run -78 --separate-stderr rlock release -k "$KEY" --token-file "$DIR/none"
-    assert_line "misconfigured: token file $DIR/none: No such file"
-}
-
 @test "with an empty RLOCK_TOKEN, as after a failed acquire, release exits with 64 and says why" {
     needs_token release
 }

@@ -19,14 +19,6 @@ told() { python3 -c 'import json, sys; it = json.loads(sys.argv[1]); print(eval(
 
 status_of() { run --separate-stderr "$RLOCK" status -k "$KEY" "$@"; }
 
-@test "status: a free lock has status 0, and nothing is left on the server" {
-    status_of
-    assert_status 0
-    assert_eq "$output" "$KEY: free"
-    assert_eq "$stderr" ""
-    assert_eq "$(redis_cli dbsize)" 0
-}
-
 @test "status: it shows the holder, the time left, the fence, and the waiters in their order" {
     hold first -k "$KEY" -t 30 --label 'a b%'
     queued second --label two -- true
@@ -127,15 +119,6 @@ manual_members() {
     run "$RLOCK" status
     assert_status 0
     assert_eq "$output" ""
-}
-
-@test "status: it exits with 77 for a key of another type, 64 for an empty key, 69 for no server" {
-    redis_cli lpush "$KEY" x
-    status_of
-    assert_status 77
-    assert_line "^rlock: $KEY: refused: .*WRONGTYPE"
-    run -64 "$RLOCK" status -k ''
-    run -69 "$RLOCK" status -k "$KEY" -u redis://127.0.0.1:1
 }
 
 @test "status --watch: without a terminal it prints again when a holder or waiter comes or goes" {

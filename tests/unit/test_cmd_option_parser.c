@@ -254,7 +254,9 @@ static const struct {
     {"--on-lost pause: not possible with --bind-pid, as only a command that rlock starts",
      {"acquire -k K --bind-pid 1 --on-lost pause"}},
     {"--ttl: needs --renew, as without it", {"hold -k K --for 1h -t 10"}},
-    {"no key", {"", "x", "-- -k K x", "acquire", "K x", "release"}},
+    {"--log: needs --renew, as without it", {"hold -k K --for 1h --log x"}},
+    {"a private server (local:): needs --renew, as", {"hold -k K --for 1h -u local:"}},
+    {"no key", {"", "x", "-- -k K x", "acquire", "K x", "release", "--explain x"}},
     {"--key needs an argument", {"-k"}},
     {"no command", {"-k K", "-k K --"}},
     {"no arguments may follow", {"-k K -c exit x"}},
@@ -263,7 +265,8 @@ static const struct {
      {"-k K --tt=5 x", "-k K --TTL=5 x", "-k K -nz x", "-xredis://u:" SECRET "@h -k K x",
       "-k K --close x", "-k K --bind-pid 1 x", "-k K --token-file f x"}},
     {"unknown option of ",
-     {"-t 5 status", "acquire -k K --once 5", "acquire -k K --token-file f", "renew -k K -n"}},
+     {"-t 5 status", "status --explain", "acquire -k K --once 5", "acquire -k K --token-file f",
+      "renew -k K -n"}},
     {"unknown option: --ttlx", {"-k K --ttlx x"}},
     {"unknown option: -\\x1b", {"-k K -\x1b[2J x"}},
     {"ttl: not a duration", {"-k K -t-5 x", "-k K -t 5x x", "-k K -t 99999999999999999999 x"}},
@@ -356,6 +359,11 @@ static void test_command(void)
        strcmp(options.argv[1], "-c") == 0);
     ok(asks("-V --nope", ASKED_VERSION) && asks("--help", ASKED_HELP));
     ok(parse("--nope --help") == RLOCK_E_USAGE && parse("-t 0 -h") == RLOCK_E_USAGE);
+    set_variable("RLOCK_CONFIG", "/nowhere/at/all");
+    setenv("RLOCK_TTL", "bad", 1);
+    ok(asks("-n -h --bad", ASKED_HELP) && asks("-n --version --bad", ASKED_VERSION));
+    unsetenv("RLOCK_TTL");
+    set_variable("RLOCK_CONFIG", file);
     setenv("RLOCK_WAIT", "7", 1);
     ok(parse("-n -k K x") == RLOCK_OK && options.wait_ms == 0);
     ok(parse("-k K x") == RLOCK_OK && options.wait_ms == 7000);
@@ -539,6 +547,10 @@ static void test_verbs_of_settings(void)
         okf(parse(lines[i]) == RLOCK_OK, "%s: %s", lines[i], err.text);
     unsetenv("RLOCK_HISTORY");
     unsetenv("RLOCK_BIND_PID");
+    setenv("RLOCK_PROTOCOL", "timestamp", 1);
+    ok(refuses("hold -k K --for 1h", RLOCK_E_USAGE,
+               "hold: not possible with --protocol timestamp"));
+    unsetenv("RLOCK_PROTOCOL");
 }
 
 static const struct {
