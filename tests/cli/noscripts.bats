@@ -170,22 +170,6 @@ make_locks() {
 }
 keys_of() { awk 'NR > 1 { print $1 }' | xargs; }
 
-@test "break takes the lock from a holder with or without scripts, which says so; fences grow" {
-    local holder before
-    redis_rule noscripts noscripts
-    for holder in '' with_scripts; do
-        $holder hold one -k "$KEY" -t 10
-        before=$(redis_cli get "$FENCE")
-        run -0 --separate-stderr rlock break -k "$KEY" --yes --label 'web1 is down'
-        assert_line 'broken: it was held for .* by sh of '
-        gone "$KEY"
-        ended 76 one 20
-        assert_match "$stderr" 'the lock was broken by .*web1 is down'
-        assert_between "$(redis_cli get "$FENCE")" $((before + 1)) $((1 << 53)) 'fence'
-        assert_between "$(redis_cli pttl "$FENCE")" 604700000 604800000 'PTTL of the fence'
-    done
-}
-
 @test "break removes done marks, --min-hold and foreign values, but not what needs scripts" {
     local kind
     redis_rule noscripts noscripts

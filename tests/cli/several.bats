@@ -14,17 +14,6 @@ load ../helpers/server
         'requests beside the scripts'
 }
 
-@test "after a holder is killed, all its keys are free when its TTL ends" {
-    local from
-    hold dead -k "$KEY:a" -k "$KEY:b" -t 1
-    from=$(now_ms)
-    kill -KILL "$(<"$DIR/pids/dead")"
-    run -0 rlock -k "$KEY:b" -- "$TOOLS/hold_clock"
-    assert_between $((output - from)) 500 $((1400 + SLACK)) ms
-    run -0 rlock -n -k "$KEY:a" -- true
-    assert_only_fences
-}
-
 @test "if one key is lost, the command is ended with 76, and the other keys are released" {
     hold one -k "$KEY:a" -k "$KEY:b" -k "$KEY:c" -t 1
     redis_cli set "$KEY:b" other px 60000 >/dev/null

@@ -49,15 +49,3 @@ holds() { [[ $(holders) == "$1" ]]; }
     assert_only_fences
 }
 redis_cli_says() { [[ $(redis_cli "${@:2}") == "$1" ]]; }
-
-@test "when the key is overwritten or deleted, all readers' commands are ended" {
-    local each
-    for each in one two three; do hold "$each" -k "$KEY" -s -t 1; done
-    redis_cli set "$KEY" foreign px 60000 >/dev/null
-    for each in one two three; do
-        ended 76 "$each"
-    done
-    assert_eq "$(value "$KEY")" foreign
-    redis_cli del "$KEY" >/dev/null
-    eventually 5 assert_only_fences # helper keys expire with the readers' leases
-}

@@ -39,16 +39,3 @@ holder() { redis_cli get "$KEY"; }
     ended 76 job
     assert_eq "$(holder)" "$other"
 }
-
-@test "timestamp: nested runs, --min-hold and a killed holder work as with other locks" {
-    run -0 --separate-stderr rlock -k "$KEY" -- "$RLOCK" -n -k "$KEY" -- echo inner
-    assert_eq "$output" inner
-    run -0 --separate-stderr rlock --min-hold 9 -k "$KEY" -- true
-    assert_between "$(redis_cli pttl "$KEY")" 5000 12000
-    run -75 --separate-stderr rlock -n -k "$KEY" -- true
-    redis_cli del "$KEY"
-    start killed "$RLOCK" -t 1 -k "$KEY" -- sleep 20
-    eventually 5 exists "$KEY"
-    kill -KILL "$(<"$DIR/pids/killed")"
-    run -0 --separate-stderr rlock -w 10 -k "$KEY" -- true
-}
