@@ -78,11 +78,3 @@ childless() { [[ -z $(children "$1") ]]; }
     ended 137 job 30
     assert_killed_in_time 9000
 }
-
-@test "acquire --json after a late grant: left_ms is the time left, without the delay" {
-    serve READ "STALL $LATE" "$GRANT"
-    run -0 --separate-stderr rlock acquire --json -k "$KEY" -t 100
-    assert_match "$output" '"left_ms":[0-9]+'
-    output=${output#*\"left_ms\":}
-    assert_between "${output%%[!0-9]*}" 1 $((98998 - LATE)) left_ms
-}

@@ -4,8 +4,8 @@
 #
 # tests/unit has each reply at its place: test_resp.c what is no RESP, test_replies.c what no script
 # replies, test_error_reply.c each error, test_quorum.c when rlock asks again, test_renewer.c the
-# replies to a renewal. Here one of each kind goes through the program. Each line is a case, with a
-# fake server of its own. These cases run at the same time, as most of them only wait.
+# replies to a renewal. Here one of each kind goes through the program. These cases run at the same
+# time, as most of them only wait.
 
 load ../helpers/common
 load ../helpers/fake
@@ -14,49 +14,23 @@ MEMORY_KIB=16384 # limit of rlock's address space (ulimit -v)
 
 NOW=1700000000000
 
-# fake NAME: fake_start with the script on stdin, in which `;` and newlines separate steps.
-fake() { fake_start "$1.fake" < <(tr ';' '\n'); }
-
 bounded() {
     is_sanitized || ulimit -v "$MEMORY_KIB"
     exec "$@"
 }
 
-# ask NAME OPTION... -- COMMAND...: starts rlock with the fake server that was started last.
-ask() {
-    local name=$1
-    shift
-    start "$name" bounded "$RLOCK" -u "redis://${PASSWORD:+:$PASSWORD@}127.0.0.1:$FAKE_PORT" \
-        -k "$KEY:$name" "$@"
-}
-
-# assert_each OPTIONS <<'END': reads a line NAME|STATUS|STEPS for each case. In each case a fake
-# server does the STEPS on each connection, and an rlock with these OPTIONS asks it. Fails unless
-# each rlock ends with its STATUS and a message, and runs no command; prints all that fail.
-assert_each() {
-    local name wanted steps failed=''
-    local -A statuses
-    while IFS='|' read -r name wanted steps; do
-        fake "$name" <<<"ACCEPT;$steps;LOOP"
-        # shellcheck disable=SC2086
-        ask "$name" $1 -- touch "$DIR/ran"
-        statuses[$name]=$wanted
-    done
-    for name in "${!statuses[@]}"; do
-        wanted=${statuses[$name]}
-        finish "$name" 30 && [[ $status == "$wanted" ]] &&
-            [[ $stderr =~ (^|$'\n')"rlock: $KEY:$name: "[a-z\ -]+:\  ]] ||
-            failed+="case $name: status $status, wanted $wanted; stderr: $stderr"$'\n'
-    done
-    [[ -z $failed ]] || fail "$failed"
-    [[ ! -e $DIR/ran ]] || fail 'a command was run'
-}
-
-# The scripted replies are those to scripts: after a refusal rlock doesn't go on by commands.
-once='-n -t 3 --connect-timeout 1 --scripts yes'
-
+# Each line is NAME|STATUS|STEPS: a fake server does the STEPS on each connection, and an rlock that
+# asks it ends with STATUS and a message, and runs no command. The replies are those to scripts:
+# with --scripts yes rlock doesn't go on by commands after a refusal.
 @test "acquire: a reply that is no grant, or none: the right status, in time and under 16 MB" {
-    assert_each "$once" <<END
+    local name number steps failed=''
+    local -A wanted
+    while IFS='|' read -r name number steps; do
+        wanted[$name]=$number
+        fake_start "$name.fake" < <(tr ';' '\n' <<<"ACCEPT;$steps;LOOP")
+        start "$name" bounded "$RLOCK" -u "redis://127.0.0.1:$FAKE_PORT" -k "$KEY:$name" -n -t 3 \
+            --connect-timeout 1 --scripts yes -- touch "$DIR/ran"
+    done <<END
 bulk_that_comes|69|READ;BULK 1073741824;STREAM x
 array_of_2_to_the_63|69|READ;SEND *9223372036854775807\r\n;STREAM :1\r\n
 depth_without_end|69|READ;STREAM *1\r\n
@@ -70,6 +44,13 @@ loading|69|READ;SEND -LOADING Redis is loading the dataset in memory\r\n;STALL
 noperm|77|READ;SEND -NOPERM this user has no permissions to run the 'eval' command\r\n;STALL
 crossslot|78|READ;SEND -CROSSSLOT Keys in request don't hash to the same slot\r\n;STALL
 END
+    for name in "${!wanted[@]}"; do
+        finish "$name" 30 && [[ $status == "${wanted[$name]}" ]] &&
+            [[ $stderr =~ (^|$'\n')"rlock: $KEY:$name: "[a-z\ -]+:\  ]] ||
+            failed+="case $name: status $status, wanted ${wanted[$name]}; stderr: $stderr"$'\n'
+    done
+    [[ -z $failed ]] || fail "$failed"
+    [[ ! -e $DIR/ran ]] || fail 'a command was run'
 }
 
 # ---- real servers ----
