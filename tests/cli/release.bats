@@ -39,7 +39,15 @@ refused() {
 }
 
 @test "with an empty RLOCK_TOKEN, as after a failed acquire, release exits with 64 and says why" {
-    needs_token release
+    rlock acquire -k "$KEY" >"$DIR/token"
+    RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
+    assert_line 'usage: RLOCK_TOKEN is empty: the rlock acquire that should have set it has'
+    echo "token-file = $DIR/token" >"$DIR/config" # the environment wins over the file's token-file
+    export RLOCK_CONFIG=$DIR/config
+    RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock release -k "$KEY"
+    : >"$DIR/empty"
+    unchanged run -64 --separate-stderr rlock release -k "$KEY" --token-file "$DIR/empty"
+    assert_line "usage: no token: the first line of $DIR/empty is empty"
 }
 
 @test "releasing the lock of rlock's own command ends the command with 76" {

@@ -39,10 +39,6 @@ unchanged_by() {
     assert_line "^rlock: $KEY: not-yours: $2"
 }
 
-@test "with an empty RLOCK_TOKEN, as after a failed acquire, renew exits with 64 and says why" {
-    needs_token renew
-}
-
 @test "renew waits for a server that restarts, for up to --connect-timeout" {
     redis_start own
     RLOCK_URL=unix://$REDIS_SOCKET

@@ -10,7 +10,6 @@
 #     alone                      true if no such process runs any more
 #     unchanged COMMAND...       runs COMMAND, and fails if a key of the server has changed, except
 #                                for its remaining TTL
-#     needs_token VERB           checks what VERB says if RLOCK_TOKEN or the token file is empty
 #
 # This file also loads server.bash.
 
@@ -55,16 +54,4 @@ unchanged() {
     before=$(print_server_contents)
     "$@"
     assert_eq "$(print_server_contents)" "$before" "the keys of the server and their values"
-}
-
-needs_token() {
-    rlock acquire -k "$KEY" >"$DIR/token"
-    RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock "$1" -k "$KEY"
-    assert_line 'usage: RLOCK_TOKEN is empty: the rlock acquire that should have set it has'
-    echo "token-file = $DIR/token" >"$DIR/config" # the environment wins over the file's token-file
-    export RLOCK_CONFIG=$DIR/config
-    RLOCK_TOKEN='' unchanged run -64 --separate-stderr rlock "$1" -k "$KEY"
-    : >"$DIR/empty"
-    unchanged run -64 --separate-stderr rlock "$1" -k "$KEY" --token-file "$DIR/empty"
-    assert_line "usage: no token: the first line of $DIR/empty is empty"
 }
