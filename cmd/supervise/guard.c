@@ -221,8 +221,8 @@ static bool has_to_thaw(const struct guard *guard)
 }
 
 /*
- * Does the actions in the order of enum guard_action. Only GUARD_ACTION_PASS_SIGNAL is left to
- * obey(), which has the request with the signal.
+ * Does the actions in the order of enum guard_action, but leaves GUARD_ACTION_PASS_SIGNAL, which
+ * comes with no other than _TELL, to obey(): that has the request with the signal.
  */
 static void perform(struct guard *guard, unsigned actions)
 {
@@ -350,9 +350,9 @@ static void obey(struct guard *guard, const struct guard_request *request)
     unsigned actions = guard_state_handle(&guard->machine, event_of(request), in);
 
     guard->answered = request->number;
+    perform(guard, actions); /* answers first: to signal a large tree takes time */
     if (actions & GUARD_ACTION_PASS_SIGNAL)
         pass_signal(guard, request);
-    perform(guard, actions);
 }
 
 /*

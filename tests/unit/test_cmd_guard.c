@@ -360,13 +360,16 @@ static int be_refused(void)
         return CHILD_CANT_RUN;
     if (guard_client_start(&guard, &plan, &request) != 0)
         return 3;
-    guard_client_end(&guard, rlock_clock_ms() + SOON_MS);
-    if (hear().kind != GUARD_NEWS_AGREES || hear().kind != GUARD_NEWS_AGREES) /* START, END */
+    guard_client_signal(&guard, SIGTERM, false);
+    if (hear().kind != GUARD_NEWS_AGREES || hear().kind != GUARD_NEWS_AGREES) /* START, SIGNAL */
         return 7;
     news = hear();
     refused = news.pid;
     if (news.kind != GUARD_NEWS_REFUSED || news.was_kill || refused <= 0)
         return 4;
+    guard_client_end(&guard, rlock_clock_ms() + SOON_MS);
+    if (hear().kind != GUARD_NEWS_AGREES)
+        return 8;
     for (int n = 0; (news = hear()).kind == GUARD_NEWS_REFUSED; n++) {
         if (!news.was_kill || news.pid != refused)
             return 5;
