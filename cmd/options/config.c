@@ -109,7 +109,7 @@ static const char interrupted[] = "the wait was interrupted";
 
 /*
  * Wait until the pipe has more, or its writer has closed the pipe. Returns NULL (read again) or the
- * reason to give up. After a signal that doesn't end rlock, such as CONT, the wait starts anew.
+ * reason to give up. After a signal that has stopped rlock, such as TSTP, the wait starts anew.
  */
 static const char *wait_for_writer(int fd, const struct config_wait *wait,
                                    struct rlock_deadline *deadline)

@@ -78,9 +78,9 @@ enum exit_reason exit_reason_of(enum rlock_status status);
 
 #define EVENT_CONSTANT(constant, name) constant,
 /*
- * Each enum exit_reason is also an event, of the same number and name. The list repeats only the
- * reasons that other files name as events; event_of_reason() converts the others. EVENT_LAST_REASON
- * lets the numbers of EVENT_NAMES follow those of all reasons.
+ * An exit_reason is also an event with the same number and name: event_of_reason() casts it. This
+ * enum names only those that other files use as events. Because of EVENT_LAST_REASON the numbers of
+ * EVENT_NAMES begin behind the last reason.
  */
 enum event {
     EVENT_GRANTED = REASON_GRANTED,

@@ -239,7 +239,7 @@ static void dump_options(FILE *out)
     }
 }
 
-/* The last column is rlock's name of this option of flock(1); "-": rlock has no such option. */
+/* Letter and long name in flock(1), and rlock's option with this meaning; "-": there is none. */
 static void dump_flock(FILE *out)
 {
     size_t i;

@@ -66,8 +66,8 @@ static bool has_key_option(char *const *words)
 }
 
 /*
- * In "rlock job true" and "rlock job -t 5 -- true" the user meant "job" as the key. Of the words
- * after this key, returns the first one of the command: "true". NULL: there is no command.
+ * Finds the command's first word in the words behind the one that was meant as the key: "true" in
+ * "rlock job true" and "rlock job -t 5 -- true". NULL: there is no command.
  */
 static char *const *command_behind(char *const *words)
 {

@@ -284,7 +284,7 @@ static bool accepts(enum verb verb, const struct option *row)
     return (row->verbs & IN(verb)) != 0;
 }
 
-/* Set the hint to the name most like `typed` of the options that the source being read can set. */
+/* Hint at the option whose name is most like `typed`, of those that can be set in this source. */
 static void suggest_like(struct parser *parser, const char *typed)
 {
     struct suggestion suggestion = {.typed = typed};

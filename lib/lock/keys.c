@@ -46,7 +46,10 @@ static const char *hashed_part(const char *key, size_t *n)
     return has_tag ? open + 1 : key;
 }
 
-/* Finds the frame for helper keys of `key`. False: no such name is in the hash slot of `key`. */
+/*
+ * Chooses a frame that puts the helper keys into the hash slot of `key`. False: none does, because
+ * `key` has a '}', but no hash tag.
+ */
 static bool frame_of(const char *key, struct frame *frame)
 {
     size_t bytes;

@@ -31,7 +31,7 @@
 #define LINGER_MIN_MS 20
 #define LINGER_MAX_MS 100
 
-/* How many members must say yes to decide a broadcast. */
+/* How many members must say yes to decide a broadcast. So do too many no for a majority of yes. */
 enum enough { MAJORITY, ONE, ALL };
 
 /* Rules that hold for some purposes of a broadcast, see purposes[]: one bit each. */

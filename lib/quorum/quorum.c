@@ -8,8 +8,9 @@
  *    numbers is the fence.
  * 2. Confirm: each member that still has our token, and has drawn no greater number since, stores
  *    the fence. If a majority stores the fence, the lock is granted.
- * Round 2 is not needed if all members draw the same number, as a single server does. If round 1 or
- * 2 finds no majority, all members that stored our token remove it again (undo).
+ * Round 2 is not needed if all members draw the same number, as a single server does, unless it has
+ * to write the history (--history). If round 1 or 2 finds no majority, all members that stored our
+ * token remove it again (undo).
  *
  * A waiter joins the queues of a quorum's members only so that a release wakes it. The members
  * never reserve a free lock for the first waiter, as a single server does: the queues of two
