@@ -31,12 +31,13 @@ struct sentinels {
     size_t n;         /* Sentinels in the URL */
     size_t n_answers; /* Sentinels that replied */
     size_t n_known;   /* how many Sentinels watch this primary: the largest count reported */
-    size_t n_others;  /* Sentinels that named another primary */
     int64_t down_ms;  /* the longest down-after-milliseconds reported */
     int64_t votes;    /* the quorum setting: Sentinels that must agree that the primary is down */
     bool is_down;     /* a Sentinel reported the primary as down */
-    char silent[128]; /* the address of the first Sentinel that didn't reply */
     char other[128];  /* the address of the first other primary that was named */
+    /* the addresses of Sentinels, which belong to the URL; NULL: there is none */
+    const char *silent;    /* the first one that didn't reply */
+    const char *dissenter; /* the one that named `other` */
 };
 
 /* Returns the value of `name` in the reply {name, value, name, value, ...}, or "". */
@@ -56,7 +57,7 @@ static const char *field_of(const struct resp_value *reply, const char *name)
 }
 
 static void count_reply(struct sentinels *sentinels, const struct resp_value *reply,
-                        const struct url *primary)
+                        const char *sentinel, const struct url *primary)
 {
     size_t n_known = (size_t)strtoul(field_of(reply, "num-other-sentinels"), NULL, 10) + 1;
     int64_t down_ms = strtoll(field_of(reply, "down-after-milliseconds"), NULL, 10);
@@ -70,8 +71,10 @@ static void count_reply(struct sentinels *sentinels, const struct resp_value *re
     if (url_at(&named, primary, field_of(reply, "ip"), NULL, field_of(reply, "port"), NULL) !=
         RLOCK_OK)
         return;
-    if (!url_is_same(&named, primary) && sentinels->n_others++ == 0)
+    if (!url_is_same(&named, primary) && sentinels->dissenter == NULL) {
+        sentinels->dissenter = sentinel;
         snprintf(sentinels->other, sizeof sentinels->other, "%s", named.shown);
+    }
     url_fini(&named);
 }
 
@@ -79,6 +82,7 @@ static void count_reply(struct sentinels *sentinels, const struct resp_value *re
 static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *sentinels)
 {
     const struct url *primary = member_primary_url(probe->one.members.member);
+    const char *sentinel = probe->one.members.member->url.sentinel[nth].shown;
     const struct resp_value *reply = NULL;
     struct member member;
     struct quorum one = quorum_alone(&probe->one, &member, probe->pollfds);
@@ -92,10 +96,9 @@ static void ask_sentinel(struct probe *probe, size_t nth, struct sentinels *sent
     if (st == RLOCK_OK)
         st = quorum_ask(&one, &request, probe->deadline, &reply, NULL);
     if (st == RLOCK_OK && resp_array_count(reply) > 0)
-        count_reply(sentinels, reply, primary);
-    else if (sentinels->silent[0] == '\0')
-        snprintf(sentinels->silent, sizeof sentinels->silent, "%s",
-                 probe->one.members.member->url.sentinel[nth].shown);
+        count_reply(sentinels, reply, sentinel, primary);
+    else if (sentinels->silent == NULL)
+        sentinels->silent = sentinel;
     member_close(&member);
 }
 
@@ -104,16 +107,19 @@ enum rlock_status topology_check_sentinels(struct probe *probe)
     const struct url *url = &probe->one.members.member->url;
     struct sentinels sentinels = {.n = url->n_sentinels};
     int64_t limit_ms = outlasted_ms(probe);
+    const char *after_failover = "wait for the failover to end, or look at the Sentinels' logs";
     size_t i;
 
     for (i = 0; i < sentinels.n; i++)
         ask_sentinel(probe, i, &sentinels);
-    if (sentinels.n_others > 0 || sentinels.is_down)
-        probe_report(
-            probe, "sentinels", RLOCK_GRADE_UNSAFE,
-            "wait for the failover to end, or look at the Sentinels' logs", "%s%s",
-            sentinels.n_others > 0 ? "the Sentinels disagree: one says that the primary is " : "",
-            sentinels.n_others > 0 ? sentinels.other : "a Sentinel says that the primary is down");
+    if (sentinels.dissenter != NULL)
+        probe_report(probe, "sentinels", RLOCK_GRADE_UNSAFE, after_failover,
+                     "the Sentinels disagree: %s says that the primary is %s, not %s",
+                     sentinels.dissenter, sentinels.other,
+                     member_primary_url(probe->one.members.member)->shown);
+    else if (sentinels.is_down)
+        probe_report(probe, "sentinels", RLOCK_GRADE_UNSAFE, after_failover,
+                     "a Sentinel says that the primary is down");
     else if (sentinels.n_answers < sentinels.n)
         probe_report(probe, "sentinels", RLOCK_GRADE_WEAK,
                      "repair that Sentinel, or take it out of the URL",
