@@ -153,7 +153,7 @@ enum rlock_status resolve_finish(struct lookup *lookup, struct addresses *out,
 
     if (read(lookup->ready[0], &end, 1) != 0 || !atomic_load(&lookup->is_answered) ||
         lookup->failed == EAI_SYSTEM)
-        st = err_set(err, RLOCK_E_UNREACHABLE, lookup->sys, "resolve");
+        st = err_set(err, RLOCK_E_UNREACHABLE, lookup->sys, "resolve: the lookup failed");
     else if (lookup->failed)
         st = err_set(err, RLOCK_E_UNREACHABLE, 0, "resolve: %s", gai_strerror(lookup->failed));
     else if (lookup->found.n == 0)
