@@ -432,7 +432,7 @@ static bool main_lives(const struct guard *guard)
            getppid() == guard->main_pid;
 }
 
-static struct ending ending_of(const struct guard *guard)
+static struct ending ending_so_far(const struct guard *guard)
 {
     return (struct ending){.term_ms = guard->term_ms,
                            .kill_ms = guard->machine.killing_since_ms,
@@ -449,7 +449,7 @@ static void say_lost_alone(const struct guard *guard, const char *cause, const c
     struct lost lost = {.cause = cause,
                         .hint = hint,
                         .subject = guard_subject(guard->plan),
-                        .ending = ending_of(guard)};
+                        .ending = ending_so_far(guard)};
     char steps[ENDING_BYTES];
     char text[400];
 
@@ -626,7 +626,7 @@ static void tell_done(const struct guard *guard)
                                     .stopped_since_ms = machine->frozen_since_ms != 0
                                                             ? machine->frozen_since_ms
                                                             : rlock_clock_ms(),
-                                    .ending = ending_of(guard),
+                                    .ending = ending_so_far(guard),
                                     .lease_ended_first = machine->lease_ended_first,
                                     .main_was_gone = guard->link == MAIN_IS_GONE});
 }

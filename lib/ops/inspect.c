@@ -68,7 +68,7 @@ static void show_waiters(const struct resp_value *reply, const struct rlock_visi
 }
 
 /* Do two members report the same value of the key, and so the same holder? */
-static bool is_alike(const struct resp_value *one, const struct resp_value *other)
+static bool is_same_value(const struct resp_value *one, const struct resp_value *other)
 {
     size_t n;
     const char *name = resp_string(resp_array_at(one, 2), &n);
@@ -112,7 +112,7 @@ static size_t choose_member(const struct quorum *quorum, size_t *n_alike)
             continue;
         for (alike = 0, j = 0; j < quorum->members.n; j++)
             alike += quorum->members.member[j].state == RLOCK_OK &&
-                     is_alike(member->reply, quorum->members.member[j].reply);
+                     is_same_value(member->reply, quorum->members.member[j].reply);
         if (chosen < quorum->members.n && weight_of(quorum, member, alike) <= most)
             continue;
         most = weight_of(quorum, member, alike);
