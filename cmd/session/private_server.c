@@ -39,6 +39,7 @@
 #define ENDING_MS 100 /* a process that is killed closes its connections, and then ends */
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_BYTES 36
+#define DIR_BYTES 200             /* for a path in messages; a longer one is cut */
 #define UNUSED_S (30 * 24 * 3600) /* while a server runs, its keeper updates the mtime each hour */
 
 /* ---- the directory ---- */
@@ -111,16 +112,24 @@ static enum rlock_status open_dir(int *fd, struct rlock_error *err)
     return private_dir_open(path, true, &words, fd, err);
 }
 
+/* Writes the path of the directory, for messages. */
+static void show_dir(const struct private_server *server, char dir[DIR_BYTES])
+{
+    char link[40];
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", server->dir_fd);
+    memset(dir, 0, DIR_BYTES);
+    (void)!readlink(link, dir, DIR_BYTES - 1);
+}
+
 /* Sets an error about a file in the directory, which says what the user can do. */
 static enum rlock_status fail_at(const struct private_server *server, const char *what, int sys,
                                  struct rlock_error *err)
 {
     enum rlock_status st = sys == EMFILE || sys == ENFILE ? RLOCK_E_SYSTEM : RLOCK_E_CONFIG;
-    char link[40];
-    char dir[200] = "";
+    char dir[DIR_BYTES];
 
-    snprintf(link, sizeof link, "/proc/self/fd/%d", server->dir_fd);
-    (void)!readlink(link, dir, sizeof dir - 1);
+    show_dir(server, dir);
     err_set(err, st, sys, "%s: %s/%s", words.what, dir, what);
     err_suffix(err, words.otherwise);
     return st;
@@ -134,16 +143,21 @@ static enum rlock_status fail_at(const struct private_server *server, const char
  *
  * Returns  RLOCK_OK (try again), RLOCK_BUSY (the deadline is over) or RLOCK_STOPPED.
  */
-static enum rlock_status pause_before_retry(struct rlock_deadline deadline, struct rlock_error *err)
+static enum rlock_status pause_before_retry(const struct private_server *server,
+                                            struct rlock_deadline deadline, struct rlock_error *err)
 {
     struct pollfd stop = {.fd = deadline.stop_fd, .events = POLLIN};
+    char dir[DIR_BYTES];
 
-    if (deadline.at_ms != RLOCK_NEVER && rlock_clock_ms() >= deadline.at_ms)
-        return err_set(err, RLOCK_BUSY, 0,
-                       "local: the private server has ended, and processes that used it, or that "
-                       "start the next one, still run: no lock is granted before they have "
-                       "finished");
-    return poll(&stop, 1, RETRY_MS) > 0 ? RLOCK_STOPPED : RLOCK_OK;
+    if (deadline.at_ms == RLOCK_NEVER || rlock_clock_ms() < deadline.at_ms)
+        return poll(&stop, 1, RETRY_MS) > 0 ? RLOCK_STOPPED : RLOCK_OK;
+    show_dir(server, dir);
+    return err_set(
+        err, RLOCK_BUSY, 0,
+        "local: processes that used the last private server, or start the next, still "
+        "run, and no lock is granted before they have ended: fuser %s/" PRIVATE_SERVER_USERS
+        " lists them",
+        dir);
 }
 
 /* False: errno says why the server isn't found, as after private_server_process_find(). */
@@ -189,7 +203,7 @@ static enum rlock_status join(struct private_server *server, struct rlock_deadli
             continue;
         }
         flock(server->users_fd, LOCK_UN);
-        st = pause_before_retry(deadline, err);
+        st = pause_before_retry(server, deadline, err);
     }
     return st;
 }
