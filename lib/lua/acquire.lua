@@ -289,9 +289,6 @@ for _, lock in ipairs(ours) do
   end
 end
 
--- A waiter reads its wake-up within this time unless it is dead, or very far from the server.
-local UNREAD_MS = 150
-
 -- Returns in how many ms a waiter must ask again if nobody wakes it.
 -- - The first waiter asks when the lease expires, and every 250 ms (with the delay of BLPOP itself
 --   about every 300 ms): another program may free the lock by DEL, which wakes nobody.
@@ -326,24 +323,12 @@ local function block_ms(lock, place, left)
   -- none gets a turn: this waiter asks then at the latest.
   local block, longest = 2, 0
   for ahead, waiter in ipairs(redis.call('ZRANGE', lock.queue, 0, place - 2)) do
-    -- A waiter ahead whose wake-up is still in its list (`absent`) is dead, or reads the wake-up in
-    -- a moment. So the first waiter has at most ABSENT_MS to live. Exception: a waiter that was
-    -- told to ask soon (alert_near), not more than UNREAD_MS ago, would ask later. A waiter that
-    -- has at most CLAIM_MS to live was told to ask at once.
-    local wake_left = redis.call('PTTL', lock.wake .. waiter)
-    local absent = wake_left ~= -2
-    local asks_later = life_left(lock, waiter) > CLAIM_MS and wake_left > WAKE_MS - UNREAD_MS
-    if absent and ahead == 1 and not asks_later then
-      set_life_left(lock, waiter, math.min(ABSENT_MS, life_left(lock, waiter)))
-    end
-    if ahead == 1 and lock.turn then
-      if absent and redis.call('PTTL', lock.key) > ABSENT_MS then
-        redis.call('PEXPIRE', lock.key, ABSENT_MS)
-      end
-      block = block + redis.call('PTTL', lock.key)
-    elseif ahead == 1 then
-      block = block + math.max(0, math.min(CLAIM_MS, life_left(lock, waiter)))
-    elseif not absent then
+    -- A waiter behind the first whose wake-up is still in its list is dead, or reads the wake-up
+    -- in a moment: this waiter asks without a turn for it, and then gives it the turn.
+    if ahead == 1 then
+      block = block + (lock.turn and redis.call('PTTL', lock.key) or
+        math.max(0, math.min(CLAIM_MS, life_left(lock, waiter))))
+    elseif redis.call('PTTL', lock.wake .. waiter) == -2 then
       block = block + CLAIM_MS
     end
     longest = math.max(longest, life_left(lock, waiter))

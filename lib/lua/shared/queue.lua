@@ -4,9 +4,8 @@
 -- docs/architecture.md, "A place in the queue", has a time line of what these functions do.
 
 -- A waiter counts as dead if it hasn't asked for LIFE_MS; at the first NEAR_PLACES, if it hasn't
--- asked for NEAR_MS after alert_near(). A turn lasts CLAIM_MS; or ABSENT_MS, if the waiter hasn't
--- read its wake-up.
-local LIFE_MS, CLAIM_MS, ABSENT_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 300, 1500, 6
+-- asked for NEAR_MS after alert_near(). A turn lasts CLAIM_MS.
+local LIFE_MS, CLAIM_MS, NEAR_MS, NEAR_PLACES = 20000, 500, 1500, 6
 local WAKE_MS = LIFE_MS / 2 -- how long a wake-up stays in the waiter's list
 
 -- A cache of lock.waiters, as each redis.call() takes as long as many lines of Lua.
