@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# lease: rlock holds the lock for as long as the command runs, also if the server hangs, or is a
-# replica, within the lease. If another program deletes the lock's key, rlock puts it back.
+# lease: rlock holds the lock for as long as the command runs, also if the server hangs or restarts
+# within the lease. If another program changes the lock's key, rlock puts it back, or the lock is
+# lost, and no value of another program is touched.
 #
 # When rlock renews, and after which replies it tries again, tests/unit/test_renewer.c and
 # test_quorum.c show; tests/fault/processes.bats has what happens at the end of a lease.
@@ -15,6 +16,12 @@ await_renewal() {
     eventually 20 is_renewed
 }
 has_failed() { file_has "$DIR/holder.err" ': renewal-failed'; }
+
+# assert_lost REGEX: rlock has printed exactly one line `lost`, with a reason that matches.
+assert_lost() {
+    assert_eq "$(grep -c ": lost: " <<<"$stderr")" 1 "number of lines that say lost"
+    assert_match "$stderr" "rlock: $KEY: lost: $1"
+}
 
 @test "a server that hangs, then is a replica for a while: the holder renews as soon as it can" {
     local held
@@ -32,6 +39,17 @@ has_failed() { file_has "$DIR/holder.err" ': renewal-failed'; }
     assert_eq "$(value "$KEY")" "$held"
     let_pass holder 7
     refute_match "$stderr" ': (lost|restored)'
+    gone "$KEY"
+}
+
+@test "a server that restarts without its data: rlock ends the command, status 76" {
+    redis_start empty
+    export RLOCK_URL=redis://127.0.0.1:$REDIS_PORT
+    hold holder -k "$KEY" -t 12
+    redis_crash
+    redis_restart
+    ended 76 holder 30
+    assert_lost 'the server no longer has the lock'
     gone "$KEY"
 }
 

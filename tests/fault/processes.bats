@@ -206,7 +206,7 @@ is_renewed() { (($(redis_cli pttl "$KEY") <= 12000)); }
     assert_match "$stderr" ': lost: '
 }
 
-# ---- the server is stopped, or another program takes the lock ----
+# ---- the server is stopped or killed, or another program takes the lock ----
 
 # stop_server: stops the server less than 1.9 s after a renewal, so that none comes between
 # read_lease_end and the stop: with a TTL of 6 s rlock renews every 2 s. False: it was too late.
@@ -217,14 +217,27 @@ stop_server() {
     (($(now_ms) < lease_end_ms - 4100)) || ! redis_continue
 }
 
-@test "the server is stopped until the lease ends: the tree has ended before that, status 76" {
+# outlives_no_lease [kill]: starts the command that ignores TERM. Then stops or kills the server. No
+# process of the command may run after the end of the lease.
+outlives_no_lease() {
     export IGNORING=1
     start_tree -t 6
     eventually 20 stop_server
+    [[ ${1:-} != kill ]] || redis_crash
     ended 76 tree 30
     assert_match "$stderr" "rlock: $KEY: lost: no renewal was confirmed in time"
     assert_ended_in_time
     nothing_left
+}
+
+@test "the server is stopped until the lease ends: the tree has ended before that, status 76" {
+    outlives_no_lease
+}
+
+@test "the server is killed: the tree has ended before the lease ends, status 76" {
+    redis_start mortal
+    RLOCK_URL=unix://$REDIS_SOCKET outlives_no_lease kill
+    redis_use redis
 }
 
 # write_chains: writes a command of three chains of processes, which ignore TERM. Each process
