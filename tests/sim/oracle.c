@@ -297,6 +297,14 @@ static void forget_waiter(const char *token)
             oracle.waiter[i].token[0] = '\0';
 }
 
+/* The wait for this token is over: see has_left(). */
+static void note_left(struct process *process, const char *token)
+{
+    char *left = process->left[process->n_left++ % PROCESS_LEFT_MAX];
+
+    memcpy(left, token, RLOCK_TOKEN_BYTES + 1);
+}
+
 void oracle_left(struct process *process, enum rlock_status st)
 {
     bool must_hold_none = st != RLOCK_OK && (st < RLOCK_E_USAGE || oracle.world.is_reliable);
@@ -305,8 +313,7 @@ void oracle_left(struct process *process, enum rlock_status st)
         if (oracle.waiter[i].process == process)
             oracle.waiter[i].token[0] = '\0';
     if (process->token[0] != '\0')
-        memcpy(process->left[process->n_left++ % PROCESS_LEFT_MAX], process->token,
-               sizeof process->token);
+        note_left(process, process->token);
     if (must_hold_none && process->token[0] != '\0')
         oracle_gave_up(process->token);
 }
@@ -391,7 +398,8 @@ static void watch_acquire(struct server *server, struct process *client, const s
     forget_waiter(token);
 }
 
-static void watch_release(const struct text *word, size_t n)
+/* The server may get a waiter's farewell before the waiter's first request, which is late. */
+static void watch_release(struct process *client, const struct text *word, size_t n)
 {
     const struct text *leaver = &word[KEYS_PER_LOCK + 6];
     char token[RLOCK_TOKEN_BYTES + 1] = "";
@@ -400,6 +408,7 @@ static void watch_release(const struct text *word, size_t n)
         return;
     memcpy(token, leaver->at, RLOCK_TOKEN_BYTES);
     forget_waiter(token);
+    note_left(client, token);
 }
 
 /* Traces the beginning of a command and of its reply; of a script only the arguments. */
@@ -438,7 +447,7 @@ static void watch_command(struct server *server, struct process *client, const s
     if (text_is(word[1], sha1_acquire) || text_is(word[1], script_acquire))
         watch_acquire(server, client, word, n, reply);
     if (text_is(word[1], sha1_release) || text_is(word[1], script_release))
-        watch_release(word, n);
+        watch_release(client, word, n);
 }
 
 /* ---- checks in each TICK_US ---- */
