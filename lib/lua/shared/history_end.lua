@@ -5,18 +5,18 @@
 -- false: the token didn't hold the lock. `at` is the server's time in ms, in digits; nil: the
 -- script doesn't know the time, and ENDED tells for how long the owner has held the lock. An undo
 -- removes the entry of its grant instead: no command ran under this grant, because the owner has
--- not received the reply, or has rejected the grant.
+-- not received the reply, or has rejected the grant. A release that is repeated notes nothing.
 local function note_end(history, info, at)
   local ended = ARGV[3] or ''
   local most, held = string.match(ended, '^history=(%d+).* held=(%d+)')
   most = most or string.match(' ' .. (ended ~= '' and ended or info or ''), ' history=(%d+)')
   local begin = 'v1 token=' .. short(ARGV[1]) .. ' fence=' .. ARGV[2]
+  local last = most and redis.pcall('LRANGE', history, -1, -1)[1] or ''
   if most and ARGV[2] == '' then
-    local last = redis.pcall('LRANGE', history, -1, -1)[1]
-    if last and string.find(last, 'grant ' .. begin, 1, true) == 1 then
+    if string.find(last, 'grant ' .. begin, 1, true) == 1 then
       redis.pcall('LTRIM', history, 0, -2)
     end
-  elseif most then
+  elseif most and string.find(last, 'end ' .. begin .. ' ', 1, true) ~= 1 then
     -- After a hold of less than 28 hours (8 digits) the list's expiry, set by the grant, will do.
     note(history, most, 'end ' .. begin .. (at and ' at=' .. at or '') ..
       (info and ' ' or ' missing=1 ') ..
