@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_BYTES 160
+#define NAME_BYTES 300
 
 /* Append a word to a heap text, after a blank. On failure the text becomes NULL. */
 static void add_word(char **text, const char *word)
@@ -22,15 +22,24 @@ static void add_word(char **text, const char *word)
     *text = longer;
 }
 
-/* Write a name for the server of a URL: address and database, or "local:". */
+/*
+ * Write a name for the server of a URL: address and database, or "local:". A service has the least
+ * of its Sentinels' addresses in front, as other Sentinels may know another service by its name.
+ */
 static void name_server(char name[NAME_BYTES], const char *text)
 {
+    const char *sentinel = "";
     struct url url;
+    size_t i;
 
     snprintf(name, NAME_BYTES, "%s", OPTIONS_LOCAL_URL);
     if (strcmp(text, OPTIONS_LOCAL_URL) == 0 || url_parse(&url, text, NULL) != RLOCK_OK)
         return;
-    snprintf(name, NAME_BYTES, "%s/%d", url.shown, url.db);
+    for (i = 0; i < url.n_sentinels; i++)
+        if (i == 0 || strcmp(url.sentinel[i].shown, sentinel) < 0)
+            sentinel = url.sentinel[i].shown;
+    snprintf(name, NAME_BYTES, "%s%s%s/%d", sentinel, *sentinel != '\0' ? "/" : "", url.shown,
+             url.db);
     url_fini(&url);
 }
 

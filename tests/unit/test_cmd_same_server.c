@@ -23,6 +23,20 @@ static const char *value_of(const struct same_server *same, const char *name)
     return NULL;
 }
 
+/* Services of different Sentinels may have the same name. Sentinels may come in any order. */
+static void test_sentinels(void)
+{
+    char *one[] = {(char *)"redis+sentinel://b,a/main"};
+    char *other[] = {(char *)"redis+sentinel://c/main/2"};
+    char *names = same_server_names(one, 1);
+
+    is_str(names, "a:26379/main/0");
+    free(names);
+    names = same_server_names(other, 1);
+    is_str(names, "c:26379/main/2");
+    free(names);
+}
+
 /* Which entries the command gets, with a server that is named by -u or elsewhere. */
 static void test_entries(void)
 {
@@ -148,4 +162,4 @@ static void test_differs(void)
     same_server_fini(&same);
 }
 
-TESTS(test_entries, test_inherited, test_differs)
+TESTS(test_sentinels, test_entries, test_inherited, test_differs)
