@@ -220,6 +220,8 @@ static enum rlock_status fault(const struct sentinel *sentinel, struct rlock_err
             worst = &sentinel->watcher[i];
     if (worst->state == RLOCK_PENDING)
         err_set(err, RLOCK_E_UNREACHABLE, 0, "%s", conn_timeout_text(&worst->conn));
+    else if (worst->state == RLOCK_OK)
+        err_set(err, RLOCK_E_UNREACHABLE, 0, "names a primary that has failed");
     else if (err != NULL)
         *err = worst->err;
     err_prefix(err, worst->conn.url->shown);

@@ -52,6 +52,9 @@ static const struct {
      false},
     {"one Sentinel names the server to avoid, and the time to wait for the others is over",
      EACH(OLD, SILENT, SILENT), RLOCK_OK, "7001", true, OVER, false},
+    {"one Sentinel names the server to avoid, and the others hang until the deadline",
+     EACH(OLD, SILENT, SILENT), RLOCK_E_UNREACHABLE, "names a primary that has failed", true,
+     ENDLESS, true},
 };
 
 /* Asks until the Sentinels have named a server, or a fault is known. */
