@@ -63,10 +63,10 @@ static bool is_null(const struct stat *is)
 }
 
 /*
- * Returns NULL if rlock may read from a file of this kind, else the reason why not. Opening or
- * reading a terminal, a device, or a FIFO that has no writer could block for ever. A FIFO is
- * allowed if the path names a descriptor that rlock inherited: then the process that opened the
- * FIFO for rlock also has a writer for it, as a shell does for <(...).
+ * Returns NULL if rlock may read from a file of this kind, else the reason why not: reading a
+ * terminal, a device, or a FIFO that has no writer could last for ever. A FIFO is allowed if the
+ * path names a descriptor, as /dev/fd/63 of a shell's <(...): whoever opened the FIFO for rlock has
+ * a writer for it, too.
  */
 static const char *check_kind(const char *path, const struct stat *is)
 {

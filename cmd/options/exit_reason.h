@@ -13,7 +13,7 @@
     ROW(REASON_MAX_HOLD, "max-hold", 124, "--max-hold ended the command")                        \
     ROW(REASON_NOT_EXECUTABLE, "not-executable", 126, "the command can't be executed")           \
     ROW(REASON_NOT_FOUND, "not-found", 127, "the command was not found")                         \
-    /* INTERRUPTED: a signal ended rlock: before it started the command, or in another verb */   \
+    /* INTERRUPTED: a signal ended rlock before the command began, or a verb without one */      \
     ROW(REASON_INTERRUPTED, "interrupted", -1, "128 + N if signal N ended rlock or the command") \
     ROW(REASON_USAGE, "usage", 64, "unknown option, bad value, no key, no command")              \
     ROW(REASON_UNREACHABLE, "unreachable", 69,                                                   \

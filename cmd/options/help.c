@@ -42,7 +42,10 @@ void help_words(const struct page *page, size_t column, size_t indent, const cha
     fprintf(page->out, "\n");
 }
 
-/* Write a row of a table: `left`, and `text` from column `at`, or below if there is no room. */
+/*
+ * Write a row of a table: `left`, and `text` from column `at`. Behind a longer `left` comes `text`
+ * if all of it fits there; else `text` begins in the next line.
+ */
 static void put_row(const struct page *page, size_t at, const char *left, const char *text)
 {
     size_t column = (size_t)fprintf(page->out, "%*s%s", GAP, "", left);

@@ -126,8 +126,7 @@ enum rlock_status private_dir_open(const char *path, bool creates,
     while (n > 0 && path[n - 1] == '/')
         n--;
     if (path[0] != '/' || n == 0 || n >= PATH_MAX)
-        return err_set(err, RLOCK_E_CONFIG, 0, "%s: %.100s: not the absolute path of a directory",
-                       words->what, path);
+        return fail(words, path, "not the absolute path of a directory", err);
     while (path[n - 1] != '/')
         n--;
     return open_below(path, n - 1, creates, words, fd, err);

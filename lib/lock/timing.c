@@ -2,8 +2,8 @@
 /*
  * timing: computes when a lease ends, and when to renew it and to end the command.
  *
- * A TTL is divided so that two replies may be lost, and rlock still kills the command before the
- * lease ends:
+ * A TTL is divided so that the replies to two renewals may be lost before the command gets TERM,
+ * and so that KILL comes before the lease ends:
  *
  *     |--- renew ---|- reply -|- reply -|- slack -|- grace -|- kill margin -|- drift -|
  *     sent          renewal   again     ...       TERM      KILL            expires   TTL ends

@@ -124,9 +124,9 @@ static bool is_same_fence(uint64_t one, uint64_t other)
 }
 
 /*
- * Notes the end of a hold. If an owner got no reply to its release, it has sent the release again,
- * and the second entry changes nothing. If the server has removed the entry of the grant, adds a
- * hold of which only the end is known.
+ * Notes the end of a hold. A second entry for the same hold changes nothing: a release that was
+ * sent again has noted it after the next owner's grant. If the server has removed the entry of the
+ * grant, adds a hold of which only the end is known.
  */
 static enum rlock_status add_end(struct noted_list *list, int64_t at_ms, const char *text,
                                  char *ids)
@@ -485,8 +485,8 @@ static void show_key(const struct list_search *search, const char *history)
 }
 
 /*
- * Shows the locks of these histories, at most LIST_ASK_MAX. Leaves out a history that isn't a list,
- * or that the user may not read: its LRANGE, which asks for no entry, returns an error.
+ * Shows the locks of these histories; `n` is at most LIST_ASK_MAX. Leaves out a history that isn't
+ * a list, or that the user may not read: its LRANGE, which asks for no entry, returns an error.
  */
 static enum rlock_status show_readable(const struct list_search *search, char *const *name,
                                        size_t n, struct rlock_error *err)

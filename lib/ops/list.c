@@ -39,8 +39,8 @@ static bool tells_end(const char *entry)
 }
 
 /*
- * Reads an entry of a history, see lib/lua/shared/history.lua. A time or a status that rlock never
- * writes counts as not known.
+ * Reads an entry of a history, see lib/lua/shared/history.lua. A status above 255, which rlock
+ * never writes, counts as not known.
  */
 static struct rlock_last_end end_in(const char *entry)
 {

@@ -627,7 +627,7 @@ static bool is_sent(const struct members *members)
     return sent >= members->need;
 }
 
-/* Calls on_sent and on_wait, if due. Returns when on_wait must be called again, or RLOCK_NEVER. */
+/* Calls on_sent once, when due, and on_wait. Returns when to call on_wait again, or RLOCK_NEVER. */
 static int64_t call_hooks(struct broadcast_call *call)
 {
     const struct members *members = call->members;

@@ -34,7 +34,7 @@ struct conn_settings {
     struct tls_context *tls; /* needed for rediss:// only */
     size_t reply_bytes;      /* the longest reply that is accepted; 0: the default of resp.h */
     bool must_be_primary;    /* new connections send ROLE, and fail if the server is a replica */
-    bool wants_server_info;  /* INFO or ASKING precedes each connection's first request */
+    bool wants_server_info;  /* new connections send INFO, but not if the first request is ASKING */
 };
 
 struct conn {
