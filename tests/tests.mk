@@ -177,7 +177,7 @@ check-servers: $(B)/rlock $(B)/unit/test_lua $(TOOLS)  ## run rlock with Redis 6
 	$(Q)$(tested) STRICT=$(STRICT) tests/servers/run.sh $(B)
 
 # The bats files that have tests with the tag `smoke`: bats needn't read the others.
-SMOKE := tests/cli/main.bats tests/fault/processes.bats
+SMOKE := tests/cli/main.bats tests/cli/docs.bats tests/fault/processes.bats
 
 SIM_SECONDS ?= 60
 SIM_REPLAY  ?= 5000

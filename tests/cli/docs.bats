@@ -418,6 +418,7 @@ readme_targets() { { grep -oE '`make [a-z-]+|^ +make [a-z-]+' "$ROOT/README.md" 
 
 # ---- the comparisons ----
 
+# bats test_tags=smoke
 @test "the program, its help, the manual, the README and other documents agree" {
     local left right place differ=0
     cd "$ROOT"
