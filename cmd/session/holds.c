@@ -56,13 +56,9 @@ static void name_file(char name[NAME_BYTES], const char *server, const char *key
 static enum rlock_status bad_file(struct rlock_error *err, int dir, const char *name,
                                   const char *why)
 {
-    char link[32];
     char path[PATH_MAX];
-    ssize_t n;
 
-    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
-    n = readlink(link, path, sizeof path - 1);
-    path[n > 0 ? n : 0] = '\0';
+    private_dir_path(dir, path, sizeof path);
     return err_set(err, RLOCK_E_CONFIG, 0, "%s: file %.300s/%s: %s", words.what, path, name, why);
 }
 

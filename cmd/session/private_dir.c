@@ -158,3 +158,13 @@ enum rlock_status private_dir_open_home(const char *name, bool creates,
         return fail(words, user->pw_dir, strerror(ENAMETOOLONG), err);
     return open_below(path, strlen(user->pw_dir), creates, words, fd, err);
 }
+
+void private_dir_path(int dir, char *path, size_t room)
+{
+    char link[32];
+    ssize_t n;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+    n = readlink(link, path, room - 1);
+    path[n > 0 ? n : 0] = '\0';
+}

@@ -35,4 +35,7 @@ enum rlock_status private_dir_open_home(const char *name, bool creates,
                                         const struct private_dir_words *words, int *fd,
                                         struct rlock_error *err);
 
+/* private_dir_path: write the path of an open directory, for messages; "" if it isn't known. */
+void private_dir_path(int dir, char *path, size_t room);
+
 #endif

@@ -112,16 +112,6 @@ static enum rlock_status open_dir(int *fd, struct rlock_error *err)
     return private_dir_open(path, true, &words, fd, err);
 }
 
-/* Writes the path of the directory, for messages. */
-static void show_dir(const struct private_server *server, char dir[DIR_BYTES])
-{
-    char link[40];
-
-    snprintf(link, sizeof link, "/proc/self/fd/%d", server->dir_fd);
-    memset(dir, 0, DIR_BYTES);
-    (void)!readlink(link, dir, DIR_BYTES - 1);
-}
-
 /* Sets an error about a file in the directory, which says what the user can do. */
 static enum rlock_status fail_at(const struct private_server *server, const char *what, int sys,
                                  struct rlock_error *err)
@@ -129,7 +119,7 @@ static enum rlock_status fail_at(const struct private_server *server, const char
     enum rlock_status st = sys == EMFILE || sys == ENFILE ? RLOCK_E_SYSTEM : RLOCK_E_CONFIG;
     char dir[DIR_BYTES];
 
-    show_dir(server, dir);
+    private_dir_path(server->dir_fd, dir, sizeof dir);
     err_set(err, st, sys, "%s: %s/%s", words.what, dir, what);
     err_suffix(err, words.otherwise);
     return st;
@@ -151,7 +141,7 @@ static enum rlock_status pause_before_retry(const struct private_server *server,
 
     if (deadline.at_ms == RLOCK_NEVER || rlock_clock_ms() < deadline.at_ms)
         return poll(&stop, 1, RETRY_MS) > 0 ? RLOCK_STOPPED : RLOCK_OK;
-    show_dir(server, dir);
+    private_dir_path(server->dir_fd, dir, sizeof dir);
     return err_set(
         err, RLOCK_BUSY, 0,
         "local: processes that used the last private server, or start the next, still "
