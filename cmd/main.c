@@ -76,7 +76,7 @@ static void warn_of_variables(const struct options *options)
 
 static int act(const struct options *options)
 {
-    /* here rlock prints by stdio: at RLIMIT_FSIZE the write must fail, and no signal end rlock */
+    /* what follows prints by stdio: at RLIMIT_FSIZE a write must fail; SIGXFSZ would end rlock */
     if (options->asked != ASKED_RUN || options->explain || verb_table[options->verb].is_offline)
         signal(SIGXFSZ, SIG_IGN);
     switch (options->asked) {

@@ -269,10 +269,11 @@ static bool take(struct parser *parser, const struct option *row, const char *va
         return complain(parser, row, "must not be empty", value);
     if (row->kind == OPTION_TEXTS && parser->source != FROM_COMMAND_LINE)
         return append_words(parser, row, value);
-    if (row->offset == offsetof(struct options, urls))
+    if (row->offset == offsetof(struct options, urls)) {
         value = copy_and_mask(parser, value);
-    if (value == NULL)
-        return complain_memory(parser);
+        if (value == NULL)
+            return complain_memory(parser);
+    }
     if (row->kind == OPTION_TEXTS)
         return append_text(parser, row, value);
     *(const char **)((char *)parser->options + row->offset) = value;

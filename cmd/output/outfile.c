@@ -252,16 +252,18 @@ static int overwrite(int old, const char *bytes, size_t n)
 
 int outfile_put(const char *path, enum outfile_how how, const char *bytes, size_t n)
 {
-    int fd = how == OUTFILE_APPENDS ? outfile_open(path) : open_path(path, 0);
     struct stat file;
     int failed;
+    int fd;
 
+    if (how == OUTFILE_APPENDS) {
+        fd = outfile_open(path);
+        return fd < 0 ? errno : write_and_close(fd, bytes, n);
+    }
+    fd = open_path(path, 0);
     if (fd < 0)
-        return errno == ENOENT && how != OUTFILE_APPENDS && descriptor_of(path) < 0
-                   ? replace(path, -1, bytes, n)
-                   : errno;
-    if (how == OUTFILE_APPENDS || descriptor_of(path) >= 0 || fstat(fd, &file) != 0 ||
-        !S_ISREG(file.st_mode))
+        return errno == ENOENT && descriptor_of(path) < 0 ? replace(path, -1, bytes, n) : errno;
+    if (descriptor_of(path) >= 0 || fstat(fd, &file) != 0 || !S_ISREG(file.st_mode))
         return write_and_close(fd, bytes, n);
     failed = replace(path, fd, bytes, n);
     if (how == OUTFILE_OVERWRITES && (failed == EACCES || failed == EPERM || failed == EBUSY))
